@@ -28,7 +28,7 @@ from pathlib import Path
 
 from rocmatrix.diagnosis import log_reader, signature
 from rocmatrix.diagnosis.matcher import Scanner
-from rocmatrix.diagnosis.ranking import Surroundings, rank
+from rocmatrix.diagnosis.ranking import HostContext, rank
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "diagnose.json"
@@ -84,7 +84,7 @@ def scanned(path: Path) -> str:
     scanner = Scanner(signature.load(ROOT))
     with log_reader.opened(path) as stream:
         found = scanner.scan(log_reader.chunks(stream, name=str(path)))
-    return rank(found.matches.values(), Surroundings()).failures[0].signature.id
+    return rank(found.matches.values(), HostContext()).failures[0].signature.id
 
 
 def plain_loop(path: Path) -> str:

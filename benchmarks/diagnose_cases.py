@@ -25,7 +25,7 @@ import yaml
 
 from rocmatrix.diagnosis import diagnosis, project_errors, signature
 from rocmatrix.diagnosis.diagnosis import Diagnosis
-from rocmatrix.diagnosis.ranking import Surroundings
+from rocmatrix.diagnosis.ranking import HostContext
 from rocmatrix.diagnosis.signature import Signature
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -70,7 +70,7 @@ def _given_log(source: str) -> str | None:
 
 def diagnosed(log: str, known: tuple[Signature, ...]) -> Diagnosis:
     """Diagnose one text with nothing known of card or versions but what the text itself says."""
-    return diagnosis.diagnose([log.encode()], name="case", signatures=known, here=Surroundings())
+    return diagnosis.diagnose([log.encode()], name="case", signatures=known, here=HostContext())
 
 
 def answers(found: Diagnosis) -> Iterator[tuple[str, bool]]:

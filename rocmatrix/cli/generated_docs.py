@@ -130,7 +130,7 @@ def _rule_row(rule: Rule) -> tuple[str, ...]:
         when.rocm or "any",
         when.torch or "any",
         rule.verdict,
-        rule.words,
+        rule.summary,
         f"{', '.join(rule.evidence.sources)} ({rule.evidence.confidence})",
     )
 

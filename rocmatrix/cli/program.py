@@ -129,14 +129,14 @@ class TaskProgram(Program):
                 raise
             from rocmatrix.runtime.console import say
 
-            say(self._words(error))
+            say(self._message(error))
             sys.exit(2)
         except BrokenPipeError:
-            from rocmatrix.runtime.console import reader_is_gone
+            from rocmatrix.runtime.console import exit_on_broken_pipe
 
-            reader_is_gone()
+            exit_on_broken_pipe()
 
-    def _words(self, error: Exception) -> str:
+    def _message(self, error: Exception) -> str:
         from rocmatrix.cli.options.synonyms import TRAINING, advice
         from rocmatrix.runtime.errors import RocmatrixError, suggestion
 

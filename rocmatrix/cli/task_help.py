@@ -38,13 +38,13 @@ def page(command: Command, usage: str, *, program: str, everything: bool, width:
 
 def pairs(flags: Iterable[Flag]) -> list[tuple[str, str]]:
     """Return every way to write each option with its text, as invoke orders them: by letter, those with one last."""
-    return [(_ways(flag), flag.help) for flag in sorted(flags, key=_order)]
+    return [(_spellings(flag), flag.help) for flag in sorted(flags, key=_order)]
 
 
-def _ways(flag: Flag) -> str:
+def _spellings(flag: Flag) -> str:
     value = {str: "STRING", int: "INT"}.get(flag.kind)
-    ways = [f"-{flag.short}{f' {value}' * bool(value)}"] if flag.short else []
-    return ", ".join([*ways, f"--{flag.name}{f'={value}' * bool(value)}"])
+    spellings = [f"-{flag.short}{f' {value}' * bool(value)}"] if flag.short else []
+    return ", ".join([*spellings, f"--{flag.name}{f'={value}' * bool(value)}"])
 
 
 def _order(flag: Flag) -> tuple[bool, str, str]:
@@ -105,10 +105,10 @@ def table(usage: str, title: str, rows: Sequence[tuple[str, str]], *, width: int
 
 def _once(names: str) -> str:
     """Return the ways to write an option without those that have underscores for another's dashes."""
-    ways = sorted(names.split(", "), key=len)
-    dashed = {way.partition("=")[0] for way in ways if "_" not in way.partition("=")[0]}
-    flags = [(way, way.partition("=")[0]) for way in ways]
-    return ", ".join(way for way, flag in flags if flag in dashed or flag.replace("_", "-") not in dashed)
+    spellings = sorted(names.split(", "), key=len)
+    dashed = {spelling.partition("=")[0] for spelling in spellings if "_" not in spelling.partition("=")[0]}
+    flags = [(spelling, spelling.partition("=")[0]) for spelling in spellings]
+    return ", ".join(spelling for spelling, flag in flags if flag in dashed or flag.replace("_", "-") not in dashed)
 
 
 def _paragraphs(docstring: str, width: int) -> Iterator[str]:
@@ -132,8 +132,8 @@ def _options(options: Sequence[tuple[str, str]], width: int, column: int) -> Ite
             yield from [f"{INDENT}{names}", *lines]
 
 
-def _wrapped(words: str, width: int, margin: str) -> list[str]:
+def _wrapped(text: str, width: int, margin: str) -> list[str]:
     # a terminal may begin a new line after its last column, so that one stays free; flags are not taken apart
     wrapper = TextWrapper(max(width - 1, len(margin) + 1), break_on_hyphens=False, break_long_words=False)
     wrapper.initial_indent = wrapper.subsequent_indent = margin
-    return wrapper.wrap(words)
+    return wrapper.wrap(text)

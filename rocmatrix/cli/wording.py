@@ -1,8 +1,9 @@
 """Check prose and names against the term list of docs/style.md; `python -m rocmatrix.cli.wording`.
 
 Prose is what people read: docstrings, messages and help (string constants that hold a space) of both programs, and
-documents written by hand. Names are those that both programs define, local ones too, and those of tests. Comments,
-other names in tests and data (YAML) are not read.
+documents written by hand. Names are those that both programs define, local ones too, and those of tests; the page's
+second list holds for functions, classes, parameters and attributes alone. Comments, other names in tests and data
+(YAML) are not read.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ GENERATED = {"docs/errors.md", "docs/doctor.md", "docs/failures.md"}  # their so
 DOCUMENTS = ("*.md", "docs/*.md")
 _PARTS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 _TERMS = re.compile(r"<!-- begin terms -->\n(.*?)<!-- end terms -->\n?", re.DOTALL)
+_INTERFACE_TERMS = re.compile(r"<!-- begin names -->\n(.*?)<!-- end names -->\n?", re.DOTALL)
 _OPENINGS = re.compile(r"<!-- begin openings -->\n(.*?)<!-- end openings -->\n?", re.DOTALL)
 _NOT_PROSE = re.compile(r"```.*?```|<!-- begin (\w+) -->.*?<!-- end \1 -->", re.DOTALL)
 
@@ -42,11 +44,23 @@ class Place:
 
 def terms(style: str) -> dict[str, str]:
     """Return each banned term of the style page with what to write instead. Raises ValueError if it lists none."""
-    table = _TERMS.search(style)
+    return _table(_TERMS, style, "term list")
+
+
+def interface_terms(style: str) -> dict[str, str]:
+    """Return each term of the style page that no interface is named by, with what to write instead.
+
+    Raises ValueError if the page lists none.
+    """
+    return _table(_INTERFACE_TERMS, style, "list of names")
+
+
+def _table(pattern: re.Pattern[str], style: str, name: str) -> dict[str, str]:
+    table = pattern.search(style)
     rows = [line.strip("| ").split(" | ") for line in table[1].splitlines()] if table else []
     banned = {term.casefold(): row[0] for row in rows if len(row) == 2 for term in re.findall(r"`([^`]+)`", row[1])}
     if not banned:
-        raise ValueError("the style page has no term list")
+        raise ValueError(f"the style page has no {name}")
     return banned
 
 
@@ -73,22 +87,24 @@ def places(root: Path, banned: dict[str, str]) -> list[Place]:
     return sorted(found, key=lambda place: (place.path, place.line))
 
 
-def named(root: Path, banned: dict[str, str], no_subject: set[str]) -> list[Place]:
+def named(root: Path, banned: dict[str, str], no_subject: set[str], interface: dict[str, str]) -> list[Place]:
     """Return every faulty name that a program defines and every faulty test name, by path and line.
 
     Args:
         root: folder with both programs and the tests.
         banned: each banned term with what to write instead.
         no_subject: words with which no test's name begins.
+        interface: terms that are banned in names other than those of variables, with what to write instead.
     """
     found: list[Place] = []
     for folder in (*PROGRAMS, TESTS):
         for file in sorted((root / folder).rglob("*.py")):
             path = file.relative_to(root).as_posix()
-            for line, name in _defined(ast.parse(file.read_text(encoding="utf-8"))):
+            for line, name, variable in _defined(ast.parse(file.read_text(encoding="utf-8"))):
                 if folder == TESTS and not name.startswith("test_"):
                     continue
-                better = (_subject(name, no_subject) if folder == TESTS else None) or _better(name, banned)
+                terms = banned if variable or folder == TESTS else banned | interface
+                better = (_subject(name, no_subject) if folder == TESTS else None) or _better(name, terms)
                 if better:
                     found.append(Place(path=path, line=line, term=name, better=better))
     return sorted(found, key=lambda place: (place.path, place.line))
@@ -106,13 +122,18 @@ def _subject(name: str, no_subject: set[str]) -> str | None:
     return f"test_<subject>_<condition>_<result>, not {first!r} first" if first in no_subject else None
 
 
-def _defined(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def _defined(tree: ast.AST) -> Iterator[tuple[int, str, bool]]:
+    """Yield line and name of each definition, and whether it is a variable's; a field of a class is none."""
+    fields = {field.target for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for field in node.body
+              if isinstance(field, ast.AnnAssign)}  # fmt: skip
     for node in ast.walk(tree):
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                yield node.lineno, name
-            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
-                yield node.lineno, name
+                yield node.lineno, name, False
+            case ast.arg(arg=name) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield node.lineno, name, False
+            case ast.Name(id=name, ctx=ast.Store()):
+                yield node.lineno, name, node not in fields
 
 
 def _prose(root: Path) -> Iterator[tuple[str, int, str]]:
@@ -142,7 +163,7 @@ def main() -> int:
     """Print every finding in the checkout to standard error, and their number. Returns the exit status."""
     style = STYLE.read_text(encoding="utf-8")
     banned = terms(style)
-    found = [*places(ROOT, banned), *named(ROOT, banned, openings(style))]
+    found = [*places(ROOT, banned), *named(ROOT, banned, openings(style), interface_terms(style))]
     print(*found, f"{len(found)} banned terms and names", sep="\n", file=sys.stderr)
     return 1 if found else 0
 

@@ -16,7 +16,7 @@ def expandable_segments(matrix: Matrix, cell: Cell) -> Environment:
     """
     known = [row for row in matrix.libraries_of(cell).get("allocator", []) if isinstance(row, Allocator)]
     if not known or not known[0].expandable_segments:
-        why = known[0].words(cell.architecture) if known else "nothing is recorded of this torch's GPU allocator"
+        why = known[0].summary(cell.architecture) if known else "nothing is recorded of this torch's GPU allocator"
         what = f"--expandable-segments: {cell.name} does not have them"
         raise RocmatrixError("RM405", what=what, why=why)
     statement = known[0]

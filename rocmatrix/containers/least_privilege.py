@@ -309,7 +309,7 @@ def visibility(hardware: Hardware, chosen: Sequence[Card]) -> Iterator[settings.
         )
 
 
-def asked_for(variables: Mapping[str, str]) -> Iterator[settings.Environment]:
+def requested_variables(variables: Mapping[str, str]) -> Iterator[settings.Environment]:
     """Yield the variables that the caller sets."""
     for name, content in variables.items():
         yield settings.Environment(name=name, content=content, reason="asked for by the caller", source=CALLER)

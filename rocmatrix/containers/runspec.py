@@ -118,7 +118,7 @@ def run_spec(cell: Cell, hardware: Hardware, chosen: Chosen) -> RunSpec:
         *least_privilege.environment(cell, network=network),
         *(least_privilege.safe_path() if chosen.entrypoint is None else ()),
         *least_privilege.visibility(hardware, cards),
-        *least_privilege.asked_for(chosen.environment or {}),
+        *least_privilege.requested_variables(chosen.environment or {}),
         *(setting for setting in chosen.more if isinstance(setting, Environment)),
     ]
     settings: list[Setting] = [

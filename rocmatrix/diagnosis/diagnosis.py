@@ -9,7 +9,7 @@ from typing import Any
 from rocmatrix.diagnosis.log_environment import Values
 from rocmatrix.diagnosis.matcher import Match, Scanned, Scanner
 from rocmatrix.diagnosis.possible_causes import Possible, ordered
-from rocmatrix.diagnosis.ranking import Ranked, Surroundings, fit, rank
+from rocmatrix.diagnosis.ranking import HostContext, Ranked, fit, rank
 from rocmatrix.diagnosis.signature import Area, Signature
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.matrix.rule import Rule
@@ -48,7 +48,7 @@ class Diagnosis:
     lines: int
     bytes: int
     ranked: Ranked
-    here: Surroundings
+    here: HostContext
     rules: dict[str, Rule]
     signs: dict[tuple[str, int], Match] = field(default_factory=dict)
     failed_checks: frozenset[str] = frozenset()
@@ -65,7 +65,7 @@ def diagnose(
     *,
     name: str,
     signatures: Iterable[Signature],
-    here: Surroundings,
+    here: HostContext,
     matrix: Matrix | None = None,
     failed_checks: Iterable[str] = (),
 ) -> Diagnosis:
@@ -92,7 +92,7 @@ def diagnose_all(
     *,
     name: str,
     signatures: Iterable[Signature],
-    here: Surroundings,
+    here: HostContext,
     matrix: Matrix | None = None,
     failed_checks: Iterable[str] = (),
 ) -> Diagnosis:
@@ -117,7 +117,7 @@ def diagnose_all(
 
 
 def concluded(
-    scanned: Scanned, *, name: str, here: Surroundings, matrix: Matrix | None, failed_checks: frozenset[str]
+    scanned: Scanned, *, name: str, here: HostContext, matrix: Matrix | None, failed_checks: frozenset[str]
 ) -> Diagnosis:
     """Return the diagnosis of what was read.
 
@@ -149,7 +149,7 @@ def every_rule(matrix: Matrix) -> Iterator[Rule]:
     yield from matrix.derived_rules
 
 
-def words(found: Diagnosis) -> list[str]:
+def text_lines(found: Diagnosis) -> list[str]:
     """Return the diagnosis for a person."""
     if found.best is None:
         reported = [f"{found.name}: nothing here explains a failure ({found.lines} lines read)", f"  hint:   {NOTHING}"]
@@ -171,7 +171,7 @@ def _best(found: Diagnosis, best: Match) -> list[str]:
         *_possible(found, best),
         *([f"  remedy: {signature.remedy}"] if signature.remedy != signature.next else []),
         f"  hint:   {next_step(signature)}",
-        f"  source: {signature.evidence.words}; words compared: {signature.checked}",
+        f"  source: {signature.evidence.summary}; words compared: {signature.checked}",
     ]
     if fit(signature, found.here) < 0:
         reported.append(f"  doubt:  so far seen with {seen_with(signature)}, which is not what this is")
@@ -191,7 +191,7 @@ def next_step(signature: Signature) -> str:
 
 def _touched(found: Diagnosis, signature: Signature) -> Iterator[str]:
     for rule in touched(found, signature):
-        yield f"{rule.id} ({rule.verdict}): {rule.words}"
+        yield f"{rule.id} ({rule.verdict}): {rule.summary}"
 
 
 def touched(found: Diagnosis, signature: Signature) -> list[Rule]:
@@ -209,7 +209,7 @@ def touched(found: Diagnosis, signature: Signature) -> list[Rule]:
     return fitting
 
 
-def _is_about(rule: Rule, here: Surroundings) -> bool:
+def _is_about(rule: Rule, here: HostContext) -> bool:
     named = rule.when.architectures
     return named is None or here.architecture is None or here.has(list(named))
 
@@ -264,5 +264,5 @@ def _described(match: Match, found: Diagnosis) -> dict[str, Any]:
         "confidence": signature.evidence.confidence,
         "checked": signature.checked,
         "fits": fit(signature, found.here),
-        "rules": [{"id": rule.id, "verdict": rule.verdict, "says": rule.words} for rule in touched(found, signature)],
+        "rules": [{"id": rule.id, "verdict": rule.verdict, "says": rule.summary} for rule in touched(found, signature)],
     }

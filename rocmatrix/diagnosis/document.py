@@ -67,7 +67,7 @@ def _entry(signature: Signature) -> str:
     return (
         f"\n## {signature.id}\n\n{signature.title} ({signature.kind}, {signature.area}; {seen_with(signature)}).\n\n"
         f"{sample}\n**Cause:** {signature.cause}\n{_causes(signature)}\n**Remedy:** {signature.remedy}\n{rules}\n"
-        f"**Source:** {signature.evidence.words}; words compared: {signature.checked}; "
+        f"**Source:** {signature.evidence.summary}; words compared: {signature.checked}; "
         f"to look at again from {dated('', signature.id, '', signature.evidence).expires}.\n"
     )
 

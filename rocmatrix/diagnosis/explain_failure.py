@@ -13,7 +13,7 @@ from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
-    from rocmatrix.diagnosis.ranking import Surroundings
+    from rocmatrix.diagnosis.ranking import HostContext
     from rocmatrix.host.hardware import Hardware
     from rocmatrix.jobs.runner import Finished
     from rocmatrix.matrix.matrix import Cell
@@ -52,22 +52,22 @@ def reported(done: Finished) -> bytes | Path:
     if done.log is not None:
         return done.log
     failed = (event for event in done.events if event.get("status") != "pass")
-    return done.last_words + b"\n" + b"".join(json.dumps(event).encode() + b"\n" for event in failed)
+    return done.stderr_tail + b"\n" + b"".join(json.dumps(event).encode() + b"\n" for event in failed)
 
 
-def surroundings(cell: Cell | None, architecture: str | None = None, hardware: Hardware | None = None) -> Surroundings:
+def host_context(cell: Cell | None, architecture: str | None = None, hardware: Hardware | None = None) -> HostContext:
     """Return what a cell, or a card, and the host say of where a log comes from.
 
     Args:
         architecture: gfx name of the card, where no cell names it.
     """
-    from rocmatrix.diagnosis.ranking import Surroundings
+    from rocmatrix.diagnosis.ranking import HostContext
 
     if cell is None:
-        return Surroundings(architecture=architecture)
+        return HostContext(architecture=architecture)
     own, release = architecture or cell.architecture, cell.release
     others = tuple(dict.fromkeys(gfx for gfx in (hardware.architectures if hardware else ()) if gfx != own))
-    return Surroundings(architecture=own, torch=release.torch, rocm=release.rocm, others=others)
+    return HostContext(architecture=own, torch=release.torch, rocm=release.rocm, others=others)
 
 
 def _lines(log: bytes | Path, cell: Cell | None, hardware: Hardware | None) -> Iterator[str]:
@@ -80,7 +80,7 @@ def _lines(log: bytes | Path, cell: Cell | None, hardware: Hardware | None) -> I
         without_successes(blocks),
         name=name,
         signatures=signature.load(ROOT),
-        here=surroundings(cell, hardware=hardware),
+        here=host_context(cell, hardware=hardware),
         matrix=matrix_file.load(ROOT),
     )
     if isinstance(log, Path):
@@ -90,7 +90,7 @@ def _lines(log: bytes | Path, cell: Cell | None, hardware: Hardware | None) -> I
         yield f"diagnosis{where}: no known failure in its words (this changes no verdict)"
         return
     yield f"diagnosis{where}, from its words alone (this changes no verdict):"
-    yield from diagnosis.words(found)[:LINES_SHOWN]
+    yield from diagnosis.text_lines(found)[:LINES_SHOWN]
 
 
 def without_successes(blocks: Iterable[bytes]) -> Iterator[bytes]:

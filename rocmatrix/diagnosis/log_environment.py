@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from rocmatrix.diagnosis.ranking import Surroundings
+from rocmatrix.diagnosis.ranking import HostContext
 
 _CARD = re.compile(
     rb"(?:GPU arch ?: ?|gpu_type=|AMD arch: |unsupported target: '|amdhsa--|code objects? found for: ?|"
@@ -36,8 +36,8 @@ class Values:
                 self._look_at(block)
             yield block
 
-    def completed(self, here: Surroundings) -> Surroundings:
-        """Return the surroundings, with what the log states where nothing was known and it states one thing only."""
+    def completed(self, here: HostContext) -> HostContext:
+        """Return the host context, with what the log states where nothing was known and it states one thing only."""
         card = next(iter(self.architectures)) if len(self.architectures) == 1 else None
         torch, rocm = next(iter(self.versions)) if len(self.versions) == 1 else (None, None)
         return replace(

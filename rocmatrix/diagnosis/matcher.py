@@ -124,7 +124,7 @@ class Scanner:
         for number, (_, _, pattern) in enumerate(self._patterns):
             for literal in pattern.literals:
                 by_literal[literal].append(number)
-        self._wanted = list(by_literal.values())
+        self._by_literal = list(by_literal.values())
         self._automaton = ahocorasick_rs.BytesAhoCorasick(
             list(by_literal), implementation=ahocorasick_rs.Implementation.DFA
         )
@@ -174,7 +174,7 @@ class Scanner:
         """Return, by pattern, where a match of it may lie. The spans of one pattern do not overlap."""
         spans: dict[int, list[list[int]]] = defaultdict(list)
         for literal, start, end in self._automaton.find_matches_as_indexes(text, overlapping=True):
-            for number in self._wanted[literal]:
+            for number in self._by_literal[literal]:
                 width, known = self._patterns[number][2].width, spans[number]
                 if known and start - width <= known[-1][1]:
                     known[-1][1] = max(known[-1][1], end + width)

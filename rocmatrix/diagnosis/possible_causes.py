@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from rocmatrix.diagnosis.matcher import Match
-from rocmatrix.diagnosis.ranking import Surroundings, suits
+from rocmatrix.diagnosis.ranking import HostContext, suits
 from rocmatrix.diagnosis.signature import Possibility, Signature
 
 
@@ -22,7 +22,7 @@ class Possible:
 
 def ordered(
     signature: Signature,
-    here: Surroundings,
+    here: HostContext,
     *,
     signs: Mapping[tuple[str, int], Match],
     failed: Collection[str] = (),

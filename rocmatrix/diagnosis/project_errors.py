@@ -20,7 +20,7 @@ _KINDS: dict[str, Kind] = dict.fromkeys(("RM202", "RM207", "RM208", "RM499", "RM
 _KINDS |= {"RM620": "note"}
 
 
-class OwnError(Signature):
+class ProjectError(Signature):
     """A code of the catalogs, as it is printed: the code and its title."""
 
     id: Annotated[str, StringConstraints(pattern=r"^RM\d{3}$")]
@@ -32,14 +32,14 @@ def entries() -> dict[str, CatalogEntry]:
     return CATALOG | {entry["code"]: CatalogEntry(**entry) for entry in reported}
 
 
-def signatures() -> tuple[OwnError, ...]:
+def signatures() -> tuple[ProjectError, ...]:
     """Return a signature for every code."""
     return tuple(map(_signature, entries().values()))
 
 
-def _signature(entry: CatalogEntry) -> OwnError:
+def _signature(entry: CatalogEntry) -> ProjectError:
     printed = f"{entry.code} {entry.title}"
-    return OwnError(
+    return ProjectError(
         id=entry.code,
         title=entry.title,
         kind=_KINDS.get(entry.code, "symptom"),

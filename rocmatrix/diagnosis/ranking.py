@@ -12,7 +12,7 @@ from rocmatrix.matrix.statement import Selector, within
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surroundings:
+class HostContext:
     """What is known of the machine and the cell; None is what is not known, and counts neither for nor against.
 
     `next to` are the host's other cards: what was seen with one of them is not ruled out.
@@ -36,7 +36,7 @@ class Ranked:
     remarks: tuple[Match, ...]
 
 
-def rank(matches: Iterable[Match], here: Surroundings) -> Ranked:
+def rank(matches: Iterable[Match], here: HostContext) -> Ranked:
     """Put matches in order: by what they say, then where they were seen, then how much text they matched.
 
     A match whose signature refines another's hides that one. What states that others follow from it comes before all.
@@ -72,18 +72,18 @@ def _hidden(found: list[Signature]) -> set[str]:
     return hidden
 
 
-def _order(match: Match, here: Surroundings) -> tuple[int, int, int, int, int]:
+def _order(match: Match, here: HostContext) -> tuple[int, int, int, int, int]:
     speaking = fit(match.signature, here)
     kind = get_args(Kind).index(match.signature.kind)
     return kind, -speaking, -match.weight, match.order, match.line
 
 
-def fit(signature: Signature, here: Surroundings) -> int:
+def fit(signature: Signature, here: HostContext) -> int:
     """Return how well a signature suits the machine and the cell: -1 against, 0 nothing known, more for each axis."""
     return suits(signature.when, here)
 
 
-def suits(when: Selector, here: Surroundings) -> int:
+def suits(when: Selector, here: HostContext) -> int:
     """Return how well what a selector names suits the machine: -1 against, 0 nothing known, more for each axis."""
     speaking = 0
     if when.architectures is not None and here.architecture is not None:

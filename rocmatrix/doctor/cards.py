@@ -53,7 +53,7 @@ def width(host: Host) -> Finding:
     narrow = [(card, link) for card, link in known if link.narrow]
     if not narrow:
         return Finding(code="D202", status="ok", seen=_all(known))
-    seen = "; ".join(f"card {card.index} at {link.port}: {link.words}{_slot(link)}" for card, link in narrow)
+    seen = "; ".join(f"card {card.index} at {link.port}: {link.summary}{_slot(link)}" for card, link in narrow)
     fix = "sudo lspci -vv -s {port} | grep -i lnk, then a slot with all lanes, or another split in the firmware's setup"
     return Finding(code="D202", status="warning", seen=seen, fix=fix.format(port=narrow[0][1].port))
 
@@ -73,7 +73,7 @@ def speed(host: Host) -> Finding:
     if not slow:
         return Finding(code="D203", status="ok", seen=_all(known))
     busy = [card for card, _ in slow if card.adapter and (card.adapter.busy_percent or 0) > 0]
-    seen = "; ".join(f"card {card.index} at {link.port}: {link.words}" for card, link in slow)
+    seen = "; ".join(f"card {card.index} at {link.port}: {link.summary}" for card, link in slow)
     idle = "" if busy else "; the card is idle, and may have slowed its link down by itself"
     port = slow[0][1].port
     fix = f"look again under load: cat /sys/bus/pci/devices/{port}/current_link_speed"
@@ -225,7 +225,7 @@ def _links(machine: Hardware) -> list[tuple[Card, PciLink]]:
 
 
 def _all(rows: list[tuple[Card, PciLink]]) -> str:
-    return "; ".join(f"card {card.index}: {link.words}" for card, link in rows)
+    return "; ".join(f"card {card.index}: {link.summary}" for card, link in rows)
 
 
 def _slot(link: PciLink) -> str:

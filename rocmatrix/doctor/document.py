@@ -77,9 +77,9 @@ def _rule(rule: EnvironmentRule) -> str:
     only = f" ({'; '.join(when)})" if when else ""
     return (
         f"\n### {rule.id}\n\n{rule.kind}, {rule.severity}: {subject}{value}{only}.\n\n{_sentence(rule.truth)}\n\n"
-        f"**Instead:** {rule.instead}\n\n**Source:** {rule.evidence.words}\n"
+        f"**Instead:** {rule.instead}\n\n**Source:** {rule.evidence.summary}\n"
     )
 
 
-def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:].rstrip('.')}."
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."

@@ -55,7 +55,7 @@ def _foreign(host: Host) -> Finding | None:
     taken = [device for device in host.hardware.devices if device.taken]
     if not taken:
         return None
-    seen = "; ".join(f"{device.words}: its driver is {device.driver}" for device in taken)
+    seen = "; ".join(f"{device.summary}: its driver is {device.driver}" for device in taken)
     if all(device.driver == "radeon" for device in taken):
         needed = host.cell is not None and host.cell.architecture is not None
         seen = f"{seen}, which serves chips older than any ROCm release knows; CPU cells run here"
@@ -92,11 +92,11 @@ def window(host: Host, known: HostKnowledge) -> Finding:
         return Finding(code="D102", status="ok", seen=f"{seen} ({entry.evidence.confidence})")
     if report := _reported(host, str(driver.version)):
         seen = f"{seen}; that is outside what AMD tests, and rule {report.id} states: {report.reason}"
-        return Finding(code="D102", status="note", seen=f"{seen} ({report.evidence.words})")
+        return Finding(code="D102", status="note", seen=f"{seen} ({report.evidence.summary})")
     return Finding(
         code="D102",
         status="warning",
-        seen=f"{seen} ({entry.evidence.words})",
+        seen=f"{seen} ({entry.evidence.summary})",
         fix="./invokew cells, and take a cell whose ROCm is inside; or install the driver of that ROCm",
     )
 
@@ -131,7 +131,7 @@ def kernel(host: Host, known: HostKnowledge) -> list[Finding]:
         fits = caution.when.rocm is None or rocm is None or within(rocm, caution.when.rocm)
         if named and fits and not foreign and not exempt and is_within(release, caution.kernel):
             limit = f" (with ROCm {caution.when.rocm})" if caution.when.rocm and rocm is None else ""
-            seen = f"{release} with {', '.join(sorted(named))}{limit}: {caution.why} ({caution.evidence.words})"
+            seen = f"{release} with {', '.join(sorted(named))}{limit}: {caution.why} ({caution.evidence.summary})"
             found.append(Finding(code="D103", status="warning", seen=seen, fix=caution.fix))
     return found or [Finding(code="D103", status="ok", seen=f"nothing is known against {machine.kernel}")]
 
@@ -168,10 +168,10 @@ def inventory(machine: Hardware) -> str:
     return ", ".join(f"{count} x {kind}" for kind, count in kinds.items())
 
 
-def shortened(words: Sequence[str]) -> str:
+def shortened(names: Sequence[str]) -> str:
     """Return a list as text, with the number of those that are too many to read."""
-    more = f" and {len(words) - MOST_SHOWN} more" if len(words) > MOST_SHOWN else ""
-    return ", ".join(words[:MOST_SHOWN]) + more
+    more = f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
+    return ", ".join(names[:MOST_SHOWN]) + more
 
 
 @check(

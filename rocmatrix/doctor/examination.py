@@ -32,7 +32,7 @@ class Examination:
         return not self.findings or any(finding.status == "error" for finding in self.findings)
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """How many findings there are of each kind, and what that means."""
         counts = Counter(finding.status for finding in self.findings)
         counted = ", ".join(f"{counts[status]} {status}" for status in WORST_FIRST if counts[status])
@@ -44,7 +44,7 @@ class Examination:
     def described(self) -> dict[str, Any]:
         """Return it as plain data."""
         checks = [finding.described() for finding in self.findings]
-        return {"checks": checks, "summary": self.words, "inventory": dict(self.inventory)}
+        return {"checks": checks, "summary": self.summary, "inventory": dict(self.inventory)}
 
 
 def examine(host: Host, known: HostKnowledge) -> Examination:

@@ -31,7 +31,7 @@ class Change:
         return self.what in ("regressed", "vanished")
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """The change in one line."""
         card = "" if self.card == "-" else f" on {self.card}"
         return f"{self.cell}{card}: {self.probe} {self.what}: {self.before} before, {self.after} now"
@@ -44,27 +44,27 @@ def compare(cell: str, before: Iterable[Record], after: Iterable[Record]) -> lis
     A failed run in which no card answered is one of each card before. Runs that the host's trouble ended are left out.
 
     Args:
-        cell: name of the cell.
+        cell: the cell\'s whole name, such as rocm7.2-torch2.12.1-gfx1100.
         before: records of the earlier night, in any order.
         after: records of the later night, in any order.
     """
     before, after = _decided(before), _decided(after)
     old = _verdicts(before)
     new = _verdicts(after, cards=tuple(dict.fromkeys(card for card, kind, _ in old if kind in ON_CARD)))
-    asked = {(card, kind) for card, kind, _ in new}
+    checked = {(card, kind) for card, kind, _ in new}
     _expect_whole_ends(old, new)
     changes = [
         Change(cell=cell, card=key[0], probe=key[2], what=what, before=was, after=new.get(key, "no verdict"))
         for key, was in old.items()
-        if (what := _turn(was, new.get(key), asked=key[:2] in asked))
+        if (what := _turn(was, new.get(key), checked=key[:2] in checked))
     ]
     changes += _figures(cell, _numbers(before), _numbers(after))
     return sorted(changes, key=lambda change: (not change.failure, change.cell, change.card, change.probe, change.what))
 
 
-def _turn(was: str, now: str | None, *, asked: bool) -> What | None:
+def _turn(was: str, now: str | None, *, checked: bool) -> What | None:
     if now is None:
-        return "vanished" if was in PASSED and asked else None
+        return "vanished" if was in PASSED and checked else None
     if (was in PASSED) == (now in PASSED):
         return None
     return "regressed" if was in PASSED else "repaired"

@@ -28,7 +28,7 @@ DEVICES: tuple[Device, ...] = ("cpu", "rocm", "cuda")
 NOT_APPLICABLE = "not-applicable"  # a probe that this machine gives nothing to: it neither passed nor failed
 NO_VERDICT = "no verdict"  # a probe that was asked for and stated nothing: it failed
 SIZE, FILES = "size", "files"  # the number of a proof: the bytes of the image's files
-_WORDS = 4000
+TEXT_LIMIT = 4000
 
 
 def now() -> str:
@@ -101,14 +101,14 @@ def of_proof(
         more: further fields of `Record`.
     """
     verdicts = tuple(
-        Verdict(probe=check.name, status=check.status, summary=check.summary[:_WORDS]) for check in proof.checks
+        Verdict(probe=check.name, status=check.status, summary=check.summary[:TEXT_LIMIT]) for check in proof.checks
     )
     sizes = [check.data["bytes"] for check in proof.checks if check.name == SIZE and "bytes" in check.data]
     numbers = tuple(Number(probe=SIZE, name=FILES, value=float(size), unit="B") for size in sizes)
     return Record.bounded(
         kind="prove", at=now(), cell=cell.name, where="host", passed=proof.proven, image=image, inputs=inputs,
         marks=tuple(marks), hardware=Hardware(device="none"), versions=_versions_of(cell), verdicts=verdicts,
-        numbers=numbers, log="\n".join(finding.words for finding in proof.findings), **more,
+        numbers=numbers, log="\n".join(finding.summary for finding in proof.findings), **more,
     )  # fmt: skip
 
 
@@ -126,7 +126,7 @@ def of_lost_proof(
         more: further fields of `Record`.
     """
     words = f"{type(error).__name__}: {error}"
-    verdicts = () if trouble else (Verdict(probe="proof", status=NO_VERDICT, summary=words[:_WORDS]),)
+    verdicts = () if trouble else (Verdict(probe="proof", status=NO_VERDICT, summary=words[:TEXT_LIMIT]),)
     return Record.bounded(
         kind="prove", at=now(), cell=cell.name, where="host", passed=False, image=image, inputs=inputs,
         marks=tuple(marks), hardware=Hardware(device="none"), versions=_versions_of(cell), verdicts=verdicts,
@@ -157,11 +157,11 @@ def of_bench(cell: Cell, done: Finished, host: machine.Hardware, **place: Any) -
 
 
 def _of_verdicts(
-    kind: Kind, cell: Cell, done: Finished, host: machine.Hardware, *, asked: Sequence[str] = (), **place: Any
+    kind: Kind, cell: Cell, done: Finished, host: machine.Hardware, *, requested: Sequence[str] = (), **place: Any
 ) -> Record:
     reported = [event for event in done.events if event.get("event") == "probe"]
     stated = [_verdict(event) for event in reported]
-    verdicts = (*stated, *_unstated(asked, stated, done))
+    verdicts = (*stated, *_unstated(requested, stated, done))
     versions: dict[str, str] = {}
     for event in reported:
         versions |= {str(name): str(value) for name, value in _mapping(event.get("versions")).items() if value}
@@ -173,21 +173,23 @@ def _of_verdicts(
     )  # fmt: skip
 
 
-def _unstated(asked: Sequence[str], stated: Sequence[Verdict], done: Finished) -> Iterable[Verdict]:
+def _unstated(requested: Sequence[str], stated: Sequence[Verdict], done: Finished) -> Iterable[Verdict]:
     """Yield a failure for each probe that was asked for and gave no verdict; none where the host ended the suite."""
     known = {verdict.probe for verdict in stated}
-    for probe in asked if done.trouble is None else ():
+    for probe in requested if done.trouble is None else ():
         if probe not in known:
             yield Verdict(probe=probe, status=NO_VERDICT, summary=f"The suite ended with status {done.status} before.")
 
 
-def of_train(cell: Cell, done: Finished, host: machine.Hardware, *, asked: Sequence[str] = (), **place: Any) -> Record:
+def of_train(
+    cell: Cell, done: Finished, host: machine.Hardware, *, requested: Sequence[str] = (), **place: Any
+) -> Record:
     """Make the record of a training run: its device, its data, its last figures.
 
     Args:
         done: end of the run: status and events.
         host: hardware of the machine that it ran on.
-        asked: names of the probes that must give a verdict; one without counts as failed.
+        requested: names of the probes that must give a verdict; one without counts as failed.
         place: fields of the record, as for a smoke suite.
     """
     start, end = done.last("start") or {}, done.last("done")
@@ -219,8 +221,8 @@ def _of_job(kind: Any, cell: Cell, done: Finished, hardware: Hardware, **fields:
     marks = tuple(dict.fromkeys((*fields.pop("marks", ()), *more)))
     reported = [json.dumps(event, ensure_ascii=False) for event in done.events]
     trouble = _excuse(done.host_trouble if PROGRAMS[kind].refuses_input else done.trouble, fields)
-    words = [f"host: {trouble.stage}: {trouble.words}"] if trouble else []
-    log = "\n".join([*reported, done.last_words.decode(errors="replace"), *words, *_whole_log(done)])
+    words = [f"host: {trouble.stage}: {trouble.detail}"] if trouble else []
+    log = "\n".join([*reported, done.stderr_tail.decode(errors="replace"), *words, *_whole_log(done)])
     log = log.encode(errors="replace").decode()  # a lone surrogate of a broken line
     return Record.bounded(
         kind=kind, at=now(), cell=cell.name, hardware=hardware, marks=marks, log=log, **fields
@@ -234,7 +236,7 @@ def _excuse(trouble: HostTrouble | None, fields: dict[str, Any]) -> HostTrouble 
     failed = [v for v in fields["verdicts"] if v.status not in (*PASSED, NOT_APPLICABLE)]
     fields |= {"passed": False, "whole": False}
     if not failed:
-        fields["trouble"] = Trouble(stage=trouble.stage, words=trouble.words[:_WORDS])
+        fields["trouble"] = Trouble(stage=trouble.stage, words=trouble.detail[:TEXT_LIMIT])
     return trouble
 
 
@@ -265,7 +267,7 @@ def _names(reported: Any) -> tuple[str, ...] | None:
 
 
 def _text(reported: Any) -> str:
-    return str(reported).encode(errors="replace").decode()[:_WORDS]
+    return str(reported).encode(errors="replace").decode()[:TEXT_LIMIT]
 
 
 def _mapping(reported: Any) -> Mapping[str, Any]:

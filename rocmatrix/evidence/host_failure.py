@@ -21,13 +21,13 @@ CODES: dict[str, Stage] = {
     "RM206": "disk",
 }
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
-_WORDS = 4000
+TEXT_LIMIT = 4000
 
 
 def of(error: BaseException) -> Trouble | None:
     """Return the host's trouble that an error stands for, None where the error is the cell's or this program's."""
     stage = _stage(error)
-    return Trouble(stage=stage, words=str(error)[:_WORDS]) if stage else None
+    return Trouble(stage=stage, words=str(error)[:TEXT_LIMIT]) if stage else None
 
 
 def _stage(error: BaseException) -> Stage | None:

@@ -31,7 +31,7 @@ Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 Instant = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")]
-Words = Annotated[str, StringConstraints(max_length=4000)]
+Text = Annotated[str, StringConstraints(max_length=4000)]
 
 
 class Strict(BaseModel):
@@ -43,10 +43,10 @@ class Strict(BaseModel):
 class Number(Strict):
     """One figure worth keeping over time, in `unit`; `probe` is what measured it."""
 
-    probe: Words
-    name: Words
+    probe: Text
+    name: Text
     value: FiniteFloat
-    unit: Words
+    unit: Text
 
 
 class Verdict(Strict):
@@ -56,19 +56,19 @@ class Verdict(Strict):
     None in records of versions that did not say so.
     """
 
-    probe: Words
-    status: Words
-    summary: Words = ""
+    probe: Text
+    status: Text
+    summary: Text = ""
     seconds: FiniteFloat = 0.0
-    cards: tuple[Words, ...] | None = None
-    present: tuple[Words, ...] | None = None
+    cards: tuple[Text, ...] | None = None
+    present: tuple[Text, ...] | None = None
 
 
 class Trouble(Strict):
     """Why a run is no evidence on the cell: the host failed at `stage`; `words` is what is known of it."""
 
     stage: Stage
-    words: Words = ""
+    words: Text = ""
 
 
 class Hardware(Strict):
@@ -78,11 +78,11 @@ class Hardware(Strict):
     """
 
     device: Device
-    cards: tuple[Words, ...] = ()
-    gfx: tuple[Words, ...] = ()
-    seen: tuple[Words, ...] = ()
-    driver: Words | None = None
-    kernel: Words | None = None
+    cards: tuple[Text, ...] = ()
+    gfx: tuple[Text, ...] = ()
+    seen: tuple[Text, ...] = ()
+    driver: Text | None = None
+    kernel: Text | None = None
 
 
 class Record(Strict):
@@ -112,11 +112,11 @@ class Record(Strict):
     versions: dict[str, str] = Field(default_factory=dict)
     verdicts: tuple[Verdict, ...] = ()
     numbers: tuple[Number, ...] = ()
-    commit: Words | None = None
+    commit: Text | None = None
     trouble: Trouble | None = None
     log: str = ""
     log_omitted: int = 0
-    series: Words = Field(default="", exclude=True, repr=False)
+    series: Text = Field(default="", exclude=True, repr=False)
     number: int = Field(default=0, ge=0, le=2**53, exclude=True, repr=False)
 
     def __eq__(self, other: object) -> bool:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 NIGHT = "ROCMATRIX_NIGHT"  # the nightly that started this program
 LOST = "The program that ran it ended without a word: it was killed, or the machine went down."
-WORDS = 4000  # of the host's trouble, as many as a record takes
+TEXT_LIMIT = 4000  # of the host's trouble, as many as a record takes
 
 
 P = ParamSpec("P")
@@ -51,7 +51,7 @@ def harmless(keep: Callable[P, R]) -> Callable[P, R | None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a job is to run: the cell, this machine, and in a container the image's id, labels and the probes asked.
+    """Where a job is to run: the cell, this machine, and in a container the image's id, labels and probes.
 
     What a record names is read from the container itself; this is what stands where it was lost.
     """
@@ -62,7 +62,7 @@ class Place:
     image: str | None = None
     labels: Mapping[str, str] | None = None
     forced: bool = False
-    asked: tuple[str, ...] = ()
+    requested_probes: tuple[str, ...] = ()
 
 
 def evidence_file(named: str = "") -> Path:
@@ -129,7 +129,7 @@ def record_failed_build(cell: Cell, error: BuildFailedError, *, root: Path = ROO
         cell, inputs=error.planned.inputs, image=None, seconds=0.0,
         log=error.render() if trouble else _text(build.log_file(cell, root)),
         marks=from_events.marks_of(cell, labels=error.planned.labels), night=os.environ.get(NIGHT),
-        trouble=Trouble(stage=trouble.stage, words=trouble.words[:WORDS]) if trouble else None,
+        trouble=Trouble(stage=trouble.stage, words=trouble.detail[:TEXT_LIMIT]) if trouble else None,
     )  # fmt: skip
     store.save(evidence_file(), record)
 
@@ -154,7 +154,7 @@ def _records(cell: str) -> list[Record]:
 def is_evidence(job_request: JobRequest, done: Finished) -> bool:
     """Whether a job's end is evidence on the cell: not a mistyped flag, nor a bench with nothing to measure here."""
     program = job_request.program
-    if not program.recorded or done.misused or (program.refuses_input and done.misfed):
+    if not program.recorded or done.has_usage_error or (program.refuses_input and done.has_input_error):
         return False
     return not (program.may_be_inapplicable and done.inapplicable)
 
@@ -180,7 +180,7 @@ def _begin(job_request: JobRequest, place: Place) -> int | None:
 
     from rocmatrix.evidence import store, unfinished_runs
 
-    lost = _record(job_request, place, runner.Finished(status=-1, events=(), last_words=LOST.encode()))
+    lost = _record(job_request, place, runner.Finished(status=-1, events=(), stderr_tail=LOST.encode()))
     try:
         return unfinished_runs.begin(evidence_file(), lost)
     except (sqlite3.Error, OSError, RocmatrixError) as error:
@@ -226,7 +226,7 @@ def record_job(job_request: JobRequest, place: Place, done: Finished, token: int
         record = _record(job_request, place, done)
     except Exception as error:
         reason = f"what it said is no record: {type(error).__name__}: {error}".encode(errors="replace")
-        ended = runner.Finished(status=done.status or -1, events=(), last_words=reason, container=done.container)
+        ended = runner.Finished(status=done.status or -1, events=(), stderr_tail=reason, container=done.container)
         record = _record(job_request, place, ended)
     if token is None:
         store.save(evidence_file(), record)
@@ -263,7 +263,7 @@ def _record(job_request: JobRequest, place: Place, done: Finished) -> Record:
         ),
         "commit": job.commit(),
         "night": os.environ.get(NIGHT),
-        "asked": place.asked,
+        "requested": place.requested_probes,
     }
     record = make(place.cell, done, place.hardware, **about)
     derived = done.container is not None and not done.container.sealed

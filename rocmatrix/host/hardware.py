@@ -118,7 +118,7 @@ class Hardware:
             ids = ", ".join(dict.fromkeys(f"0x{card.device_id or 0:04x}" for card in self.cards))
             return f"{len(self.cards)} AMD card(s) of PCI device {ids} are there, and their architecture is not known"
         if self.devices:
-            found = ", ".join(device.words for device in self.devices)
+            found = ", ".join(device.summary for device in self.devices)
             return f"{len(self.devices)} AMD card(s) are there and cannot be used ({found}): {self.reason}"
         return self.reason if self.hidden_nodes or self.wsl2 else None
 

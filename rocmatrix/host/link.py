@@ -67,7 +67,7 @@ class Link:
         return not self.flags & NO_PEER_DMA
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """The link in a few words: "XGMI, weight 15, 50.0 GB/s"."""
         parts = [self.kind]
         parts += [f"weight {self.weight}"] if self.weight is not None else []

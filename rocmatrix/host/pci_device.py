@@ -37,7 +37,7 @@ class PciDevice:
         return self.driver not in (None, "amdgpu")
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """The device as text: "0000:03:00.0, PCI device 0x744c, gfx1100"."""
         number = f", PCI device 0x{self.device_id:04x}" if self.device_id is not None else ""
         name = device_ids.architecture(self.device_id)
@@ -70,7 +70,7 @@ class PciLink:
         return bool(self.speed and self.most_speed and self.speed < self.most_speed)
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """The link as people write it: "x8 of x16, 16.0 of 16.0 GT/s"."""
         lanes = f"x{self.width or '?'} of x{self.most_width or '?'}"
         return f"{lanes}, {self.speed or '?'} of {self.most_speed or '?'} GT/s"

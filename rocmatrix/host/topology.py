@@ -23,7 +23,7 @@ class Place:
     cards: tuple[Card, ...]
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """The node in a few words."""
         if self.processor is None:
             return "no NUMA node reported"
@@ -33,11 +33,11 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """Everything to be drawn. `ways` holds the best link from card to card, by their indices, and `hosts` the
+    """Everything to be drawn. `links` holds the best link from card to card, by their indices, and `hosts` the
     link from a card to its processor. `firsts` are the first partitions of the cards as they are plugged in."""
 
     places: tuple[Place, ...]
-    ways: dict[tuple[int, int], Link]
+    links: dict[tuple[int, int], Link]
     hosts: dict[int, Link]
     reason: str | None
     hidden: int
@@ -54,16 +54,16 @@ def picture(machine: Hardware) -> Picture:
     """Return what is to be drawn of a machine."""
     numbers = {card.node: card.index for card in machine.cards}
     groups = machine.physical_cards
-    ways: dict[tuple[int, int], Link] = {}
+    links: dict[tuple[int, int], Link] = {}
     hosts: dict[int, Link] = {}
     for link in sorted(machine.links, key=_distance, reverse=True):  # the nearest comes last and stays
         if link.source in numbers and link.target in numbers and link.source != link.target:
-            ways[numbers[link.source], numbers[link.target]] = link
+            links[numbers[link.source], numbers[link.target]] = link
         elif link.source in numbers and link.direct:
             hosts[numbers[link.source]] = link
     return Picture(
         places=_places(machine, hosts),
-        ways=ways,
+        links=links,
         hosts=hosts,
         reason=machine.reason,
         hidden=machine.hidden_nodes,
@@ -124,16 +124,16 @@ def text(drawn: Picture) -> str:
         lines.append(f"{drawn.hidden} card(s) more are hidden by the container")
     if len(drawn.cards) > 1:
         lines += ["", table_head(drawn), *_table(drawn)]
-        if any(not link.direct for link in drawn.ways.values()):
+        if any(not link.direct for link in drawn.links.values()):
             lines.append("~ through another node")
     return "\n".join(lines)
 
 
 def _place_lines(place: Place, drawn: Picture) -> list[str]:
-    lines = [place.words]
+    lines = [place.summary]
     for card in place.cards:
-        slot = f"; slot {card.adapter.link.words}" if card.adapter and card.adapter.link.width else ""
-        host = f"; {drawn.hosts[card.index].words}" if card.index in drawn.hosts else ""
+        slot = f"; slot {card.adapter.link.summary}" if card.adapter and card.adapter.link.width else ""
+        host = f"; {drawn.hosts[card.index].summary}" if card.index in drawn.hosts else ""
         hive = f"; hive {card.hive_id:x}" if card.hive_id else ""
         lines.append(f"  card {card.index}: {name(card)}{host}{slot}{hive}")
     return lines
@@ -170,7 +170,7 @@ def mark(drawn: Picture, one: Card, two: Card) -> str:
     """Return the way between two cards in a few letters: "XGMI 15", "~PCIe 72", "none"."""
     if one.index == two.index:
         return "-"
-    link = drawn.ways.get((one.index, two.index))
+    link = drawn.links.get((one.index, two.index))
     if link is None:
         return "none"
     return f"{'' if link.direct else '~'}{link.kind}{f' {link.weight}' if link.weight is not None else ''}"

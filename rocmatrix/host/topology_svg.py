@@ -47,7 +47,7 @@ def svg(drawn: Picture) -> str:
     centers: dict[int, tuple[float, float]] = {}
     # arcs over several rows of cards, or between boxes, would be a tangle; the table has every pair
     rows = all(len(place.cards) <= COLUMNS for place in drawn.places)
-    arcs = rows and any(link.xgmi for link in drawn.ways.values())
+    arcs = rows and any(link.xgmi for link in drawn.links.values())
     top, width = float(MARGIN + 2 * HEAD), 0.0
     for place in drawn.places:
         top += ARC_SPACE if arcs and place.cards else 0
@@ -78,7 +78,7 @@ def _place(
     width = max(columns * (CARD_WIDTH + GAP) + GAP, 260)
     height = GAP + HEAD + rows * (CARD_HEIGHT + GAP) - GAP // 2
     body.append(f'<rect class="place" x="{MARGIN}" y="{top:.0f}" width="{width}" height="{height}" rx="8"/>')
-    body.append(_text(MARGIN + GAP, top + height - 11, place.words))
+    body.append(_text(MARGIN + GAP, top + height - 11, place.summary))
     for position, card in enumerate(place.cards):
         x = MARGIN + GAP + position % columns * (CARD_WIDTH + GAP)
         y = top + GAP + position // columns * (CARD_HEIGHT + GAP)
@@ -92,7 +92,7 @@ def _card(card: Card, drawn: Picture, x: float, y: float) -> Iterator[str]:
     yield f'<rect class="{kind}" x="{x:.0f}" y="{y:.0f}" width="{CARD_WIDTH}" height="{CARD_HEIGHT}" rx="6"/>'
     memory = f", {size(card.memory_bytes)}" if card.memory_bytes else ""
     host = drawn.hosts.get(card.index)
-    slot = card.adapter.link.words if card.adapter and card.adapter.link.width else ""
+    slot = card.adapter.link.summary if card.adapter and card.adapter.link.width else ""
     hive = f"hive {hives(drawn.cards).index(card.hive_id) + 1}" if card.hive_id else ""
     lines = [
         f"card {card.index}: {card.gfx or 'not named'}{memory}",
@@ -110,10 +110,10 @@ def _arcs(drawn: Picture, centers: dict[int, tuple[float, float]]) -> Iterator[s
     """Draw XGMI between the cards of a node as arcs above them; everything else stands in the table alone."""
     for place in drawn.places:
         for one, two in combinations(place.cards, 2):
-            link = drawn.ways.get((one.index, two.index))
+            link = drawn.links.get((one.index, two.index))
             if link is not None and link.xgmi:
                 yield _arc(
-                    centers[one.index], centers[two.index], f"card {one.index} to card {two.index}: {link.words}"
+                    centers[one.index], centers[two.index], f"card {one.index} to card {two.index}: {link.summary}"
                 )
 
 
@@ -148,10 +148,10 @@ def _table(drawn: Picture, top: float, body: list[str]) -> tuple[float, float]:
 def _shade(drawn: Picture, one: Card, two: Card) -> str:
     if one.index == two.index:
         return "cell-self"
-    link = drawn.ways.get((one.index, two.index))
+    link = drawn.links.get((one.index, two.index))
     return "cell-none" if link is None else "cell-xgmi" if link.xgmi else "cell-pcie"
 
 
-def _text(x: float, y: float, words: str, kind: str = "") -> str:
+def _text(x: float, y: float, text: str, kind: str = "") -> str:
     named = f' class="{kind}"' if kind else ""
-    return f'<text x="{x:.0f}" y="{y:.0f}"{named}>{escape(words)}</text>'
+    return f'<text x="{x:.0f}" y="{y:.0f}"{named}>{escape(text)}</text>'

@@ -51,20 +51,20 @@ class OtherBase:
         return self.id or self.name
 
 
-def chosen(client: docker.DockerClient, asked: str | None, held: engine.Image | None) -> OtherBase | None:
+def chosen(client: docker.DockerClient, requested: str | None, held: engine.Image | None) -> OtherBase | None:
     """Return the base as asked for, else that of the image that is there; None for the cell's own.
 
     The id is looked up, for a tag may have moved. Where the engine has lost a base that the image was made from,
     the recorded id stands. Raises RM204 for one that cannot be had.
 
     Args:
-        asked: reference of another base; None where none was named.
+        requested: reference of another base; None where none was named.
     """
     labels: Mapping[str, str] = held.labels if held else {}
-    name = asked or labels.get(image_labels.BASE)
+    name = requested or labels.get(image_labels.BASE)
     if not name:
         return None
-    if not asked:
+    if not requested:
         say(f"base: {name}, which this image was made from; --base names another")
     found = engine.image(client, name)
     recorded = labels.get(image_labels.BASE_ID)

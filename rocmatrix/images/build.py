@@ -69,7 +69,7 @@ class Built:
     seconds: float = 0.0
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """The outcome in one line."""
         if self.image is None:
             return "dry run: nothing was built"
@@ -144,7 +144,7 @@ def _unplanned(error: RocmatrixError, meant: Built) -> RocmatrixError:
     """Return the failure to get a base as one of a build; what else went wrong stays what it is."""
     if error.code != "RM204":
         return error
-    return BuildFailedError(error, planned=meant, trouble=Trouble(stage="registry", words=error.render()))
+    return BuildFailedError(error, planned=meant, trouble=Trouble(stage="registry", detail=error.render()))
 
 
 def _unlocked(cell: Cell, why: str) -> RocmatrixError:
@@ -301,7 +301,7 @@ def failed(
     stage = _stage(error, client, watched) if isinstance(error, BuildKitError) else stages.get(error.code)
     if stage is None and not isinstance(error, BuildKitError):
         return error
-    trouble = Trouble(stage=stage, words=error.render()) if stage else None
+    trouble = Trouble(stage=stage, detail=error.render()) if stage else None
     return BuildFailedError(error, planned=planned, trouble=trouble)
 
 

@@ -102,30 +102,32 @@ def resolve(
     wanted = [companion for companion in companions if not companion.provided]
     offered = _offered(matrix, cell)
     recorded = {companion.package: offered[companion.package] for companion in wanted if companion.package in offered}
-    asked = [requirement(companion, cell) for companion in wanted if companion.package not in recorded]
+    requirements = [requirement(companion, cell) for companion in wanted if companion.package not in recorded]
     packages = [line for line in lines if not line.only_bounds and line.name not in conflicts.provided(cell)]
-    asked += [_line_asked(matrix, cell, line) for line in packages]
-    if not asked:
+    requirements += [_requirement_of_line(matrix, cell, line) for line in packages]
+    if not requirements:
         return dict(recorded.values())
     bounds = [f"{line.name}{line.requirement.specifier}" for line in lines if line.requirement.specifier]
-    rows = _asked(cell, asked, bounds, [wheel for _, wheel in offered.values()])
+    rows = _resolved_by_pip(cell, requirements, bounds, [wheel for _, wheel in offered.values()])
     conflicts.refuse_hashes((row for row in rows if canonicalize_name(row.name) not in offered), lines, cell)
     return dict(recorded.values()) | dict(_added_by(rows, matrix, cell, offered))
 
 
-def _line_asked(matrix: Matrix, cell: Cell, line: Line) -> str:
+def _requirement_of_line(matrix: Matrix, cell: Cell, line: Line) -> str:
     """Return what pip is asked for: a line without bounds takes those that go with the cell's torch, where known."""
     companion = judging.known(matrix, line.name)
     if companion is None or line.requirement.specifier or companion.package != line.name:
-        return line.asked
-    return line.asked + requirement(companion, cell).removeprefix(companion.package)
+        return line.name_and_bounds
+    return line.name_and_bounds + requirement(companion, cell).removeprefix(companion.package)
 
 
-def _asked(cell: Cell, asked: Sequence[str], bounds: Sequence[str], offered: Sequence[Wheel]) -> list[Resolved]:
+def _resolved_by_pip(
+    cell: Cell, requirements: Sequence[str], bounds: Sequence[str], offered: Sequence[Wheel]
+) -> list[Resolved]:
     """Return what pip takes for requirements next to what the cell holds, and may hold of torch's own companions.
 
     Args:
-        asked: requirements.
+        requirements: requirements.
         bounds: constraints next to the cell's own.
         offered: recorded wheels of torch's own companions.
     """
@@ -137,11 +139,11 @@ def _asked(cell: Cell, asked: Sequence[str], bounds: Sequence[str], offered: Seq
             stand_in(Path(links), name, version)
         question = pip_report.Question(
             python=cell.python,
-            requirements=tuple(asked),
+            requirements=tuple(requirements),
             constraints=(*(f"{name}=={version}" for name, version in pinned.items()), *own, *bounds),
             links=links,
         )
-        stack = any(wheel_source.of_stack(Requirement(each).name) for each in asked)
+        stack = any(wheel_source.of_stack(Requirement(each).name) for each in requirements)
         return _answered(replace(question, index=cell.release.index) if stack else question, cell)
 
 

@@ -48,7 +48,7 @@ class Target:
         return self.release.lock_name(self.architecture)
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """The target as a person reads it."""
         tried = "; host and device wheels: tried on synthetic indexes only" if self.release.by_architecture else ""
         return f"{self.key}, Python {self.python}{tried}"
@@ -97,9 +97,9 @@ def lock(
     }
     answers = query_all(questions.values())
     result = Locked()
-    for target, asked in questions.items():
+    for target, query in questions.items():
         try:
-            result.done[target] = _wheels(matrix, target, asked, answers[asked], today=today)
+            result.done[target] = _wheels(matrix, target, query, answers[query], today=today)
         except RocmatrixError as error:
             result.failed[target] = error
     _write(matrix, result, root)
@@ -166,16 +166,16 @@ def _recorded(matrix: Matrix, target: Target) -> dict[str, Wheel]:
     return {file: matrix.wheels[file] for file in files}
 
 
-def _wheels(matrix: Matrix, target: Target, asked: Question, answer: Answer, *, today: date) -> dict[str, Wheel]:
+def _wheels(matrix: Matrix, target: Target, query: Question, answer: Answer, *, today: date) -> dict[str, Wheel]:
     """Return the wheels of one lock. Raises what asking raised, RM103, RM106 to RM108."""
     if isinstance(answer, RocmatrixError):
         raise answer
     recorded = _recorded(matrix, target)
-    kept = {file: wheel for file, wheel in recorded.items() if asked.index is None and wheel.index == "pytorch"}
+    kept = {file: wheel for file, wheel in recorded.items() if query.index is None and wheel.index == "pytorch"}
     for file, wheel in kept.items():
         wheel_source.refuse_unreleased(file, wheel.sources, today=today)
     own = [row for row in answer if not target.release.foreign(row.name, target.architecture)]
-    found = {row.file: _known(matrix, row.file, wheel_source.wheel(row, index=asked.index, today=today)) for row in own}
+    found = {row.file: _known(matrix, row.file, wheel_source.wheel(row, index=query.index, today=today)) for row in own}
     return kept | found
 
 

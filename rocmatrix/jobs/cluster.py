@@ -19,7 +19,7 @@ from rocmatrix.containers.portable_spec import Places, elsewhere_spec
 from rocmatrix.containers.runspec import RunSpec
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.jobs import job
-from rocmatrix.jobs.destination import Destination, Sending
+from rocmatrix.jobs.destination import Destination, Submission
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.runner import Job
 from rocmatrix.matrix.matrix import Cell, Matrix
@@ -37,13 +37,13 @@ def prepare(job_request: JobRequest, to: Destination, *, matrix: Matrix, cell: C
     named = _named(job_request)
     cards = _count(cell, to, hardware)
     with _carried():
-        return to.job(Sending(job_request=named, matrix=matrix, cell=cell, hardware=hardware, cards=cards))
+        return to.job(Submission(job_request=named, matrix=matrix, cell=cell, hardware=hardware, cards=cards))
 
 
-def command(sending: Sending, options: Mapping[str, Any]) -> list[str]:
+def command(submission: Submission, options: Mapping[str, Any]) -> list[str]:
     """Return the trainer's command for a container, with the provenance that it cannot know itself."""
-    job_request = sending.job_request
-    provenance = job.provenance(job_request.program, cell=sending.cell, image=None, forced=job_request.forced)
+    job_request = submission.job_request
+    provenance = job.provenance(job_request.program, cell=submission.cell, image=None, forced=job_request.forced)
     return [job_request.program.name, *job.flags(options), *provenance]
 
 

@@ -91,9 +91,9 @@ def _created(argv: Sequence[str]) -> _Made | Finished:
     return made
 
 
-def _never_ran(words: str) -> Finished:
+def _never_ran(message: str) -> Finished:
     return Finished(
-        status=NOT_STARTED, events=(), last_words=words.encode(), trouble=Trouble(stage="engine", words=words)
+        status=NOT_STARTED, events=(), stderr_tail=message.encode(), trouble=Trouble(stage="engine", detail=message)
     )
 
 
@@ -123,20 +123,20 @@ def _judged(done: Finished, made: _Made) -> Finished:
     return _ended(done, state)
 
 
-def _lost(done: Finished, words: str) -> Finished:
-    return replace(done, trouble=Trouble(stage="engine", words=words))
+def _lost(done: Finished, message: str) -> Finished:
+    return replace(done, trouble=Trouble(stage="engine", detail=message))
 
 
 def _ended(done: Finished, state: Mapping[str, Any]) -> Finished:
     status = int(state["ExitCode"])
     if state["Running"] and done.status < 0:
-        return replace(done, trouble=Trouble(stage="signal", words=f"its client was killed by signal {-done.status}"))
+        return replace(done, trouble=Trouble(stage="signal", detail=f"its client was killed by signal {-done.status}"))
     if state["Running"]:
         return _lost(done, f"the client ended with {done.status}, and the container was still running")
     if str(state["StartedAt"]).startswith("0001-") and status not in OF_THE_IMAGE:
         return _lost(replace(done, status=NOT_STARTED), f"it was not started: {state.get('Error') or status}")
-    words = b"\nkilled: the container's memory limit was reached" if state.get("OOMKilled") else b""
-    return replace(done, status=status, last_words=done.last_words + words)
+    message = b"\nkilled: the container's memory limit was reached" if state.get("OOMKilled") else b""
+    return replace(done, status=status, stderr_tail=done.stderr_tail + message)
 
 
 @contextmanager

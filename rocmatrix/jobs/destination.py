@@ -18,7 +18,7 @@ IMAGE_USER = "10001:10001"  # the image's own: the numbers of whoever submits be
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sending:
+class Submission:
     """A job that is to be sent. `hardware` is this machine's; `cards` are each node's."""
 
     job_request: JobRequest
@@ -56,5 +56,5 @@ class Destination(ABC):
         return self.processes or max(1, cards)
 
     @abstractmethod
-    def job(self, sending: Sending) -> Job:
+    def job(self, submission: Submission) -> Job:
         """Return the job as files and the command that hands them over."""

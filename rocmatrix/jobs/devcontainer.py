@@ -21,17 +21,17 @@ FEATURES = frozenset({"network"})  # the editor fetches its server and extension
 DOCKERFILE = TEMPLATES / "devcontainer" / "Dockerfile"
 
 
-def user_of(asked: str | None, *, environment: Mapping[str, str] = os.environ) -> str:
+def user_of(requested: str | None, *, environment: Mapping[str, str] = os.environ) -> str:
     """Return the numeric "uid:gid" of who will work in it: as asked, else this user. Raises RM412 for root."""
     own = f"{os.getuid()}:{os.getgid()}"
-    if asked is None and own.startswith("0:") and environment.get("SUDO_UID", "0") != "0":
+    if requested is None and own.startswith("0:") and environment.get("SUDO_UID", "0") != "0":
         own = f"{environment['SUDO_UID']}:{environment['SUDO_GID']}"
-    user = asked or own
+    user = requested or own
     uid, _, gid = user.partition(":")
     if not (uid.isascii() and uid.isdigit() and gid.isascii() and gid.isdigit()):
         raise RocmatrixError("RM404", what=f"--user takes numbers such as 1000:1000, not {user!r}")
     if int(uid) == 0:
-        raise RocmatrixError("RM412", what="the user would be root" if asked else "this is run by root")
+        raise RocmatrixError("RM412", what="the user would be root" if requested else "this is run by root")
     return user
 
 

@@ -79,12 +79,12 @@ def _absolute(path: str) -> Path:
     return Path(os.path.abspath(path))  # noqa: PTH100 -- resolve() follows links
 
 
-def decide(asked: str, hardware: Hardware) -> Decision:
+def decide(requested: str, hardware: Hardware) -> Decision:
     """Choose container or native; the engine is asked only where its answer matters."""
-    matters = asked == "container" or (asked == "auto" and hardware.architectures)
+    matters = requested == "container" or (requested == "auto" and hardware.architectures)
     obstacle = engine.obstacle() if matters else None
     why_none = hardware.unusable or hardware.reason
-    return launch.decide(asked, cards=hardware.architectures, engine=obstacle, why_none=why_none)
+    return launch.decide(requested, cards=hardware.architectures, engine=obstacle, why_none=why_none)
 
 
 def native_job(job_request: JobRequest, *, matrix: Matrix, cell: Cell, hardware: Hardware) -> Job:
@@ -106,7 +106,7 @@ def native_job(job_request: JobRequest, *, matrix: Matrix, cell: Cell, hardware:
     arguments = [
         job_request.program.name,
         *flags(options | output_here(job_request) | expected(job_request, cell)),
-        *native_provenance(job_request, runner=runner, asked=cell),
+        *native_provenance(job_request, runner=runner, requested=cell),
     ]
     return Job(
         argv=launch.native_argv(runner.python, arguments),
@@ -256,7 +256,7 @@ def probes_for(job_request: JobRequest, *, cell: Cell, hardware: Hardware) -> tu
     return {**options, option: list(fit)}, f"; one card, so the probes of two are left out: {', '.join(left_out)}"
 
 
-def asked_probes(job_request: JobRequest, *, cell: Cell, hardware: Hardware) -> tuple[str, ...]:
+def requested_probes(job_request: JobRequest, *, cell: Cell, hardware: Hardware) -> tuple[str, ...]:
     """Return the probes or benchmarks that a job owes a verdict on; a probe that is named brings its parts."""
     option = job_request.program.parts_option
     if option is None:
@@ -313,16 +313,16 @@ def expected(job_request: JobRequest, cell: Cell) -> dict[str, str]:
     return {option: "rocm"} if option and cell.release.rocm and not job_request.options.get(option) else {}
 
 
-def native_provenance(job_request: JobRequest, *, runner: native_env.Native, asked: Cell) -> list[str]:
+def native_provenance(job_request: JobRequest, *, runner: native_env.Native, requested: Cell) -> list[str]:
     """Return the provenance of a native run: no cell where the wheels are another environment's.
 
     Rules were overridden for the cell that was asked for, and say nothing of another one's wheels.
     """
     if not job_request.program.takes_provenance:
-        return provenance(job_request.program, cell=asked, image=None)
+        return provenance(job_request.program, cell=requested, image=None)
     if runner.cell is None:
         return flags({"cell_absent": f"{runner.why}, whose wheels no cell locked", "commit": commit()})
-    forced = job_request.forced if runner.cell.name == asked.name else ()
+    forced = job_request.forced if runner.cell.name == requested.name else ()
     return provenance(job_request.program, cell=runner.cell, image=None, forced=forced)
 
 

@@ -23,7 +23,7 @@ def place(folder: Path, program: str, cell: str) -> Path:
     Args:
         folder: folder of all logs.
         program: name of the program that runs.
-        cell: name of the cell.
+        cell: the cell\'s whole name, such as rocm7.2-torch2.12.1-gfx1100.
     """
     return folder / f"{program}-{cell}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}.log"
 
@@ -43,7 +43,7 @@ class JobLog:
     def __post_init__(self) -> None:
         self.complete = self.descriptor is not None
 
-    def words(self, block: bytes) -> None:
+    def write(self, block: bytes) -> None:
         """Append what came from standard error."""
         with self.lock:
             self._append(block)

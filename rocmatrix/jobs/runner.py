@@ -64,7 +64,7 @@ class Job:
     rows: tuple[Explanation, ...] = ()
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """What would happen: each file with its name, and the command as it would be typed."""
         own = {name: value for name, value in (self.environment or {}).items() if os.environ.get(name) != value}
         command = [*(["env"] if own else []), *(f"{name}={value}" for name, value in own.items()), *self.argv]
@@ -95,7 +95,7 @@ class Finished:
 
     status: int
     events: tuple[Event, ...]
-    last_words: bytes = b""
+    stderr_tail: bytes = b""
     log: Path | None = None
     container: Container | None = None
     trouble: Trouble | None = None
@@ -105,12 +105,12 @@ class Finished:
         return next((event for event in reversed(self.events) if event.get("event") == name), None)
 
     @property
-    def misused(self) -> bool:
+    def has_usage_error(self) -> bool:
         """Whether the program reported wrong usage: nothing was run."""
         return self._refused_with in _WRONG_USAGE
 
     @property
-    def misfed(self) -> bool:
+    def has_input_error(self) -> bool:
         """Whether a training reported that it refused its settings, data or folder before it began."""
         return bool(_WRONG_INPUT.fullmatch(self._refused_with))
 
@@ -127,7 +127,7 @@ class Finished:
         stage = _OF_THE_HOST.get(str(error.get("code")))
         if self.trouble is not None or stage is None or self.status == 0:
             return self.trouble
-        return Trouble(stage=stage, words=f"{error.get('code')} {error.get('title')}")
+        return Trouble(stage=stage, detail=f"{error.get('code')} {error.get('title')}")
 
     @property
     def inapplicable(self) -> bool:
@@ -136,21 +136,21 @@ class Finished:
         return statuses == {"not-applicable"} and self.last(BENCH.name) is not None and self.status in (0, 1)
 
 
-def decide(asked: str, *, cards: tuple[str, ...], engine: str | None, why_none: str | None = None) -> Decision:
-    """Choose where to run. Raises RM404 for another value of `asked`.
+def decide(requested: str, *, cards: tuple[str, ...], engine: str | None, why_none: str | None = None) -> Decision:
+    """Choose where to run. Raises RM404 for another value of `requested`.
 
     Args:
-        asked: container, native, or auto: the container where an AMD card and an engine are found.
+        requested: container, native, or auto: the container where an AMD card and an engine are found.
         cards: gfx names of the AMD cards found; empty for none.
         engine: what prevents a container; None if nothing does.
         why_none: why no card was found, for the reason printed; None where that is not known.
     """
-    if asked == "container":
+    if requested == "container":
         return Decision(where="container", why="asked for with --in container")
-    if asked == "native":
+    if requested == "native":
         return Decision(where="native", why="asked for with --in native")
-    if asked != "auto":
-        raise RocmatrixError("RM404", what=f"--in takes container, native or auto, not {asked!r}")
+    if requested != "auto":
+        raise RocmatrixError("RM404", what=f"--in takes container, native or auto, not {requested!r}")
     if not cards:
         return Decision(
             where="native",
@@ -226,8 +226,8 @@ def attached(
     try:
         with (
             job_log.opened(log) as kept,
-            stderr_tee.tee_stderr(sys.stderr, kept.words) as words,
-            _started(argv, environment, words.writable) as process,
+            stderr_tee.tee_stderr(sys.stderr, kept.write) as stderr,
+            _started(argv, environment, stderr.writable) as process,
         ):
             assert process.stdout is not None
             for event in _events(process.stdout, kept.line):
@@ -236,7 +236,7 @@ def attached(
     except KeyboardInterrupt as error:
         raise Interrupted(stopped_by_signal(Finished(status=130, events=tuple(events), log=log))) from error
     return Finished(
-        status=process.returncode, events=tuple(events), last_words=words.tail, log=log if kept.complete else None
+        status=process.returncode, events=tuple(events), stderr_tail=stderr.tail, log=log if kept.complete else None
     )
 
 
@@ -296,7 +296,7 @@ def interruptible() -> Iterator[None]:
 
 def stopped_by_signal(finished: Finished | None = None) -> Finished:
     """Return the end of a job that a signal to this program ended, as far as it had come."""
-    trouble = Trouble(stage="signal", words="a signal to this program ended it")
+    trouble = Trouble(stage="signal", detail="a signal to this program ended it")
     return replace(finished or Finished(status=130, events=()), status=130, trouble=trouble)
 
 

@@ -34,15 +34,15 @@ class Tee:
 def tee_stderr(onto: TextIO, also: Callable[[bytes], None] = lambda _: None) -> Iterator[Tee]:
     """Pass on what is written to the tee's descriptor, keep its end, and hand every block to `also`."""
     readable, writable = _ends(onto)
-    words = Tee(writable=writable)
-    copying = threading.Thread(target=_copy, args=(readable, _descriptor(onto), words, also), daemon=True)
+    tee = Tee(writable=writable)
+    copying = threading.Thread(target=_copy, args=(readable, _descriptor(onto), tee, also), daemon=True)
     copying.start()
     try:
-        yield words
+        yield tee
     finally:
         os.close(writable)
         copying.join(PATIENCE_SECONDS)
-        if b"\r" in words.tail.rpartition(b"\n")[2]:  # a killed program leaves its progress line unfinished
+        if b"\r" in tee.tail.rpartition(b"\n")[2]:  # a killed program leaves its progress line unfinished
             with contextlib.suppress(OSError):
                 os.write(_descriptor(onto), b"\n")
 
@@ -65,11 +65,11 @@ def _descriptor(onto: TextIO) -> int:
         return 2
 
 
-def _copy(readable: int, onto: int, words: Tee, also: Callable[[bytes], None]) -> None:
+def _copy(readable: int, onto: int, tee: Tee, also: Callable[[bytes], None]) -> None:
     # A terminal's end raises EIO, and a terminal that is gone must not stop the program that writes.
     with contextlib.suppress(OSError):
         while block := os.read(readable, BLOCK):
-            words.tail = (words.tail + block)[-KEPT_BYTES:]
+            tee.tail = (tee.tail + block)[-KEPT_BYTES:]
             also(block)
             with contextlib.suppress(OSError):
                 os.write(onto, block)

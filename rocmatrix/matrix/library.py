@@ -17,7 +17,7 @@ class Statement(Strict):
     note: Text
     evidence: Evidence
 
-    def words(self, architecture: str | None) -> str:
+    def summary(self, architecture: str | None) -> str:
         """Return what it states of one architecture."""
         return self.note
 
@@ -34,7 +34,7 @@ class HipblasLt(Statement):
     accepted: list[GfxName]
     preferred: list[GfxName]
 
-    def words(self, architecture: str | None) -> str:
+    def summary(self, architecture: str | None) -> str:
         """Return whether torch accepts the architecture, and whether it takes hipBLASLt by itself there."""
         accepted = "accepted" if architecture in self.accepted else "not accepted, so hipBLAS is used"
         default = "the default" if architecture in self.preferred else accepted
@@ -50,7 +50,7 @@ class Attention(Statement):
     supported: list[GfxName]
     experimental: list[GfxName] = Field(default_factory=list)
 
-    def words(self, architecture: str | None) -> str:
+    def summary(self, architecture: str | None) -> str:
         """Return which attention the architecture gets."""
         if architecture in self.supported:
             kind = "flash and memory-efficient kernels"
@@ -67,7 +67,7 @@ class Allocator(Statement):
     variables: list[Text]
     expandable_segments: bool
 
-    def words(self, architecture: str | None) -> str:
+    def summary(self, architecture: str | None) -> str:
         """Return the variables by weight, and whether segments can grow."""
         segments = "expandable_segments works" if self.expandable_segments else "no expandable_segments"
         return f"reads {', then '.join(self.variables)}; {segments}; {self.note}"
@@ -79,7 +79,7 @@ class Driver(Statement):
     kernel: Text
     user_space: RangeText | None = None
 
-    def words(self, architecture: str | None) -> str:
+    def summary(self, architecture: str | None) -> str:
         """Return the kernel side, and the user space it serves."""
         served = f" for ROCm {self.user_space}" if self.user_space else ""
         return f"{self.kernel}{served}; {self.note}"

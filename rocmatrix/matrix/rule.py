@@ -46,7 +46,7 @@ class Rule(Strict):
         return self.expires < today
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """The reason with its circumstance, and with the claim against it and what became of that."""
         text = f"where {self.when.given}: {self.reason}" if self.when.given else self.reason
         if self.claim is None:

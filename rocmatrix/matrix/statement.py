@@ -102,7 +102,7 @@ class Evidence(Strict):
     date: Date
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """The evidence in one line: how sure, since when, and where it was read."""
         return f"{self.confidence} {self.date}: {', '.join(self.sources)}"
 

@@ -52,7 +52,7 @@ class Support:
         """Whether the card is on the list; for an architecture, whether any card of it is."""
         return self.listing in ("listed", "maintained")
 
-    def words(self, architecture: str, card: str | None) -> str:
+    def summary(self, architecture: str, card: str | None) -> str:
         """Say which cards of an architecture are listed, and whether `card` is one."""
         if not self.cards:
             return f"no card of {architecture} is listed"

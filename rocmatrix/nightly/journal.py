@@ -21,13 +21,13 @@ State = Literal["running", "passed", "failed", "left out"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Leg:
+class StageResult:
     """One stage of one cell: `running` in a night that was killed means that it has to be done again."""
 
     cell: str
     stage: Stage
     state: State
-    words: str
+    summary: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,16 +70,16 @@ class Journal:
             connection.execute("INSERT INTO night VALUES (?, ?, ?, NULL)", (night.name, night.plan, night.began))
             return night, False
 
-    def mark(self, night: str, cell: str, stage: Stage, state: State, words: str = "") -> None:
+    def mark(self, night: str, cell: str, stage: Stage, state: State, summary: str = "") -> None:
         """Record the state of a stage, in place of its earlier one, with the time.
 
         Args:
             night: name of the night.
-            cell: name of the cell.
-            words: the reason or the result, for people; empty for none.
+            cell: the cell\'s whole name, such as rocm7.2-torch2.12.1-gfx1100.
+            summary: the reason or the result, for people; empty for none.
         """
         with self._writing() as connection:
-            row = (night, cell, stage, state, now(), words)
+            row = (night, cell, stage, state, now(), summary)
             connection.execute("INSERT OR REPLACE INTO leg VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def end(self, night: str) -> None:
@@ -87,11 +87,11 @@ class Journal:
         with self._writing() as connection:
             connection.execute("UPDATE night SET ended = ? WHERE name = ?", (now(), night))
 
-    def legs(self, night: str) -> dict[tuple[str, Stage], Leg]:
+    def results(self, night: str) -> dict[tuple[str, Stage], StageResult]:
         """Return what is known of a night."""
         with schema.opened(self.path, write=False) as connection:
             rows = connection.execute("SELECT cell, stage, state, words FROM leg WHERE night = ?", (night,)).fetchall()
-        return {(c, s): Leg(cell=c, stage=s, state=state, words=words) for c, s, state, words in rows}
+        return {(c, s): StageResult(cell=c, stage=s, state=state, summary=summary) for c, s, state, summary in rows}
 
     def nights(self) -> list[Night]:
         """Return every night, oldest first; none where there is no file."""
@@ -115,8 +115,8 @@ class Journal:
                 break
             if night.simulated != simulated:
                 continue
-            legs = [self.legs(night.name).get((cell, stage)) for stage in STAGES]
-            states = {leg.stage: leg.state for leg in legs if leg}
+            results = [self.results(night.name).get((cell, stage)) for stage in STAGES]
+            states = {result.stage: result.state for result in results if result}
             if night.ended and states.get("smoke") == "passed" and "failed" not in states.values():
                 good = night.name
         return good

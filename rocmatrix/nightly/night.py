@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from rocmatrix.matrix.matrix import Cell
-from rocmatrix.nightly.journal import Journal, Leg, State
+from rocmatrix.nightly.journal import Journal, StageResult, State
 from rocmatrix.nightly.plan import STAGES, Stage, waves
 from rocmatrix.runtime.console import known, say
 
@@ -20,7 +20,7 @@ class Outcome:
     """How a stage ended: passed, failed, or left out with the reason (no such card here, no room)."""
 
     state: State
-    words: str = ""
+    summary: str = ""
 
 
 class Stages(Protocol):
@@ -54,22 +54,26 @@ class Running:
     stages: Stages
     journal: Journal
     jobs: int
-    legs: dict[tuple[str, Stage], Leg] = field(default_factory=dict)
+    results: dict[tuple[str, Stage], StageResult] = field(default_factory=dict)
 
     def run(self) -> None:
         """Do what is not done yet, wave by wave, and end the night."""
-        self.legs = self._kept()
+        self.results = self._kept()
         for wave in waves(self.cells, self.jobs):
             self._wave(wave)
         self.journal.end(self.name)
 
-    def _kept(self) -> dict[tuple[str, Stage], Leg]:
+    def _kept(self) -> dict[tuple[str, Stage], StageResult]:
         """Return the stages that were done, less those of candidates that are gone."""
-        legs = {key: leg for key, leg in self.journal.legs(self.name).items() if leg.state in DONE}
-        built = {cell.name for cell in self.cells if (leg := legs.get((cell.name, "build"))) and leg.state == "passed"}
-        promoted = {name for name, stage in legs if stage == "promote"}
+        results = {key: result for key, result in self.journal.results(self.name).items() if result.state in DONE}
+        built = {
+            cell.name
+            for cell in self.cells
+            if (result := results.get((cell.name, "build"))) and result.state == "passed"
+        }
+        promoted = {name for name, stage in results if stage == "promote"}
         gone = {c.name for c in self.cells if c.name in built - promoted and not self._holds(c)}
-        return {key: leg for key, leg in legs.items() if key[0] not in gone}
+        return {key: result for key, result in results.items() if key[0] not in gone}
 
     def _holds(self, cell: Cell) -> bool:
         try:
@@ -78,16 +82,16 @@ class Running:
             return False
 
     def _wave(self, wave: Sequence[Cell]) -> None:
-        due = [cell for cell in wave if (cell.name, "build") not in self.legs]
+        due = [cell for cell in wave if (cell.name, "build") not in self.results]
         if due and (full := self._no_room()):
             for cell in due:
-                self._note(cell, "build", Outcome(state="left out", words=full))
+                self._note(cell, "build", Outcome(state="left out", summary=full))
             due = []
         if due:
             self._start(due, "build")
             outcomes = self._built(due)
             for cell in due:
-                missing = Outcome(state="failed", words="the build gave no outcome")
+                missing = Outcome(state="failed", summary="the build gave no outcome")
                 self._note(cell, "build", outcomes.get(cell.name, missing))
         with ThreadPoolExecutor(self.jobs) as pool:
             list(pool.map(lambda cell: self._stage(cell, "prove", self.stages.prove), wave))
@@ -105,17 +109,17 @@ class Running:
         try:
             return self.stages.build(due)
         except Exception as error:
-            return dict.fromkeys((cell.name for cell in due), Outcome(state="failed", words=known(error).brief))
+            return dict.fromkeys((cell.name for cell in due), Outcome(state="failed", summary=known(error).brief))
 
     def _stage(self, cell: Cell, stage: Stage, do: Callable[[Cell], Outcome]) -> None:
-        before = self.legs.get((cell.name, STAGES[STAGES.index(stage) - 1]))
-        if (cell.name, stage) in self.legs or before is None or before.state != "passed":
+        before = self.results.get((cell.name, STAGES[STAGES.index(stage) - 1]))
+        if (cell.name, stage) in self.results or before is None or before.state != "passed":
             return
         self._start([cell], stage)
         try:
             outcome = do(cell)
         except Exception as error:  # a time-out, a defect: it ends this stage of this cell, never the night
-            outcome = Outcome(state="failed", words=known(error).brief)
+            outcome = Outcome(state="failed", summary=known(error).brief)
         self._note(cell, stage, outcome)
 
     def _start(self, cells: Iterable[Cell], stage: Stage) -> None:
@@ -123,7 +127,7 @@ class Running:
             self.journal.mark(self.name, cell.name, stage, "running")
 
     def _note(self, cell: Cell, stage: Stage, outcome: Outcome) -> None:
-        self.journal.mark(self.name, cell.name, stage, outcome.state, outcome.words)
-        leg = Leg(cell=cell.name, stage=stage, state=outcome.state, words=outcome.words)
-        self.legs[cell.name, stage] = leg
-        say(f"{cell.name}: {stage} {outcome.state}{f' ({outcome.words})' if outcome.words else ''}")
+        self.journal.mark(self.name, cell.name, stage, outcome.state, outcome.summary)
+        result = StageResult(cell=cell.name, stage=stage, state=outcome.state, summary=outcome.summary)
+        self.results[cell.name, stage] = result
+        say(f"{cell.name}: {stage} {outcome.state}{f' ({outcome.summary})' if outcome.summary else ''}")

@@ -32,19 +32,19 @@ class Plan:
         return json.dumps(content | ({"simulated": True} if self.simulated else {}), sort_keys=True)
 
 
-def choose(matrix: Matrix, words: Sequence[str]) -> tuple[list[Cell], list[str]]:
-    """Return the cells that `words` name (cells or architectures; none: all), and what was left out, with reasons.
+def choose(matrix: Matrix, selection: Sequence[str]) -> tuple[list[Cell], list[str]]:
+    """Return the cells that `selection` names (cells or architectures; none: all), and what was left out, with reasons.
 
     A derived cell, or one with companions, is taken where it is named. Raises RM010 for an unknown name, RM631
     where no cell is left.
     """
     architectures = {cell.architecture for cell in matrix.cells if cell.architecture}
     names = [cell.name for cell in matrix.cells]
-    others = [_named(matrix, word) for word in words if word not in (*names, *architectures, "cpu")]
-    wanted = [c for c in matrix.cells if not words or c.name in words or (c.architecture or "cpu") in words]
+    others = [_named(matrix, word) for word in selection if word not in (*names, *architectures, "cpu")]
+    wanted = [c for c in matrix.cells if not selection or c.name in selection or (c.architecture or "cpu") in selection]
     wanted += {cell.name: cell for cell in others}.values()
     chosen = [cell for cell in wanted if not cell.unlocked_because and not cell.broken_by]
-    left_out = [f"{c.name}: {c.unlocked_because or c.broken_by[0].words}" for c in wanted if c not in chosen]
+    left_out = [f"{c.name}: {c.unlocked_because or c.broken_by[0].summary}" for c in wanted if c not in chosen]
     if not chosen:
         raise RocmatrixError("RM631", what="no cell is left to build", why="\n".join(left_out))
     return in_order(chosen), left_out

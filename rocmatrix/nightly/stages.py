@@ -66,7 +66,7 @@ class OnEngine:
         try:
             wheelhouse.fetch(cell, self._folder(cell))
         except RocmatrixError as error:
-            return Outcome(state="failed", words=f"{error.code} {error.what}")
+            return Outcome(state="failed", summary=f"{error.code} {error.what}")
         return None
 
     def _folder(self, cell: Cell) -> Path:
@@ -168,7 +168,7 @@ class OnEngine:
         """Look after the builder: the candidate is there and was made of these inputs."""
         if failure is None and build.is_of(_held(cell), self._inputs(cell)):
             return Outcome(state="passed")
-        return Outcome(state="failed", words=failure or "the engine holds no candidate with these inputs")
+        return Outcome(state="failed", summary=failure or "the engine holds no candidate with these inputs")
 
     def prove(self, cell: Cell) -> Outcome:
         """Compare the candidate's files with the cell, and record it."""
@@ -179,13 +179,13 @@ class OnEngine:
                 recorded=baseline.recorded(self.evidence, cell, image),
             )  # fmt: skip
             keep(proven)
-        findings = "; ".join(finding.words for finding in proven.findings[:3])
-        return Outcome(state="passed" if proven.proven else "failed", words=findings)
+        findings = "; ".join(finding.summary for finding in proven.findings[:3])
+        return Outcome(state="passed" if proven.proven else "failed", summary=findings)
 
     def smoke(self, cell: Cell) -> Outcome:
         """Run the probes in the candidate on this machine's card, and record it."""
         if cell.architecture and cell.architecture not in self.hardware.architectures:
-            return Outcome(state="left out", words=f"this machine has no {cell.architecture} card")
+            return Outcome(state="left out", summary=f"this machine has no {cell.architecture} card")
         options = {"probe": None, "timeout": None}
         image = _held(cell)
         job_request = JobRequest(program=SMOKE, request=Request(cell=cell.name), where="container", options=options)
@@ -197,7 +197,7 @@ class OnEngine:
             where="container",
             image=image.id if image else None,
             labels=image.labels if image else None,
-            asked=job.asked_probes(job_request, cell=cell, hardware=self.hardware),
+            requested_probes=job.requested_probes(job_request, cell=cell, hardware=self.hardware),
         )
         with recorder.watched(job_request, place) as keep:
             done = runner.run(prepared.argv, show=lambda _: None, log=job_log.place(LOGS, SMOKE.name, cell.image_name))
@@ -205,12 +205,14 @@ class OnEngine:
         if record is None or not record.passed:
             explain_failure.explain(explain_failure.reported(done), cell=cell, hardware=self.hardware)
         if record is None:
-            return Outcome(state="failed", words=f"ended with {done.status}; its verdicts could not be read")
+            return Outcome(state="failed", summary=f"ended with {done.status}; its verdicts could not be read")
         if record.trouble:
-            return Outcome(state="failed", words=f"the host's trouble ({record.trouble.stage}): {record.trouble.words}")
+            return Outcome(
+                state="failed", summary=f"the host's trouble ({record.trouble.stage}): {record.trouble.words}"
+            )
         failed = [f"{verdict.probe} {verdict.status}" for verdict in record.verdicts if verdict.status not in PASSES]
         words = ", ".join(failed) or ("" if record.passed else f"ended with {done.status}, no failing verdict")
-        return Outcome(state="passed" if record.passed else "failed", words=words)
+        return Outcome(state="passed" if record.passed else "failed", summary=words)
 
     def promote(self, cell: Cell) -> Outcome:
         """Move the tag that people use to the image that was proven and smoked, and look whether it did."""
@@ -228,7 +230,7 @@ class OnEngine:
             moved = client.images.get(name).id == tested
         other = before is not None and not build.is_of(before, self._inputs(cell))
         was = f", which was an image of other inputs: {before.id[:19]}" if before and other else ""
-        return Outcome(state="passed" if moved else "failed", words=f"{name}{was}")
+        return Outcome(state="passed" if moved else "failed", summary=f"{name}{was}")
 
     def _tested(self, cell: Cell) -> str | None:
         """Return the image that the newest smoke of these inputs passed in, where the newest proof holds for it."""

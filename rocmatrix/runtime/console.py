@@ -62,7 +62,7 @@ def show(renderable: RenderableType, *, width: int) -> None:
     Console(width=None if sys.stdout.isatty() else width, highlight=False, soft_wrap=False).print(renderable)
 
 
-def reader_is_gone() -> NoReturn:
+def exit_on_broken_pipe() -> NoReturn:
     """End as a program does whose reader has what it wanted (`| head`); Python must not flush the rest at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(141)
@@ -79,7 +79,7 @@ def edge(function: F) -> F:
             say("\nStopped by Ctrl-C; nothing was left half-written.")
             sys.exit(130)
         except BrokenPipeError:
-            reader_is_gone()
+            exit_on_broken_pipe()
         except RocmatrixError as error:
             say(_fitting(error).render())
             sys.exit(2)

@@ -65,6 +65,6 @@ def _option(each: Field[Any]) -> Option:
     return Option(name=each.name, typed=typed, help=about[HELP], default=each.default, short=about[SHORT])
 
 
-def words(text: str) -> tuple[str, ...]:
+def comma_separated(text: str) -> tuple[str, ...]:
     """Return what commas separate, without blanks."""
     return tuple(word.strip() for word in text.split(",") if word.strip())

@@ -13,4 +13,4 @@ class Trouble:
     """The stage at which the host's failure was met, and what is known of it."""
 
     stage: Stage
-    words: str
+    detail: str

@@ -20,7 +20,7 @@ class Finding:
     places: tuple[str, ...] = ()
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """The finding on one line."""
         more = len(self.places) - SHOWN
         shown = ", ".join(map(printable, self.places[:SHOWN])) + (f" and {more} more" if more > 0 else "")

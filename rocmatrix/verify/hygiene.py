@@ -41,7 +41,7 @@ _LOCAL = re.compile(rb'"url"\s*:\s*"file:')
 Rule = Callable[[Entry], bool]
 
 
-class Strays:
+class HygieneScan:
     """Collects, entry by entry, what breaks each rule. `found` has a key for each, also where nothing was found."""
 
     def __init__(self) -> None:
@@ -59,9 +59,9 @@ class Strays:
         return {name: tuple(paths) for name, paths in self._found.items()}
 
 
-def check(strays: dict[str, tuple[str, ...]], *, files: int) -> Check:
+def check(violations: dict[str, tuple[str, ...]], *, files: int) -> Check:
     """Turn what was collected over `files` files into findings; no files at all is one too."""
-    findings = [Finding(code="RM217", what=rule, places=paths) for rule, paths in strays.items() if paths]
+    findings = [Finding(code="RM217", what=rule, places=paths) for rule, paths in violations.items() if paths]
     if not files:
         findings.append(Finding(code="RM221", what="there was no file to look at"))
     return Check(name=NAME, summary=f"{len(RULES)} rules on {files} files", findings=tuple(findings))

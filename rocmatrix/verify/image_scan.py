@@ -40,7 +40,7 @@ class Contents:
     others: tuple[DeviceFile, ...]
     host_torch: bool
     packages: dict[str, str]
-    strays: dict[str, tuple[str, ...]]
+    violations: dict[str, tuple[str, ...]]
     files: int
     size: int
 
@@ -64,13 +64,13 @@ def read(entries: Iterable[Entry], libraries: Iterable[KernelLibrary], *, tree: 
     files: dict[str, list[DeviceFile]] = {library.library: [] for library in known}
     others: list[DeviceFile] = []
     packages: dict[str, str] = {}
-    strays = hygiene.Strays()
+    hygiene_scan = hygiene.HygieneScan()
     count = size = 0
     host_torch = False
     for entry in entries:
         size += entry.size
         count += entry.kind == "file"
-        strays.look(entry)
+        hygiene_scan.look(entry)
         if tree is not None:
             tree.look(entry)
         if entry.kind != "file":
@@ -88,7 +88,7 @@ def read(entries: Iterable[Entry], libraries: Iterable[KernelLibrary], *, tree: 
         others=tuple(others),
         host_torch=host_torch,
         packages=packages,
-        strays=strays.found,
+        violations=hygiene_scan.found,
         files=count,
         size=size,
     )

@@ -131,7 +131,7 @@ def _claims(
         settings.check(attributes, cell, base.config if base else None),
         _device_code(matrix, cell, found, [library.library for library in matrix.kernel_libraries_of(cell)]),
         packages.check(found.packages, cell),
-        hygiene.check(found.strays, files=found.files),
+        hygiene.check(found.violations, files=found.files),
     )
 
 

@@ -40,7 +40,7 @@ def check(
 
     Args:
         size: bytes of all files.
-        cell: name of the cell.
+        cell: the cell\'s whole name, such as rocm7.2-torch2.12.1-gfx1100.
         today: date of the record, such as 2026-11-21.
         accept: a person's reason to take the size as it is; empty to compare it.
     """

@@ -23,7 +23,7 @@ from rocmatrix.matrix.loading import load as matrix_file
 root, name, base, wheels = sys.argv[1:]
 cell = matrix_file.load(Path.cwd()).cell("cpu-torch2.13.0").model_copy(update={"name": name})
 built = build.build(cell, root=Path(root), base=base, wheelhouse=Path(wheels))
-print(json.dumps({"rebuilt": built.rebuilt, "image": built.image.id, "words": built.words}))
+print(json.dumps({"rebuilt": built.rebuilt, "image": built.image.id, "words": built.summary}))
 """
 
 

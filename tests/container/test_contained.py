@@ -58,7 +58,7 @@ def test_job_names_the_image_it_was_made_of_and_ends_with_its_own_status(client,
     assert (done.status, done.container.image, done.trouble) == (3, image, None)
     assert done.container.labels["org.rocmatrix.inputs"] == "x"
     assert [event["probe"] for event in done.events] == ["blas"]
-    assert b"words" in done.last_words
+    assert b"words" in done.stderr_tail
 
 
 def test_image_whose_tag_moves_while_it_runs_is_named_as_it_ran(client, image):

@@ -115,7 +115,7 @@ def test_broken_cell_does_not_stop_the_others(stood_in, client, evidence):
     lock.write_text(lock.read_text().replace(digest, "0" * 64))
     outcomes = night.build(chosen)
     assert [outcomes[cell.name].state for cell in chosen] == ["passed", "failed"]
-    assert "RM202" in outcomes[chosen[1].name].words
+    assert "RM202" in outcomes[chosen[1].name].summary
     failed = next(r for r in store.read(evidence) if not r.passed)
     assert failed.cell == chosen[1].name
     assert failed.image is None
@@ -136,9 +136,9 @@ def test_night_promotes_only_what_was_smoked_and_removes_only_its_own(stood_in, 
     running = Running(name=journal.begin(plan)[0].name, cells=chosen, stages=night, journal=journal, jobs=2)
     try:
         running.run()
-        legs = {(name, stage): leg.state for (name, stage), leg in running.legs.items()}
-        assert {legs[cell.name, "build"] for cell in chosen} == {"passed"}
-        assert not any(stage == "promote" for _, stage in legs)  # no card here, and stand-ins prove nothing
+        results = {(name, stage): result.state for (name, stage), result in running.results.items()}
+        assert {results[cell.name, "build"] for cell in chosen} == {"passed"}
+        assert not any(stage == "promote" for _, stage in results)  # no card here, and stand-ins prove nothing
         assert all(engine.image(client, build.tag(cell)) is None for cell in chosen)
         disk.make_room(budget=0, needed=others(client, chosen), recorded={strange.id}, builder=None)
         assert all(engine.image(client, bake.candidate(cell)) is None for cell in chosen)
@@ -166,17 +166,17 @@ def test_cpu_cell_is_built_proven_smoked_and_promoted_by_a_night_that_was_killed
         with suppress(BaseException):
             Running(name=name, cells=[night_cell], stages=night, journal=journal, jobs=1).run()
         os._exit(0)
-    while (night_cell.name, "smoke") not in (legs := journal.legs(name)):
-        assert os.waitpid(child, os.WNOHANG) == (0, 0), legs
+    while (night_cell.name, "smoke") not in (results := journal.results(name)):
+        assert os.waitpid(child, os.WNOHANG) == (0, 0), results
         time.sleep(0.1)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    before = {key: leg for key, leg in journal.legs(name).items() if leg.state == "passed"}
+    before = {key: result for key, result in journal.results(name).items() if result.state == "passed"}
     assert {stage for _, stage in before} == {"build", "prove"}
     running = Running(name=journal.begin(plan)[0].name, cells=[night_cell], stages=night, journal=journal, jobs=1)
     assert running.name == name
     running.run()
-    assert {stage: leg.state for (_, stage), leg in running.legs.items()} == {
+    assert {stage: result.state for (_, stage), result in running.results.items()} == {
         "build": "passed", "prove": "passed", "smoke": "passed", "promote": "passed",
     }  # fmt: skip
     assert client.images.get(build.tag(night_cell)).id == client.images.get(bake.candidate(night_cell)).id

@@ -71,8 +71,8 @@ def test_prune_stage_leaves_one_architecture_in_the_layer(pruned):
     proven = prove(cell, built.tag, places)
     assert codes(proven, "device code") == set()
     assert codes(proven, "packages") == set()
-    assert codes(proven, "files") == set(), [f.words for f in proven.findings]
-    assert codes(proven, "hygiene") == set(), [f.words for f in proven.findings]
+    assert codes(proven, "files") == set(), [f.summary for f in proven.findings]
+    assert codes(proven, "hygiene") == set(), [f.summary for f in proven.findings]
     size = next(check for check in proven.checks if check.name == "size")
     assert (size.status, size.findings) == ("not checked", ())  # nothing was recorded for it: it is the first
     assert "first size on record" in size.summary
@@ -150,7 +150,7 @@ def stored(found):
 def test_real_cpu_image_is_proven(cpu_image, cpu_root, cpu_wheels):
     """Its own Dockerfile, lock and wheels; Debian's base made by debootstrap, which the recorded size is of."""
     proven = proof.of_image(cells.MATRIX, cells.CPU, cpu_image.tag, today=TODAY, root=cpu_root, wheels=cpu_wheels)
-    assert proven.proven, [finding.words for finding in proven.findings]
+    assert proven.proven, [finding.summary for finding in proven.findings]
     assert [check.status for check in proven.checks] == ["passed"] * 10
 
 

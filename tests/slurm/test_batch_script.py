@@ -36,7 +36,7 @@ def program(tmp_path):
         script = tmp_path / "program"
         script.write_text(text.format(folder=tmp_path))
         script.chmod(0o755)
-        return Launcher(words=(str(script),), environment={"GIVEN": "it's $HOME"})
+        return Launcher(command=(str(script),), environment={"GIVEN": "it's $HOME"})
 
     return program
 

@@ -107,7 +107,7 @@ PBS_SCHEDULER = '''"""OpenPBS."""
 
 from dataclasses import dataclass
 
-from rocmatrix.jobs.destination import Destination, Sending
+from rocmatrix.jobs.destination import Destination, Submission
 from rocmatrix.jobs.schedulers.scheduler import Nodes, Scheduler
 from rocmatrix.runtime.option import option
 
@@ -122,17 +122,17 @@ class PbsOptions(Nodes):
 class PbsDestination(Destination):
     """A cluster of OpenPBS."""
 
-    def job(self, sending: Sending):
+    def job(self, submission: Submission):
         """Return the script and its qsub."""
         from rocmatrix.containers.emit import pbs
         from rocmatrix.jobs.runner import Job
 
-        path = sending.job_request.output / "job.pbs"
-        text = pbs.script(sending.job_request.options["run"], self.nodes)
+        path = submission.job_request.output / "job.pbs"
+        text = pbs.script(submission.job_request.options["run"], self.nodes)
         return Job(argv=["qsub", str(path)], environment=None, why="pbs", files={path: text})
 
 
-SCHEDULER = Scheduler(name="pbs", options=PbsOptions, destination=lambda asked: PbsDestination(**asked.about_nodes))
+SCHEDULER = Scheduler(name="pbs", options=PbsOptions, destination=lambda options: PbsDestination(**options.about_nodes))
 '''
 
 

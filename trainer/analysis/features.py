@@ -61,7 +61,7 @@ def write(config: FeaturesConfig, data: Path, out: Path) -> None:
     """
     from trainer.data.features.build_features import reading_of, start_build
     from trainer.data.features.feature_file import metadata_path
-    from trainer.data.features.inspect import survey
+    from trainer.data.features.inspect import inspect_data
     from trainer.data.features.progress import bar_counter
     from trainer.data.readers.bars import open_source
     from trainer.runtime.signals import ends_on_sigterm
@@ -70,7 +70,7 @@ def write(config: FeaturesConfig, data: Path, out: Path) -> None:
     for made in (out, metadata_path(out)):
         require_output(made, "--out", {"--data": data}, through=False)
     source = open_source(data, reading_of(config.inputs))
-    found = survey(source)
+    found = inspect_data(source)
     if config.features == "daily" or (config.features == "auto" and found.daily):
         what = f"the bars are {found.spacing / 3600:g} hours apart, and days have no session to compute from"
         raise TrainerError("RM579", what=what, where=str(data))

@@ -63,8 +63,8 @@ def _column(column: Column, cells: Cells, made: Mapping[str, Any]) -> tuple[list
     return values, parsed.missing if policy == "drop" else np.zeros_like(parsed.missing)
 
 
-def _report_unknown(column: Column, words: pl.Series, where: str, made: Mapping[str, Any]) -> None:
-    what = f"{words[0]!r} in column {column.name!r} is a category that training never met"
+def _report_unknown(column: Column, cells: pl.Series, where: str, made: Mapping[str, Any]) -> None:
+    what = f"{cells[0]!r} in column {column.name!r} is a category that training never met"
     if made["unknown"] == "error":
         raise TrainerError("RM584", what=what, where=where)
-    say(f"{what}; {len(words):,} such cells count as no category at all (--unknown zero)")
+    say(f"{what}; {len(cells):,} such cells count as no category at all (--unknown zero)")

@@ -55,9 +55,9 @@ def resolve(typed: Mapping[str, Any]) -> TrainConfig:
 
 def _mixed_precision(chosen: dict[str, Given]) -> None:
     """Turn the familiar flag into `precision: auto`, which picks by evidence; a precision given by name wins."""
-    asked = chosen.get("use_mixed_precision")
-    if asked and asked.value and "precision" not in chosen:
-        chosen["precision"] = Given(name="precision", value="auto", where=f"use_mixed_precision, by {asked.where}")
+    requested = chosen.get("use_mixed_precision")
+    if requested and requested.value and "precision" not in chosen:
+        chosen["precision"] = Given(name="precision", value="auto", where=f"use_mixed_precision, by {requested.where}")
 
 
 def find(recipe: str) -> Path:

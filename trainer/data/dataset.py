@@ -140,7 +140,7 @@ def class_weights(target: Floats, how: str, classes: int = 2) -> list[float] | N
     Args:
         target: class of each row as a number from 0, shape (rows,).
         how: value of `--class-weights`.
-        classes: number of classes.
+        classes: number of classes; targets are 0 to classes - 1.
     """
     if how == "none":
         return None

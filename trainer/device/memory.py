@@ -58,9 +58,9 @@ class MicroBatch:
         self.size, self.calm, self.grown = min(2 * self.size, self.limit), 0, True
 
 
-def first_size(asked: int | None, rows: int) -> MicroBatch:
-    """Return the micro-batch to start with: `asked` rows, or for None all `rows` of a rank's largest share."""
-    size = min(asked or rows, rows)
+def first_size(requested: int | None, rows: int) -> MicroBatch:
+    """Return the micro-batch to start with: `requested` rows, or for None all `rows` of a rank's largest share."""
+    size = min(requested or rows, rows)
     return MicroBatch(limit=size, size=size)
 
 

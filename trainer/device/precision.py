@@ -61,7 +61,7 @@ class Precision:
         return torch.amp.GradScaler(self.device_type) if self.name == "fp16" else None
 
 
-def choose_precision(asked: str, accelerator: Accelerator) -> Precision:
+def choose_precision(requested: str, accelerator: Accelerator) -> Precision:
     """Return the format for `auto`, `fp32`, `bf16`, `fp16` or `fp64`.
 
     `auto` never fails: what does not pass falls back to fp32, and the reason states it.
@@ -70,13 +70,13 @@ def choose_precision(asked: str, accelerator: Accelerator) -> Precision:
         TrainerError: RM522 where a format that was asked for by name fails the numeric self-test.
     """
     device = torch.device(accelerator.device)
-    if asked in ("fp32", "fp64") and accelerator.kind == "cpu":
-        return Precision(name=asked, reason="asked for, or the default", device_type="cpu")
-    if asked != "auto":
-        fault, seconds = self_test(asked, device)
+    if requested in ("fp32", "fp64") and accelerator.kind == "cpu":
+        return Precision(name=requested, reason="asked for, or the default", device_type="cpu")
+    if requested != "auto":
+        fault, seconds = self_test(requested, device)
         if fault:
-            raise TrainerError("RM522", what=f"{asked} on {accelerator.device} ({accelerator.arch})", why=fault)
-        return Precision(name=asked, reason=f"asked for; {_passed(seconds)}", device_type=device.type)
+            raise TrainerError("RM522", what=f"{requested} on {accelerator.device} ({accelerator.arch})", why=fault)
+        return Precision(name=requested, reason=f"asked for; {_passed(seconds)}", device_type=device.type)
     if accelerator.kind == "cpu":
         return Precision(name="fp32", reason="auto: a CPU gains nothing reliable from 16 bits", device_type="cpu")
     if accelerator.arch not in BEST:

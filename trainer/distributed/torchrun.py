@@ -18,14 +18,14 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 LAUNCHED = "RANK"  # torchrun's; a rank never launches again
 
 
-def command(words: Sequence[str], *, ranks: int, max_restarts: int) -> list[str]:
-    """Return the argument list that runs `words`, a trainer's command line, as `ranks` processes.
+def command(arguments: Sequence[str], *, ranks: int, max_restarts: int) -> list[str]:
+    """Return the argument list that runs `arguments`, a trainer's command line, as `ranks` processes.
 
     It spells out `--standalone` with an address for the name `localhost`: a container without a network may
     resolve neither `localhost` nor its own name.
 
     Args:
-        words: the trainer's command line, without the program.
+        arguments: the trainer's command line, without the program.
         ranks: number of processes.
         max_restarts: attempts after the first.
     """
@@ -33,27 +33,27 @@ def command(words: Sequence[str], *, ranks: int, max_restarts: int) -> list[str]
     here = ["--nnodes=1", f"--nproc-per-node={ranks}", "--local-addr=127.0.0.1", f"--max-restarts={max_restarts}"]
     # Without `--` torchrun's parser takes the trainer's --run for an abbreviation of its own --run-path.
     ends = ["--monitor-interval=0.2", "-m", "--"]
-    return [sys.executable, "-m", "torch.distributed.run", *rendezvous, *here, *ends, "trainer", *words]
+    return [sys.executable, "-m", "torch.distributed.run", *rendezvous, *here, *ends, "trainer", *arguments]
 
 
-def launch(words: Sequence[str], *, ranks: int, max_restarts: int) -> int:
+def launch(arguments: Sequence[str], *, ranks: int, max_restarts: int) -> int:
     """Run the ranks until they end; return 0, or 75 where the run was asked to end and can be resumed.
 
     Args:
-        words: the trainer's command line, without the program.
+        arguments: the trainer's command line, without the program.
         ranks: number of processes.
         max_restarts: attempts after the first.
 
     Raises:
         TrainerError: RM564 where they failed in every attempt, RM588 where torchrun itself was killed.
     """
-    argv = command(words, ranks=ranks, max_restarts=max_restarts)
+    argv = command(arguments, ranks=ranks, max_restarts=max_restarts)
     with subprocess.Popen(argv, preexec_fn=ended_with_this_process()) as process:  # noqa: PLW1509 -- the only thread
-        with passing_on(process) as asked:
+        with passing_on(process) as requested:
             status = process.wait()
         if status == 0:
             return 0
-        if asked:
+        if requested:
             return TrainerError("RM554", what="stopped among ranks").exit_status
         if status < 0:
             raise TrainerError("RM588", what=f"torchrun was ended by {signal.Signals(-status).name}")

@@ -11,7 +11,7 @@ LINK_BYTES = 4  # kept of each step; a later link repeats by chance once in 4 bi
 
 
 @dataclass(kw_only=True)
-class Chain:
+class HashChain:
     """`head` is the hash of all batches so far, `links` its first four bytes after each step of this epoch."""
 
     head: bytes = bytes(16)

@@ -98,8 +98,8 @@ def end_epoch(training: Training) -> None:
 def agree_on_stop(training: Training) -> None:
     """End the run on all ranks where a callback on any of them asked for it: only users' callbacks cost a vote."""
     if training.callbacks.votes or training.ranks.world_size == 1:
-        (asked,) = training.ranks.any_rank(training.should_stop)
-        training.stop_agreed = training.stop_agreed or asked
+        (requested,) = training.ranks.any_rank(training.should_stop)
+        training.stop_agreed = training.stop_agreed or requested
 
 
 def steps(training: Training) -> Iterator[tuple[TakenSteps, bool, bool]]:
@@ -147,7 +147,7 @@ def train_step(training: Training, rows: Tensor, inputs: Values, targets: Values
         snapshot = StepSnapshot.of(training.model, training.device) if training.guarded else None
         loss = forward_backward(training, inputs, targets, rows=len(rows), weight=weight)
         due = ranks.is_main and callbacks.checkpoint_due(training)
-        short, stop, due = ranks.any_rank(loss is None, training.stop.asked, due)
+        short, stop, due = ranks.any_rank(loss is None, training.stop.requested, due)
         if loss is not None and not short:
             sum_over_ranks(training)
             if optimize(training):

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from trainer.device.memory import MicroBatch
-from trainer.engine.batch_hash import Chain
+from trainer.engine.batch_hash import HashChain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ class TrainState:
     seconds: float = 0.0
     lowest: float = math.inf
     best: dict[str, Tensor] = field(default_factory=dict)
-    chain: Chain = field(default_factory=Chain)
+    chain: HashChain = field(default_factory=HashChain)
     history: list[Epoch] = field(default_factory=list)
     logged: int = 0
     sums: Sums = field(default_factory=Sums)
@@ -107,7 +107,7 @@ class TrainState:
             raise ValueError(f"the state is in the middle of a step, at micro-step {tree['micro_step']}")
         nested = {
             "micro_batch": MicroBatch(**tree["micro_batch"]),
-            "chain": Chain(head=tree["chain"]["head"], links=bytearray(tree["chain"]["links"])),
+            "chain": HashChain(head=tree["chain"]["head"], links=bytearray(tree["chain"]["links"])),
             "history": [Epoch(**epoch) for epoch in tree["history"]],
             "sums": Sums(**tree.get("sums", {})),
         }

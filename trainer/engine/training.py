@@ -19,6 +19,7 @@ from trainer.device.precision import Precision
 from trainer.distributed.collectives import Ranks
 from trainer.engine.callbacks.callback import TakenSteps
 from trainer.engine.callbacks.callback_list import Callbacks
+from trainer.engine.optimizer import adamw
 from trainer.engine.state import TrainState
 from trainer.models.losses import LossSum, squared_error_sum
 from trainer.runtime.signals import Stop
@@ -193,16 +194,3 @@ def changing_state(model: nn.Module) -> dict[str, Tensor]:
         if getattr(module, "constant", False):
             frozen |= {f"{prefix}.{name}" for name, _ in module.named_buffers(recurse=False)}
     return {name: value for name, value in model.state_dict().items() if name not in frozen}
-
-
-def adamw(model: nn.Module, learning_rate: float, *, fused: bool) -> torch.optim.AdamW:
-    """Return the optimizer of the weights that are trained; `fused` is one kernel for all, on CPUs and cards alike.
-
-    Args:
-        model: network; weights that need no gradient are left out.
-        learning_rate: step size.
-        fused: use one kernel for all weights.
-    """
-    known = {weight.device.type for weight in model.parameters()} <= {"cpu", "cuda"}
-    trained = [weight for weight in model.parameters() if weight.requires_grad]
-    return torch.optim.AdamW(trained, lr=learning_rate, fused=(fused and known) or None)

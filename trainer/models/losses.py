@@ -61,7 +61,7 @@ def mean_loss(
 ) -> float:
     """Return the mean loss over all rows, the model in evaluation mode; weighted where rows weigh differently.
 
-    `device` is the model's, where the rows lie elsewhere.
+    `device` is the model's, where the rows are on another one.
 
     Args:
         model: network; left in evaluation mode.

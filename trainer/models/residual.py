@@ -41,7 +41,7 @@ def residual(
     Args:
         inputs: features of a row.
         hidden_layers: width of each block.
-        outputs: outputs of a row.
+        outputs: numbers returned for a row: one for a number as target, one a class otherwise.
         activation: name of the activation in torch.nn.
         norm: value of `--norm`.
         dropout: probability of a zero, 0 to 1.

@@ -126,9 +126,9 @@ def transformer(
     Args:
         columns: features of a row.
         hidden_layers: width of each block's feed-forward layer.
-        outputs: outputs of a row.
+        outputs: numbers returned for a row: one for a number as target, one a class otherwise.
         embeddings: place and number of values of each categorical column.
-        token_width: width of a token.
+        token_width: numbers of a token; a multiple of `heads`.
         heads: attention heads; must divide `token_width`.
         activation: name of the activation in torch.nn.
         dropout: probability of a zero, 0 to 1.

@@ -65,10 +65,10 @@ def require_best_on(config: TrainConfig, device: str, bootstrap: Ranks) -> None:
 
 def limits_of(config: DistributedConfig) -> Limits | None:
     """Return how long a section may take; None without a watchdog: a plain process may be in a debugger."""
-    asked = config.hang_timeout
-    if asked is None or (asked == "auto" and UNDER_TORCHRUN not in os.environ):
+    requested = config.hang_timeout
+    if requested is None or (requested == "auto" and UNDER_TORCHRUN not in os.environ):
         return None
-    ceiling = CEILING_S if isinstance(asked, str) else asked
+    ceiling = CEILING_S if isinstance(requested, str) else requested
     return Limits(floor=min(config.hang_floor, ceiling), ceiling=ceiling)
 
 

@@ -68,8 +68,8 @@ def restore_latest_checkpoint(
         with read_from(folder.checkpoints, f"the checkpoint of step {step:,}", code="RM594"):
             require_state(tree, training, step)
             restore(training, tree)
-        require_epochs(folder.name, asked=training.epochs, trained=training.state.epoch)
-        require_steps(folder.name, asked=training.max_steps, taken=training.state.step)
+        require_epochs(folder.name, requested=training.epochs, trained=training.state.epoch)
+        require_steps(folder.name, requested=training.max_steps, taken=training.state.step)
         limit = rows_at_most(training)
         before = training.state.micro_batch
         training.state.micro_batch = first_size(None, limit) if fixed_size else before.within(limit)

@@ -92,12 +92,14 @@ def with_settings_of(config: TrainConfig, name: str, settings: dict[str, Any]) -
     stored = {name: value for name, value in unrecorded().items() if name in stays()}
     # earlier trainers knew no schedule of batches
     stored |= values_of({"batch_schedule": str(CONSTANT)} | settings["config"], stays())
-    asked = given(config)
-    differing = [key for key in fixed_under(stored) if key in asked and key in stored and asked[key] != stored[key]]
+    requested = given(config)
+    differing = [
+        key for key in fixed_under(stored) if key in requested and key in stored and requested[key] != stored[key]
+    ]
     if differing:
         was = ", ".join(f"--{key.replace('_', '-')} {shown(stored[key])}" for key in differing)
         raise TrainerError("RM551", what=f"run {name} was started with {was}")
-    return config.having(**(stored | asked | {"run": name}))
+    return config.having(**(stored | requested | {"run": name}))
 
 
 def ends_with_run(stored: Mapping[str, Any]) -> bool:
@@ -117,30 +119,30 @@ def require_same_data(task: LearningTask, name: str, settings: dict[str, Any]) -
         raise TrainerError("RM551", what=f"run {name} was started on other data", where=task.data_name, why=why)
 
 
-def require_epochs(name: str, *, asked: int, trained: int) -> None:
+def require_epochs(name: str, *, requested: int, trained: int) -> None:
     """Raise RM551 where the run has trained more epochs than it is to have: its record would say too few.
 
     Args:
         name: name of the unfinished run.
-        asked: value of `--epochs`.
+        requested: value of `--epochs`.
         trained: epochs that it has trained.
     """
-    if trained > asked:
-        what = f"run {name} has trained {trained} epochs, more than --epochs {asked}"
+    if trained > requested:
+        what = f"run {name} has trained {trained} epochs, more than --epochs {requested}"
         why = "Epochs that were trained cannot be undone."
         raise TrainerError("RM551", what=what, why=why, next=f"Give --epochs {trained} or more, or start a new run.")
 
 
-def require_steps(name: str, *, asked: int | None, taken: int) -> None:
+def require_steps(name: str, *, requested: int | None, taken: int) -> None:
     """Raise RM551 where the run has taken more steps than it is to have.
 
     Args:
         name: name of the unfinished run.
-        asked: value of `--max-steps`; None without a limit.
+        requested: value of `--max-steps`; None without a limit.
         taken: steps that it has taken.
     """
-    if asked is not None and taken > asked:
-        what = f"run {name} has taken {taken:,} steps, more than --max-steps {asked}"
+    if requested is not None and taken > requested:
+        what = f"run {name} has taken {taken:,} steps, more than --max-steps {requested}"
         why = "Steps that were taken cannot be undone."
         raise TrainerError("RM551", what=what, why=why, next=f"Give --max-steps {taken} or more, or start a new run.")
 

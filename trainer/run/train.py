@@ -49,11 +49,13 @@ def train(config: TrainConfig) -> None:
         config = attempt_of(config, ranks)
         if ranks.run_on_main(lambda: finalize_if_complete(config.run)):
             return
-        asked = config.run
-        name = ranks.run_on_main(lambda: to_resume(asked.output, asked.resume, asked.run) if asked.resume else None)
-        if asked.resume and not name and ranks.is_main:
-            report_nothing_to_resume(asked)
-        settings = ranks.run_on_main(lambda: folder_of(asked.output, name).settings(checked)) if name else None
+        requested = config.run
+        name = ranks.run_on_main(
+            lambda: to_resume(requested.output, requested.resume, requested.run) if requested.resume else None
+        )
+        if requested.resume and not name and ranks.is_main:
+            report_nothing_to_resume(requested)
+        settings = ranks.run_on_main(lambda: folder_of(requested.output, name).settings(checked)) if name else None
         config = with_settings_of(config, name, settings) if name and settings else config
         run(Attempt(config=config, name=name, settings=settings, bootstrap=ranks))
     finally:

@@ -98,7 +98,7 @@ def _marked_environment(env: Mapping[str, str], mark: str) -> dict[str, str]:
 def _wait(process: subprocess.Popen[bytes], mark: str, seconds: float, watched: Watched) -> tuple[bool, int | None]:
     deadline, timed_out = time.monotonic() + seconds, False
     try:
-        watched.give_to_the_kernel_first()
+        watched.raise_oom_score()
         while _runs(process, watched.patience(deadline)):
             timed_out = time.monotonic() >= deadline
             if timed_out or watched.is_full():

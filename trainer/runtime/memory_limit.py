@@ -18,7 +18,7 @@ PROC = Path("/proc")
 CGROUP = Path("/sys/fs/cgroup")
 LOOK_EVERY_SECONDS = 0.25
 SHARE = 0.8  # of what is available; the rest is for the system, and for what is taken between two looks
-FIRST_TO_GO = "1000"  # should memory run out between two looks, the kernel takes this process and no other
+OOM_SCORE = "1000"  # should memory run out between two looks, the kernel takes this process and no other
 
 
 @dataclass(kw_only=True)
@@ -40,11 +40,11 @@ class Watched:
             self.filled_bytes = held
         return self.filled_bytes is not None
 
-    def give_to_the_kernel_first(self) -> None:
+    def raise_oom_score(self) -> None:
         """Make it the kernel's first choice when memory runs out; its children inherit that."""
         if self.limit_bytes is not None:
             with contextlib.suppress(OSError):  # it has ended, or /proc is read-only
-                (PROC / str(self.pid) / "oom_score_adj").write_text(FIRST_TO_GO)
+                (PROC / str(self.pid) / "oom_score_adj").write_text(OOM_SCORE)
 
 
 def held_bytes(pid: int) -> int:

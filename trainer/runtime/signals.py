@@ -14,7 +14,7 @@ from types import FrameType
 class Stop:
     """Whether the run was asked to end; the loop looks at it between steps."""
 
-    asked: bool = False
+    requested: bool = False
 
 
 @contextlib.contextmanager
@@ -25,10 +25,10 @@ def stop_on_sigterm() -> Iterator[Stop]:
         yield stop  # only the main thread may set handlers; whoever runs a loop elsewhere stops it himself
         return
 
-    def ask(number: int, frame: FrameType | None) -> None:
-        stop.asked = True
+    def request_stop(number: int, frame: FrameType | None) -> None:
+        stop.requested = True
 
-    before = signal.signal(signal.SIGTERM, ask)
+    before = signal.signal(signal.SIGTERM, request_stop)
     try:
         yield stop
     finally:

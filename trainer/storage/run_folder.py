@@ -107,26 +107,26 @@ def unfinished(output: Path) -> list[str]:
     return [name for _, name in sorted(named, reverse=True)]
 
 
-def to_resume(output: Path, asked: str, name: str | None) -> str | None:
+def to_resume(output: Path, requested: str, name: str | None) -> str | None:
     """Return the unfinished run that `--resume` means; None where `auto` finds nothing to resume.
 
     Args:
         output: folder of all runs.
-        asked: value of `--resume`: auto, or a run's name.
+        requested: value of `--resume`: auto, or a run's name.
         name: value of `--run-name`; None where not given.
 
     Raises:
         TrainerError: RM550 where the run that was named is not there, RM555 where `auto` finds only running ones.
     """
     known = unfinished(output)
-    if asked == "auto" and name:
+    if requested == "auto" and name:
         return name if name in known else None
-    if asked == "auto":
+    if requested == "auto":
         return _first_free(output, known)
-    if asked not in known:
-        why = suggestion(asked, known) if known else "no unfinished run is there"
-        raise TrainerError("RM550", what=f"no unfinished run {asked!r}", where=str(output), why=why)
-    return asked
+    if requested not in known:
+        why = suggestion(requested, known) if known else "no unfinished run is there"
+        raise TrainerError("RM550", what=f"no unfinished run {requested!r}", where=str(output), why=why)
+    return requested
 
 
 def _first_free(output: Path, known: list[str]) -> str | None:

@@ -137,7 +137,7 @@ def of_rows(bars: int, used: int, horizon: int, embargo: int, unknown: int) -> s
     """Return where the bars went.
 
     Args:
-        bars: bars of the file.
+        bars: number of bars in the file.
         used: rows with features and target.
         horizon: bars between a row and its target.
         embargo: bars left out before each later part.

@@ -20,7 +20,7 @@ from trainer.data.dataset import TARGETS, Dataset, class_weights, dataset_of, ro
 from trainer.data.features.build_features import cached, reading_of, start_build
 from trainer.data.features.daily_features import feature_matrix, features_for
 from trainer.data.features.feature_file import FeatureTable, read_table
-from trainer.data.features.inspect import Survey, survey
+from trainer.data.features.inspect import DataSummary, inspect_data
 from trainer.data.features.progress import bar_counter
 from trainer.data.loading.chunks import chunks, mapped
 from trainer.data.readers.bars import Source, open_source
@@ -86,7 +86,7 @@ def prepare_bars(config: BarsConfig, *, disk: Path | None = None, shown: bool = 
     if config.class_weights != "none" and not labels:
         raise TrainerError("RM500", what=f"--class-weights needs classes: --target direction, not {config.target}")
     source = open_source(config.data, reading_of(config.inputs))
-    found = survey(source)
+    found = inspect_data(source)
     daily = config.features == "daily" or (config.features == "auto" and found.daily)
     ready = daily_rows(config, source, found) if daily else intraday_rows(config, source, found, disk=disk, shown=shown)
     try:
@@ -124,14 +124,14 @@ def labels_of(config: BarsConfig) -> tuple[str, ...] | None:
     return ("0", "1") if classes and config.task != "regression" else None
 
 
-def chosen(config: BarsConfig, found: Survey) -> str:
+def chosen(config: BarsConfig, found: DataSummary) -> str:
     """Return why a feature set was taken."""
     if config.features != "auto":
         return f"--features {config.features}"
     return f"most bars are {found.spacing:,} s apart; from 20 hours on they are taken for days"
 
 
-def daily_rows(config: BarsConfig, source: Source, found: Survey) -> Prepared:
+def daily_rows(config: BarsConfig, source: Source, found: DataSummary) -> Prepared:
     """Return the rows of daily bars; all bars of the file are held.
 
     The rows are those of the latest --data-fraction of the bars; their features may look back to bars before these.
@@ -166,7 +166,7 @@ def make_dataset(bars: Bars, horizon: int, target: str = "volatility") -> Datase
 
 
 def intraday_rows(
-    config: BarsConfig, source: Source, found: Survey, *, disk: Path | None = None, shown: bool = False
+    config: BarsConfig, source: Source, found: DataSummary, *, disk: Path | None = None, shown: bool = False
 ) -> Prepared:
     """Return the rows of intraday bars, by way of a feature file, which is kept where there is a cache folder.
 

@@ -151,7 +151,7 @@ def _quietly() -> Iterator[None]:
 
 
 def compare_onnx(content: bytes, network: nn.Module, embeddings: Sequence[Mapping[str, int]] = ()) -> dict[str, Any]:
-    """Return how far onnxruntime is from torch on made-up rows, or that it was not asked as it is not here.
+    """Return how far onnxruntime is from torch on made-up rows, or that it is not installed and was not run.
 
     Args:
         content: the ONNX file.

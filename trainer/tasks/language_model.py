@@ -83,7 +83,7 @@ class LanguageTask:
             description=chosen | ({"lora": vars(lora_of(adapter))} if adapter.adapter != "none" else {}),
             build=partial(build, raw, config, self.data.method, seed=self.seed),
             load=partial(load_weights, folder=config.model) if config.model else None,
-            tune=LanguageTuner(asked=config.fast, tokens=self.config.sequence, pairs=self.data.method == "dpo"),
+            tune=LanguageTuner(requested=config.fast, tokens=self.config.sequence, pairs=self.data.method == "dpo"),
             remedy=lambda most: f"a decoder of at most {most:,} parameters would fit",
         )
 

@@ -90,7 +90,7 @@ class AttentionShape:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Computing:
+class ComputeContext:
     """How a network is to be computed, for what is tried before training.
 
     rows: of a step, at a time. before: each part's choice of an unfinished run, or of rank 0; these alone are tried.
@@ -107,10 +107,10 @@ class Computing:
 class Tuner(Protocol):
     """Has a network use faster ways of computing the same, where they pass their trials."""
 
-    def hold(self, model: nn.Module, computing: Computing) -> None:
+    def hold(self, model: nn.Module, context: ComputeContext) -> None:
         """Bring weights to the dtype they are held in; called on the host, before the network goes to its device."""
 
-    def use(self, model: nn.Module, computing: Computing) -> dict[str, Any]:
+    def use(self, model: nn.Module, context: ComputeContext) -> dict[str, Any]:
         """Try and choose; return each part's choice for metadata.json: `{part: {"name": ..., "why": ...}}`."""
 
 

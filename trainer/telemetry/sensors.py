@@ -84,16 +84,16 @@ def read_torch(device: str) -> Reading:
     """Ask torch, which asks amdsmi on ROCm and NVML elsewhere; nothing where these are not installed."""
     import torch
 
-    def ask(question: Callable[[str], float], scale: float = 1) -> float | None:
+    def read_metric(question: Callable[[str], float], scale: float = 1) -> float | None:
         with contextlib.suppress(Exception):  # a missing library, driver or permission: each its own class
             return question(device) * scale or None  # 0 stands for unknown
         return None
 
     watts = 1 if torch.version.hip else 1e-3  # amdsmi tells watts, NVML milliwatts
     return Reading(
-        temperature_c=ask(torch.cuda.temperature),
-        clock_mhz=ask(torch.cuda.clock_rate),
-        power_w=ask(torch.cuda.power_draw, watts),
+        temperature_c=read_metric(torch.cuda.temperature),
+        clock_mhz=read_metric(torch.cuda.clock_rate),
+        power_w=read_metric(torch.cuda.power_draw, watts),
     )
 
 

@@ -37,7 +37,7 @@ class Bench(Kept):
     trainer=BENCH.name,
     about="Measure products, memory, copies, training steps and sums over two ranks: each a median with its spread.",
 )
-def bench(job_request: JobRequest, asked: Bench) -> None:
+def bench(job_request: JobRequest, args: Bench) -> None:
     """Run the benchmarks and show their figures. Raises RM612 where one failed; the others' figures stand."""
     from rocmatrix.evidence import figure, from_events
 
@@ -48,7 +48,7 @@ def bench(job_request: JobRequest, asked: Bench) -> None:
         sys.exit(done.status)
     verdicts = [event for event in done.events if event.get("event") == "probe"]
     figures = figure.figures(from_events.numbers_of(verdicts))
-    if asked.as_json:
+    if args.as_json:
         print_json(_described(done, place, verdicts, figures))
     elif figures:
         table(figure.COLUMNS, (each.row for each in figures))

@@ -40,21 +40,21 @@ class Bisect(Kept):
     Bisect,
     about="Find the versions between which a probe broke on a card: from records, then by building and smoking others.",
 )
-def bisect(asked: Bisect) -> None:
+def bisect(args: Bisect) -> None:
     """Find the step that broke a probe. Raises RM633 where no pair is known, RM634 for several changes."""
-    probe = asked.probe
-    if not asked.gpu or not probe:
+    probe = args.probe
+    if not args.gpu or not probe:
         raise RocmatrixError("RM404", what="bisect needs a card and a probe", next="--gpu gfx1100 --probe blas")
     matrix = common.known_matrix()
-    steps = _steps(matrix, asked.gpu, probe, asked.card or None)
-    known = known_of(steps, good=asked.good, bad=asked.bad)
+    steps = _steps(matrix, args.gpu, probe, args.card or None)
+    known = known_of(steps, good=args.good, bad=args.bad)
     within = search.span(known)
     if within is None:
         raise _nothing(steps)
     _plan(steps, known, within)
-    if asked.dry_run:
+    if args.dry_run:
         return
-    found = search.search(known, lambda place: _ask(steps[place], probe, asked.base or None))
+    found = search.search(known, lambda place: _ask(steps[place], probe, args.base or None))
     _print_found(steps, found)
 
 
@@ -92,7 +92,7 @@ def known_of(steps: Sequence[Step], *, good: str, bad: str) -> dict[int, Answer]
 
 
 def _nothing(steps: Sequence[Step]) -> RocmatrixError:
-    text = "\n".join(step.words for step in steps) or "no version for this card can be built from checked wheels"
+    text = "\n".join(step.summary for step in steps) or "no version for this card can be built from checked wheels"
     return RocmatrixError("RM633", what=text, where=str(recorder.evidence_file()))
 
 
@@ -100,9 +100,9 @@ def _plan(steps: Sequence[Step], known: dict[int, Answer], within: Span) -> None
     queue = list(search.order(known, within))
     rows = []
     for place, step in enumerate(steps):
-        asked = f"asked {queue.index(place) + 1}. while all are good" if place in queue else "-"
+        position = f"asked {queue.index(place) + 1}. while all are good" if place in queue else "-"
         edge_of = {within.good: "last good", within.bad: "first bad on record"}.get(place, "")
-        rows.append((step.words, known.get(place, "?"), edge_of or asked))
+        rows.append((step.summary, known.get(place, "?"), edge_of or position))
     table(("VERSION", "ANSWER", "PLAN"), rows)
     say(f"at most {search.most_questions(within, known)} versions are built and smoked, more where some give no answer")
 

@@ -35,15 +35,15 @@ class Build(WithCompanions, Kept):
 
 
 @command(Build, about="Build a cell's image: wheels fetched once and checked, then installed offline.")
-def build(asked: Build) -> None:
+def build(args: Build) -> None:
     """Build the image of the cell that a request resolves to, with the companion packages that it names."""
-    choice = common.choose(common.known_matrix(), asked.request, common.hardware_here(), force=asked.force)
+    choice = common.choose(common.known_matrix(), args.request, common.hardware_here(), force=args.force)
     built_image(
         choice,
-        base=asked.base or None,
-        wheelhouse=asked.wheelhouse or None,
-        dry_run=asked.dry_run,
-        allow_unlocked=asked.allow_unlocked,
+        base=args.base or None,
+        wheelhouse=args.wheelhouse or None,
+        dry_run=args.dry_run,
+        allow_unlocked=args.allow_unlocked,
     )
 
 
@@ -79,6 +79,6 @@ def built_image(
             allow_unlocked=allow_unlocked,
             forced=forced,
         )
-    say(built.words)
+    say(built.summary)
     recorder.record_build(cell, built)
     return built

@@ -31,35 +31,35 @@ _PACKAGES = ("torch", "triton", "docker", "invoke", "pip")
 _RELEASE = ("ID", "VERSION_ID", "VERSION_CODENAME")
 
 
-def bundle(asked: Evidence, matrix: Matrix) -> None:
+def bundle(args: Evidence, matrix: Matrix) -> None:
     """List what would leave this machine, and write it after a yes. Raises RM677, RM678, RM679, RM205, RM206, RM404."""
     from rocmatrix.evidence.bundle import archive, identity
 
     who = identity.here(os.environ)
-    parts, left_out = archive.bounded(_parts(asked, matrix, who))
+    parts, left_out = archive.bounded(_parts(args, matrix, who))
     archive.checked(parts, who)
-    path = Path(asked.bundle)
+    path = Path(args.bundle)
     with writing(path, flag="--bundle"):
         require_place(path)  # before a person is asked
         content = archive.packed(parts)
         _list(parts, len(content))
         _list_left_out(left_out)
-        _confirm(asked, parts)
+        _confirm(args, parts)
         write_whole(path, content)
     say(f"{path}: {len(content)} bytes. Read it once more (`tar -xzf`) before it is sent.")
 
 
-def _parts(asked: Evidence, matrix: Matrix, who: Identity) -> Iterator[Part]:
+def _parts(args: Evidence, matrix: Matrix, who: Identity) -> Iterator[Part]:
     """Yield the parts, the most useful first: what does not fit at the end is left out. Raises RM677."""
     from rocmatrix.evidence.bundle import contents
 
-    records, trouble = _records(asked.cell)
-    logs = contents.logs(console.LOGS, cell=asked.cell)
-    if asked.cell and not records and not any(asked.cell in path.name for path in logs):
-        raise RocmatrixError("RM677", what=asked.cell)
+    records, trouble = _records(args.cell)
+    logs = contents.logs(console.LOGS, cell=args.cell)
+    if args.cell and not records and not any(args.cell in path.name for path in logs):
+        raise RocmatrixError("RM677", what=args.cell)
     yield contents.data("versions.json", _versions(trouble), who)
-    yield contents.data("doctor.json", _doctor(asked.cell, matrix), who)
-    yield contents.data("request.json", _request(asked.cell, matrix), who)
+    yield contents.data("doctor.json", _doctor(args.cell, matrix), who)
+    yield contents.data("request.json", _request(args.cell, matrix), who)
     for number, each in enumerate(contents.newest(records), start=1):
         yield contents.record(each, who, number=number)
     for path in logs:
@@ -137,22 +137,22 @@ def _list_left_out(parts: Sequence[Part]) -> None:
         say(f"  {part.size:>8} bytes  {part.name}")
 
 
-def _confirm(asked: Evidence, parts: Sequence[Part]) -> None:
+def _confirm(args: Evidence, parts: Sequence[Part]) -> None:
     """Ask at the terminal, as often as the text is to be shown. Raises RM678 for anything but a yes.
 
     Without a terminal and --yes, the whole text goes to standard output, so that it can be read before.
     """
-    if asked.yes:
+    if args.yes:
         return
     if not sys.stdin.isatty():
         _show(parts)
-        raise RocmatrixError("RM678", what="standard input is no terminal, and --yes is not given", where=asked.bundle)
-    answer = _answer(asked.bundle)
+        raise RocmatrixError("RM678", what="standard input is no terminal, and --yes is not given", where=args.bundle)
+    answer = _answer(args.bundle)
     while answer == "s":
         _show(parts)
-        answer = _answer(asked.bundle)
+        answer = _answer(args.bundle)
     if answer not in ("y", "yes"):
-        raise RocmatrixError("RM678", what="the answer was no yes", where=asked.bundle)
+        raise RocmatrixError("RM678", what="the answer was no yes", where=args.bundle)
 
 
 def _answer(path: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands import common, run
 from rocmatrix.cli.options.command import command
-from rocmatrix.cli.options.common import Sent
+from rocmatrix.cli.options.common import JobOptions
 from rocmatrix.jobs.schedulers.scheduler import Nodes, known
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.option import option
@@ -32,21 +32,21 @@ _SUBMIT = make_dataclass("Submit", [], bases=_BASES, frozen=True, kw_only=True)
 
 @command(
     _SUBMIT,
-    job=Sent,
+    job=JobOptions,
     trainer="train",
     about="Train on several machines: hand the same job to Slurm or Kubernetes.",
 )
-def submit(job_request: JobRequest, asked: Submit) -> None:
+def submit(job_request: JobRequest, args: Submit) -> None:
     """Send a job to a scheduler, and print what that answered: the job's number or name."""
     from rocmatrix.jobs import cluster, runner
     from rocmatrix.jobs.schedulers import scheduler
 
-    to = scheduler.destination(asked.engine, asked)
+    to = scheduler.destination(args.engine, args)
     matrix, hardware = common.known_matrix(), common.hardware_here()
     choice = common.choose(matrix, job_request.request, hardware, force=job_request.force)
     job = cluster.prepare(job_request, to, matrix=matrix, cell=choice.cell, hardware=hardware)
     say(job.why)
-    if asked.explain:
+    if args.explain:
         run.print_rows(job.rows)
         return
-    print(job.words if job_request.dry_run else runner.send(job))
+    print(job.summary if job_request.dry_run else runner.send(job))

@@ -57,7 +57,7 @@ def choose(matrix: Matrix, request: Request, hardware: Hardware, *, force: bool 
     choice = replace(choice, cell=with_companions(matrix, choice.cell, request.companions))
     say(f"cell: {choice.cell.name} ({choice.why})")
     for rule in choice.forced:
-        say(f"  FORCED against rule {rule.id}: {rule.words} ({rule.evidence.words})")
+        say(f"  FORCED against rule {rule.id}: {rule.summary} ({rule.evidence.summary})")
     for other in choice.passed_over:
         say(f"  passed over {other.cell}: {other.why}")
     return choice

@@ -36,7 +36,7 @@ class Dashboard(Kept):
 
 
 @command(Dashboard, about="Write levels, probes, numbers over time and logs of every cell as pages that work offline.")
-def dashboard(asked: Dashboard) -> None:
+def dashboard(args: Dashboard) -> None:
     """Write the pages; `--serve` shows them on the loopback address until Ctrl-C.
 
     Raises RM205, RM206, RM404, RM621, RM640.
@@ -44,8 +44,8 @@ def dashboard(asked: Dashboard) -> None:
     from rocmatrix.evidence import store
     from rocmatrix.evidence.dashboard import site, view
 
-    if not 0 <= asked.port <= _LAST_PORT:
-        raise _no_port(f"--port takes 0 to {_LAST_PORT}, not {asked.port}")
+    if not 0 <= args.port <= _LAST_PORT:
+        raise _no_port(f"--port takes 0 to {_LAST_PORT}, not {args.port}")
     path = recorder.evidence_file()
     try:
         records = store.read(path)
@@ -53,13 +53,13 @@ def dashboard(asked: Dashboard) -> None:
         raise RocmatrixError("RM621", what=str(error), where=str(path)) from error
     matrix, now = common.known_matrix(), datetime.now(UTC)
     pages = pages_of(matrix, records, now)
-    folder = Path(asked.out).resolve()
+    folder = Path(args.out).resolve()
     texts = site.files(pages, view.sections(matrix, pages), now=f"{now:%Y-%m-%d %H:%M} UTC")
     with writing(folder, flag="--out"):
         site.write(folder, texts)
     say(f"{folder / 'index.html'}: {len(pages)} cells, {len(records)} records")
-    if asked.serve:
-        _show(folder, asked.port)
+    if args.serve:
+        _show(folder, args.port)
 
 
 def _show(folder: Path, port: int) -> None:

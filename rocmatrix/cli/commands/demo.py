@@ -32,17 +32,17 @@ HIP kernel errors might be asynchronously reported at some other API call, so th
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One task of the demo: what it shows, its words on the command line, and the file that it leaves."""
+    """One task of the demo: what it shows, its arguments on the command line, and the file that it leaves."""
 
     title: str
     about: str
-    words: Sequence[str]
+    arguments: Sequence[str]
     link: str = ""
 
     @property
     def command(self) -> str:
         """The command as it is typed."""
-        return shlex.join(["./invokew", *self.words])
+        return shlex.join(["./invokew", *self.arguments])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,17 +67,17 @@ class Demo:
     Demo,
     about="Train, report, explain a card and diagnose a log: one page links the results. Natively.",
 )
-def demo(asked: Demo) -> None:
+def demo(args: Demo) -> None:
     """Run every stage and write the page. Raises RM653 for a folder of something else, RM654 where a stage failed."""
-    folder = Path(asked.out).absolute()
+    folder = Path(args.out).absolute()
     began = time.monotonic()
     with writing(folder, flag="--out"):
         _clear(folder)
         (folder / LOG).write_text(SYNTHETIC_LOG, encoding="utf-8")
-    ended = [_ran(stage) for stage in stages(Path(asked.out), asked.gpu)]
+    ended = [_ran(stage) for stage in stages(Path(args.out), args.gpu)]
     with writing(folder, flag="--out"):
         (folder / PAGE).write_text(page(ended), encoding="utf-8")
-    print(f"page    {Path(asked.out) / PAGE} ({time.monotonic() - began:.0f} s)", flush=True)
+    print(f"page    {Path(args.out) / PAGE} ({time.monotonic() - began:.0f} s)", flush=True)
     if failed := [each.stage.title for each in ended if each.status != 0]:
         raise RocmatrixError("RM654", what=f"failed: {', '.join(failed)}", where=str(folder / PAGE))
 
@@ -95,25 +95,25 @@ def stages(folder: Path, gpu: str) -> tuple[Stage, ...]:
             title="A training run",
             about="The sample data (S&P 500 and VIX by the day) on this machine's CPU. The folder holds the model, its "
             "figures and metadata.json with data hash, seed, versions and commit.",
-            words=("train", "--in", "native", "--output", str(folder), "--run", RUN),
+            arguments=("train", "--in", "native", "--output", str(folder), "--run", RUN),
             link=f"{RUN}/metadata.json",
         ),
         Stage(
             title="Its report",
-            about="Losses, errors, what the model looks at, and the split, as one page without a script.",
-            words=("report", run, "--output", report),
+            about="Losses, errors, the weight of each input, and the split, as one page without a script.",
+            arguments=("report", run, "--output", report),
             link=REPORT,
         ),
         Stage(
             title="A card explained",
             about="Which ROCm and PyTorch a card gets, and why: every rule with its source. "
             "Nothing here was run on AMD hardware by this project.",
-            words=("explain", "--gpu", gpu),
+            arguments=("explain", "--gpu", gpu),
         ),
         Stage(
             title="A failed log diagnosed",
             about="The log is SYNTHETIC. Give `diagnose` your own: cause, remedy, source, and what to try next.",
-            words=("diagnose", str(folder / LOG), "--gpu", gpu),
+            arguments=("diagnose", str(folder / LOG), "--gpu", gpu),
             link=LOG,
         ),
     )
@@ -137,11 +137,11 @@ def _clear(folder: Path) -> None:
 def _ran(stage: Stage) -> Ended:
     say(f"\n$ {stage.command}")
     began = time.monotonic()
-    argv = [sys.executable, "-P", str(ROOT / "rocmatrix/cli/program.py"), "--search-root", str(ROOT), *stage.words]
-    with tee.tee_stderr(sys.stderr) as words:
-        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=words.writable, text=True, check=False)
+    argv = [sys.executable, "-P", str(ROOT / "rocmatrix/cli/program.py"), "--search-root", str(ROOT), *stage.arguments]
+    with tee.tee_stderr(sys.stderr) as stderr:
+        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=stderr.writable, text=True, check=False)
     seconds = time.monotonic() - began
-    text = f"{_lines(words.tail)}\n{done.stdout}".strip()
+    text = f"{_lines(stderr.tail)}\n{done.stdout}".strip()
     say(f"  {'done' if done.returncode == 0 else f'ended with {done.returncode}'} in {seconds:.1f} s")
     return Ended(stage=stage, status=done.returncode, seconds=seconds, text=text)
 

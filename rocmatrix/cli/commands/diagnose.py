@@ -21,7 +21,7 @@ from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix.diagnosis.diagnosis import Diagnosis
-    from rocmatrix.diagnosis.ranking import Surroundings
+    from rocmatrix.diagnosis.ranking import HostContext
     from rocmatrix.diagnosis.signature import Signature
     from rocmatrix.matrix.matrix import Cell, Matrix
 
@@ -48,38 +48,38 @@ class Diagnose:
 
 
 @command(Diagnose, about="Find the likely cause of a failure in its log: cause, remedy, source, and what to try next.")
-def diagnose(asked: Diagnose) -> None:
+def diagnose(args: Diagnose) -> None:
     """Print the likely cause of a failure from its log, for a person or as JSON."""
     matrix = known_matrix()
-    if asked.watch:
-        sys.exit(0 if _watched(asked, matrix) else 1)
-    with _kept(asked) as log:
-        found = _diagnosed(asked, matrix, log)
-        if asked.report:
+    if args.watch:
+        sys.exit(0 if _watched(args, matrix) else 1)
+    with _kept(args) as log:
+        found = _diagnosed(args, matrix, log)
+        if args.report:
             print(_report(found, matrix, log))
         else:
-            _print(found, asked)
+            _print(found, args)
     if found.best is None:
         sys.exit(1)
 
 
-def _print(found: Diagnosis, asked: Diagnose) -> None:
+def _print(found: Diagnosis, args: Diagnose) -> None:
     from rocmatrix.diagnosis import diagnosis
 
-    content = diagnosis.described(found) if asked.json else "\n".join(diagnosis.words(found))
-    content = _shareable(content) if asked.share else content
-    if asked.json:
+    content = diagnosis.described(found) if args.json else "\n".join(diagnosis.text_lines(found))
+    content = _shareable(content) if args.share else content
+    if args.json:
         print_json(content)
     else:
         print(content, flush=True)
 
 
-def _diagnosed(asked: Diagnose, matrix: Matrix, log: Path | None) -> Diagnosis:
+def _diagnosed(args: Diagnose, matrix: Matrix, log: Path | None) -> Diagnosis:
     """Return the diagnosis of a log, of a folder's logs, or of standard input where `log` is None."""
     from rocmatrix.diagnosis import diagnosis
     from rocmatrix.diagnosis.intake import folder
 
-    signatures, here, failed = _known(), _here(matrix, asked.cell, asked.gpu), _checks(asked)
+    signatures, here, failed = _known(), _here(matrix, args.cell, args.gpu), _checks(args)
     if log is not None and folder.is_folder(log):
         logs = folder.logs(log)
         rows = ((logs.name(path), _sound(_blocks(str(path)))) for path in logs.paths)
@@ -90,7 +90,7 @@ def _diagnosed(asked: Diagnose, matrix: Matrix, log: Path | None) -> Diagnosis:
         return replace(found, left_out=(*logs.left_out, *found.left_out))
     with closing(_blocks(str(log) if log else "-")) as blocks:
         return diagnosis.diagnose(
-            _sound(blocks), name=_name(asked.log), signatures=signatures, here=here, matrix=matrix, failed_checks=failed
+            _sound(blocks), name=_name(args.log), signatures=signatures, here=here, matrix=matrix, failed_checks=failed
         )
 
 
@@ -100,8 +100,8 @@ def _known() -> tuple[Signature, ...]:
     return (*signature.load(ROOT), *project_errors.signatures())
 
 
-def _checks(asked: Diagnose) -> frozenset[str]:
-    return frozenset() if asked.cell or asked.gpu not in ("", "auto") else _failed_checks()
+def _checks(args: Diagnose) -> frozenset[str]:
+    return frozenset() if args.cell or args.gpu not in ("", "auto") else _failed_checks()
 
 
 def _sound(blocks: Iterable[bytes]) -> Iterator[bytes]:
@@ -111,10 +111,10 @@ def _sound(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 @contextmanager
-def _kept(asked: Diagnose) -> Iterator[Path | None]:
+def _kept(args: Diagnose) -> Iterator[Path | None]:
     """Yield the log's path; None is standard input, which a report reads twice and so keeps in a file meanwhile."""
-    if asked.log != "-" or not asked.report:
-        yield None if asked.log == "-" else Path(asked.log)
+    if args.log != "-" or not args.report:
+        yield None if args.log == "-" else Path(args.log)
         return
     with tempfile.NamedTemporaryFile(prefix="rocmatrix-") as kept:
         for block in _blocks("-"):
@@ -123,22 +123,22 @@ def _kept(asked: Diagnose) -> Iterator[Path | None]:
         yield Path(kept.name)
 
 
-def _watched(asked: Diagnose, matrix: Matrix) -> bool:
+def _watched(args: Diagnose, matrix: Matrix) -> bool:
     """Print a diagnosis whenever the first answer changes; return whether there was one. Ctrl-C ends it."""
     from rocmatrix.diagnosis.intake import watch
     from rocmatrix.diagnosis.intake.follow import Follower
 
-    if asked.log == "-" or asked.report:
-        what = "standard input" if asked.log == "-" else "--watch and --report exclude each other"
-        raise RocmatrixError("RM684", what=what, where=asked.log)
+    if args.log == "-" or args.report:
+        what = "standard input" if args.log == "-" else "--watch and --report exclude each other"
+        raise RocmatrixError("RM684", what=what, where=args.log)
     any_found = False
-    with closing(Follower(Path(asked.log))) as follower, suppress(KeyboardInterrupt):
+    with closing(Follower(Path(args.log))) as follower, suppress(KeyboardInterrupt):
         for found in watch.diagnoses(
-            follower, signatures=_known(), here=_here(matrix, asked.cell, asked.gpu), matrix=matrix,
-            failed_checks=_checks(asked), pause=_pause,
+            follower, signatures=_known(), here=_here(matrix, args.cell, args.gpu), matrix=matrix,
+            failed_checks=_checks(args), pause=_pause,
         ):  # fmt: skip
             any_found = True
-            _print(found, asked)
+            _print(found, args)
     return any_found
 
 
@@ -205,17 +205,17 @@ def _failed_checks() -> frozenset[str]:
     return frozenset(finding.code for finding in examined.findings if finding.status == "error")
 
 
-def _here(matrix: Matrix, cell: str, gpu: str) -> Surroundings:
+def _here(matrix: Matrix, cell: str, gpu: str) -> HostContext:
     """Return where the log comes from: as named, else the one architecture of this host's cards."""
-    from rocmatrix.diagnosis.explain_failure import surroundings
+    from rocmatrix.diagnosis.explain_failure import host_context
     from rocmatrix.host import hardware
     from rocmatrix.matrix.card_names import architecture_of
 
     chosen = matrix.cell(cell) if cell else None
     if gpu not in ("", "auto"):
-        return surroundings(chosen, architecture=_card_of(chosen, architecture_of(matrix.architectures, gpu)))
+        return host_context(chosen, architecture=_card_of(chosen, architecture_of(matrix.architectures, gpu)))
     found = hardware.detect().architectures if chosen is None else ()
-    return surroundings(chosen, architecture=found[0] if len(found) == 1 else None)
+    return host_context(chosen, architecture=found[0] if len(found) == 1 else None)
 
 
 def _card_of(cell: Cell | None, architecture: str) -> str:

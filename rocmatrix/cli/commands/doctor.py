@@ -64,40 +64,40 @@ class Doctor:
 
 
 @command(Doctor, about="Examine the host and its environment: what was seen, why it matters, and what fixes it.")
-def doctor(asked: Doctor) -> None:
+def doctor(args: Doctor) -> None:
     """Examine the host or a recorded tree of one, and lint environments. Ends with status 1 for an error."""
     matrix = known_matrix()
-    cell = matrix.cell(asked.cell) if asked.cell else None
-    examined = _examined(asked, cell) if asked.host else None
-    subjects = _subjects(asked, matrix, cell)
+    cell = matrix.cell(args.cell) if args.cell else None
+    examined = _examined(args, cell) if args.host else None
+    subjects = _subjects(args, matrix, cell)
     findings = _linted(subjects, matrix)
-    if asked.json:
+    if args.json:
         print_json(described(examined, subjects, findings))
     else:
         print("\n".join([*(host_lines(examined) if examined else ()), *lint_lines(findings)]))
-    if asked.sysfs:
-        say(f"read from the recorded tree {asked.sysfs}, not from this machine")
+    if args.sysfs:
+        say(f"read from the recorded tree {args.sysfs}, not from this machine")
     for line in summary(examined, subjects, findings):
         say(line)
-    if asked.fix or asked.diff:
-        _correct(asked, matrix, cell, findings)
+    if args.fix or args.diff:
+        _correct(args, matrix, cell, findings)
     if (examined and examined.failed) or any(finding.severity == "error" for finding in findings):
         sys.exit(1)
 
 
-def _correct(asked: Doctor, matrix: Matrix, cell: Cell | None, findings: tuple[LintFinding, ...]) -> None:
+def _correct(args: Doctor, matrix: Matrix, cell: Cell | None, findings: tuple[LintFinding, ...]) -> None:
     """Print the safe corrections of the named file, and write them where that was asked. Raises RM685, RM310."""
     from rocmatrix.doctor.environment import lint_input
     from rocmatrix.doctor.environment.files import correct, recognise
 
-    path = asked.named
+    path = args.named
     if path is None:
         raise RocmatrixError("RM310", what="--fix and --diff take one file", next="Name it with --file.")
     found = correct.correction(path, findings)
     print(found.difference or f"{path}: nothing can be corrected safely", end="" if found.difference else "\n")
     for finding in found.skipped:
         say(f"not corrected, its place is not clear: {finding.rule} {finding.what}")
-    if not asked.fix or not found.difference:
+    if not args.fix or not found.difference:
         return
 
     def linted(copy: Path) -> tuple[LintFinding, ...]:
@@ -116,15 +116,15 @@ class Topology:
 
 
 @command(Topology, about="Draw cards, the links between them, and NUMA nodes.")
-def topology(asked: Topology) -> None:
+def topology(args: Topology) -> None:
     """Print cards, links and NUMA nodes as text, and write them as a picture where a file is named."""
     from rocmatrix.host import hardware, topology, topology_svg
 
-    picture = topology.picture(hardware.detect(tree(asked.sysfs)))
+    picture = topology.picture(hardware.detect(tree(args.sysfs)))
     print(topology.text(picture))
-    if asked.svg:
-        _write(Path(asked.svg), topology_svg.svg(picture))
-        say(f"{asked.svg}: {Path(asked.svg).stat().st_size / 1e3:.1f} kB")
+    if args.svg:
+        _write(Path(args.svg), topology_svg.svg(picture))
+        say(f"{args.svg}: {Path(args.svg).stat().st_size / 1e3:.1f} kB")
 
 
 def tree(sysfs: str) -> Path:
@@ -178,7 +178,7 @@ def summary(
         subjects: environments that were read; empty leaves out their line.
         findings: findings on variables, of all subjects together.
     """
-    lines = [f"host: {examined.words}"] if examined else []
+    lines = [f"host: {examined.summary}"] if examined else []
     counts = {severity: sum(f.severity == severity for f in findings) for severity in ("error", "warning", "note")}
     words = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count) or "nothing to say"
     variables = sum(len(subject.variables) for subject in subjects)
@@ -202,39 +202,39 @@ def described(
     return document
 
 
-def examined(asked: Doctor, matrix: Matrix) -> Mapping[str, object]:
+def examined(args: Doctor, matrix: Matrix) -> Mapping[str, object]:
     """Return what `doctor --json` prints."""
-    cell = matrix.cell(asked.cell) if asked.cell else None
-    subjects = _subjects(asked, matrix, cell)
-    return described(_examined(asked, cell) if asked.host else None, subjects, _linted(subjects, matrix))
+    cell = matrix.cell(args.cell) if args.cell else None
+    subjects = _subjects(args, matrix, cell)
+    return described(_examined(args, cell) if args.host else None, subjects, _linted(subjects, matrix))
 
 
-def _examined(asked: Doctor, cell: Cell | None) -> Examination:
+def _examined(args: Doctor, cell: Cell | None) -> Examination:
     from rocmatrix.doctor import examination, host, knowledge
 
-    found = host.live(tree(asked.sysfs), cell=cell, environment=os.environ)
+    found = host.live(tree(args.sysfs), cell=cell, environment=os.environ)
     return examination.examine(found, knowledge.load(ROOT))
 
 
-def _subjects(asked: Doctor, matrix: Matrix, cell: Cell | None) -> tuple[Subject, ...]:
+def _subjects(args: Doctor, matrix: Matrix, cell: Cell | None) -> tuple[Subject, ...]:
     from rocmatrix.doctor.environment import compose, dockerfile, lint_input, scripts
     from rocmatrix.host import hardware
 
     found: list[Subject] = []
-    if asked.env or (asked.host and not asked.sysfs):
-        found.append(lint_input.of_shell(os.environ, hardware.detect(tree(asked.sysfs)), cell))
+    if args.env or (args.host and not args.sysfs):
+        found.append(lint_input.of_shell(os.environ, hardware.detect(tree(args.sysfs)), cell))
     if cell is not None:
         found.append(lint_input.of_cell(cell))
-    if asked.compose:
-        found += compose.of_compose(Path(asked.compose), shell=os.environ, matrix=matrix)
-    if asked.dockerfile:
-        found += dockerfile.of_dockerfile(Path(asked.dockerfile))
-    if asked.script:
-        found += scripts.of_file(Path(asked.script))
-    if asked.file:
+    if args.compose:
+        found += compose.of_compose(Path(args.compose), shell=os.environ, matrix=matrix)
+    if args.dockerfile:
+        found += dockerfile.of_dockerfile(Path(args.dockerfile))
+    if args.script:
+        found += scripts.of_file(Path(args.script))
+    if args.file:
         from rocmatrix.doctor.environment.files import recognise
 
-        found += recognise.subjects(Path(asked.file), shell=os.environ, matrix=matrix)
+        found += recognise.subjects(Path(args.file), shell=os.environ, matrix=matrix)
     return tuple(lint_input.on_cell(one, cell) for one in found)
 
 

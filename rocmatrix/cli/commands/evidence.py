@@ -46,26 +46,26 @@ class Evidence(Kept):
 
 
 @command(Evidence, about="Show how far each cell is supported on which card, as computed from its records.")
-def evidence(asked: Evidence) -> None:
+def evidence(args: Evidence) -> None:
     """Show levels, or one cell's records; write or take in records as JSON. Raises RM010, RM404, RM621, RM622.
 
     With --bundle, the one file to send is shown and written instead; RM677, RM678, RM679.
     """
     from rocmatrix.evidence import import_export, store
 
-    cell, export, take = asked.cell, asked.export, asked.take
-    asked.use()
+    cell, export, take = args.cell, args.export, args.take
+    args.use()
     path = recorder.evidence_file()
     matrix = known_matrix()
     if cell:
         matrix.cell(cell)
     recorder.settle()
-    if asked.bundle:
+    if args.bundle:
         from rocmatrix.cli.commands import bundle
 
-        if asked.take or asked.export or asked.sizes or asked.json:
+        if args.take or args.export or args.sizes or args.json:
             raise RocmatrixError("RM404", what="--bundle excludes --export, --import, --sizes and --json")
-        bundle.bundle(asked, matrix)
+        bundle.bundle(args, matrix)
         return
     try:
         if take:
@@ -77,10 +77,10 @@ def evidence(asked: Evidence) -> None:
             with writing(Path(export), flag="--export"):
                 import_export.write(Path(export), records)
             say(f"{export}: {len(records)} records")
-        if asked.sizes:
+        if args.sizes:
             _print_sizes(matrix, store.read(path, cell=cell or None, logs=False))
         elif not take and not export:
-            _show(matrix, path, cell=cell, as_json=asked.json)
+            _show(matrix, path, cell=cell, as_json=args.json)
     except sqlite3.Error as error:
         raise RocmatrixError("RM621", what=str(error), where=str(path)) from error
 
@@ -181,13 +181,13 @@ def _row(standing: Standing) -> tuple[str, ...]:
     notes += ["of an earlier state of the checkout"] if standing.current is False else []
     notes += [f"{standing.set_aside} records set aside"] if standing.set_aside else []
     notes += [f"{standing.troubles} runs ended by the host's trouble"] if standing.troubles else []
-    age = words_of(standing.age_days(datetime.now(UTC)))
+    age = age_text(standing.age_days(datetime.now(UTC)))
     failing = ", ".join((*standing.failing, *standing.failures)) or "-"
     named = f"simulated: {standing.level}" if standing.simulated else standing.level
     return standing.cell, standing.card, named, age, failing, "; ".join(notes) or "-"
 
 
-def words_of(days: float | None) -> str:
+def age_text(days: float | None) -> str:
     """Say an age: "-" for none, hours below two days."""
     if days is None:
         return "-"

@@ -31,7 +31,7 @@ class Features:
     trainer=FEATURES.name,
     about="List the features of intraday bars (--list), or compute them from --data into the Arrow file --out.",
 )
-def features(job_request: JobRequest, asked: Features) -> None:
+def features(job_request: JobRequest, args: Features) -> None:
     """List features, or compute them in a container or natively, and say which and why."""
     if job_request.options.get("list"):
         show()

@@ -26,12 +26,12 @@ class Render:
 
 
 @command(Render, about="Write images/, compose/, the tables of docs/support.md and docs/errors.md from matrix.yaml.")
-def render(asked: Render) -> None:
+def render(args: Render) -> None:
     """Write every generated file, or compare them with what is committed."""
     from rocmatrix.cli import generated
 
     matrix = known_matrix()
-    if asked.check:
+    if args.check:
         say(f"{generated.check(matrix, ROOT)} generated files agree with matrix.yaml")
         return
     touched = generated.write(matrix, ROOT)
@@ -48,18 +48,18 @@ class Lock:
 
 
 @command(Lock, about="Resolve the wheels of cells or releases and write them with their hashes to matrix/.")
-def lock(asked: Lock) -> None:
+def lock(args: Lock) -> None:
     """Resolve the wheels of releases again and render what depends on them. Raises RM109 when some stay unlocked."""
     from rocmatrix.cli import generated
     from rocmatrix.images import lock as locking
 
     matrix = known_matrix()
-    targets = locking.cell_targets(matrix, asked.cell) if asked.cell else None
-    targets = locking.all_targets(matrix) if asked.all else targets
-    result = locking.lock(matrix, ROOT, targets=targets, upgrade=asked.upgrade)
+    targets = locking.cell_targets(matrix, args.cell) if args.cell else None
+    targets = locking.all_targets(matrix) if args.all else targets
+    result = locking.lock(matrix, ROOT, targets=targets, upgrade=args.upgrade)
     generated.write(known_matrix(), ROOT)
     for target in result.done:
-        say(f"locked {target.words}")
+        say(f"locked {target.summary}")
     if result.failed:
         raise RocmatrixError("RM109", what=result.failures)
 

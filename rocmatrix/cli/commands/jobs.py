@@ -89,16 +89,16 @@ class Smoke(Kept):
     Smoke,
     job=JobOptions,
     trainer="smoke",
-    about="Prove that card, libraries and torch work, alone and by twos; fail closed.",
+    about="Test that card, libraries and torch compute correctly, on one card and on pairs. A missing result fails.",
 )
-def smoke(job_request: JobRequest, asked: Smoke) -> None:
+def smoke(job_request: JobRequest, args: Smoke) -> None:
     """Run the probes and print a table; a verdict that is neither a pass nor not applicable, or none, is a failure."""
-    if asked.listing:
-        return list_probes(asked.probe)
-    if (ended := run_and_record(replace(job_request, options={**job_request.options, **asked.chosen}))) is None:
+    if args.listing:
+        return list_probes(args.probe)
+    if (ended := run_and_record(replace(job_request, options={**job_request.options, **args.chosen}))) is None:
         return
     done, place = ended
-    if done.misused:  # told already
+    if done.has_usage_error:  # told already
         sys.exit(done.status)
     verdicts = [event for event in done.events if event.get("event") == "probe"]
     if not job_request.as_json:
@@ -153,7 +153,7 @@ def run_and_record(job_request: JobRequest) -> tuple[Finished, Place] | None:
     prepared, place = prepared_job(job_request)
     say(prepared.why)
     if job_request.dry_run:
-        print(prepared.words)
+        print(prepared.summary)
         return None
     log = job_log.place(LOGS, job_request.program.name, place.cell.image_name)
     with recorder.watched(job_request, place) as keep:
@@ -171,7 +171,7 @@ def run_and_record(job_request: JobRequest) -> tuple[Finished, Place] | None:
 
 def _of_the_host(trouble: Trouble, *, started: bool) -> RocmatrixError:
     """Return the error of a job that states nothing of its cell."""
-    return RocmatrixError("RM651" if started else "RM650", what=trouble.words, where=f"the host: {trouble.stage}")
+    return RocmatrixError("RM651" if started else "RM650", what=trouble.detail, where=f"the host: {trouble.stage}")
 
 
 def prepared_job(job_request: JobRequest) -> tuple[Job, Place]:
@@ -186,8 +186,8 @@ def prepared_job(job_request: JobRequest) -> tuple[Job, Place]:
         raise RocmatrixError("RM404", what="--use-installed-torch is for a native run, and --in container for an image")
     decision = job.decide("native" if job_request.use_installed_torch else job_request.where, hardware)
     say(f"runs {'in a container' if decision.where == 'container' else 'natively'}: {decision.why}")
-    asked = job.asked_probes(job_request, cell=choice.cell, hardware=hardware)
-    place = Place(cell=choice.cell, hardware=hardware, forced=bool(choice.forced), asked=asked)
+    requested = job.requested_probes(job_request, cell=choice.cell, hardware=hardware)
+    place = Place(cell=choice.cell, hardware=hardware, forced=bool(choice.forced), requested_probes=requested)
     if decision.where == "native":
         return job.native_job(job_request, matrix=matrix, cell=choice.cell, hardware=hardware), place
     job.check_cards(job_request, cell=choice.cell, hardware=hardware)

@@ -7,7 +7,7 @@ from functools import partial
 
 from rocmatrix.cli.commands.predict import after_training
 from rocmatrix.cli.options.command import TrainerOptions, command
-from rocmatrix.cli.options.common import OfTrainer
+from rocmatrix.cli.options.common import TrainerCommandOptions
 from rocmatrix.runtime.errors import RocmatrixError
 
 # Each command of the trainer: what it cannot do without, and its help.
@@ -19,7 +19,7 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "chat": (("model",), "Answer each line of the standard input with a language model, until Ctrl-D."),
     "evaluate": (
         ("model", "data"),
-        "Measure loss, perplexity and bits per byte of a language model on a text: of an adapter before and after.",
+        "Measure loss, perplexity and bits per byte of a language model on a text, with and without an adapter.",
     ),
     "merge": (
         ("model", "output"),
@@ -35,7 +35,7 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], str]] = {
     ),
     "plan": (
         ("model", "gpu"),
-        "Print what training a language model takes on a card that need not be there: memory by part, what fits.",
+        "Plan the training of a language model on any card, present or not: memory by part, and what fits.",
     ),
 }
 WHAT = {
@@ -47,7 +47,7 @@ WHAT = {
 }
 
 
-def run(program: str, asked: OfTrainer, options: TrainerOptions) -> None:
+def run(program: str, args: TrainerCommandOptions, options: TrainerOptions) -> None:
     """Run a command of the trainer by its name; what it cannot do without is asked for before wheels are installed.
 
     Args:
@@ -58,8 +58,8 @@ def run(program: str, asked: OfTrainer, options: TrainerOptions) -> None:
     if missing:
         needs = ", and ".join(f"--{name}, {WHAT[name]}" for name in missing)
         raise RocmatrixError("RM404", what=f"{program} needs {needs}", next=f"See ./invokew --help {program}.")
-    after_training(program, [], options, dry_run=asked.dry_run, as_json=asked.as_json)
+    after_training(program, [], options, dry_run=args.dry_run, as_json=args.as_json)
 
 
 for _name, (_, _about) in COMMANDS.items():
-    command(OfTrainer, name=_name, trainer=_name, about=_about)(partial(run, _name))
+    command(TrainerCommandOptions, name=_name, trainer=_name, about=_about)(partial(run, _name))

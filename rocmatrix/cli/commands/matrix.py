@@ -34,7 +34,7 @@ class Cells:
 
 
 @command(Cells, about="List the cells of the matrix: card, ROCm, PyTorch, verdict and why.")
-def cells(asked: Cells) -> None:
+def cells(args: Cells) -> None:
     """List the cells with their axes, their headline, and the level of the card on which each came farthest.
 
     After the written ones come those that were built here on request: derived, or with companions.
@@ -45,7 +45,7 @@ def cells(asked: Cells) -> None:
     level, on_simulated = levels(known), levels(known, simulated=True)
     listed = [known.cell(name) for name in level]
     judged = _headlines(known, listed, level)
-    if asked.json:
+    if args.json:
         described = [_described(c, judged[c.name], level[c.name], on_simulated.get(c.name)) for c in listed]
         print_json({"schema": 1, "cells": described})
         return
@@ -134,14 +134,14 @@ class Explain(Axes):
 
 
 @command(Explain, about="Explain which cell a request resolves to, or why it is refused.")
-def explain(asked: Explain) -> None:
+def explain(args: Explain) -> None:
     """Print the argument for a request; a refusal is an argument too, and ends with status 0."""
     from rocmatrix.matrix.naming import versions
     from rocmatrix.matrix.resolver import explanation
 
     known = known_matrix()
     here = hardware_here()
-    request, python = replace(asked, python="").request, versions.python(asked.python) or None
+    request, python = replace(args, python="").request, versions.python(args.python) or None
     explained = explanation.explain(
         known,
         request,
@@ -151,7 +151,7 @@ def explain(asked: Explain) -> None:
         python=python,
         measured=_measured(known),
     )
-    if asked.json:
+    if args.json:
         print_json(explained.described())
         return
     from rocmatrix.matrix.resolver import text as terminal
@@ -168,11 +168,11 @@ class Grid:
 
 
 @command(Grid, about="Show every architecture with every release: verdict, cell, lock and recommendation.")
-def matrix(asked: Grid) -> None:
+def matrix(args: Grid) -> None:
     """Print the grid, or write it as a page with the argument behind each square."""
     from rocmatrix.matrix.resolver import grid
 
-    html = Path(asked.html) if asked.html else None
+    html = Path(args.html) if args.html else None
     known = known_matrix()
     whole = grid.grid(known, measured=_measured(known))
     if html is not None:
@@ -180,7 +180,7 @@ def matrix(asked: Grid) -> None:
 
         _write_page(html, html_page.page(known, whole, today=today()))
         say(f"{html}: {html.stat().st_size / 1e6:.1f} MB, {len(whole.rows)} x {len(whole.releases)} squares")
-    if asked.json:
+    if args.json:
         print_json(whole.described())
     elif html is None:
         from rocmatrix.matrix.resolver import text as terminal
@@ -201,27 +201,27 @@ class Outdated:
 
 
 @command(Outdated, about="List expired statements, and releases newer than the recommended ones.")
-def outdated(asked: Outdated) -> None:
+def outdated(args: Outdated) -> None:
     """List the statements that are to be checked again; no connection is opened unless `online` is asked for."""
     from rocmatrix.diagnosis import signature
     from rocmatrix.doctor import statements as doctors
     from rocmatrix.matrix.resolver import freshness
 
     known = known_matrix()
-    if asked.statements:
-        _list_statements(known, as_json=asked.json)
+    if args.statements:
+        _list_statements(known, as_json=args.json)
         return
-    answers = [freshness.ask(known, index) for index in freshness.indexes(known)] if asked.online else []
+    answers = [freshness.ask(known, index) for index in freshness.indexes(known)] if args.online else []
     others = chain(doctors.statements(ROOT), signature.statements(ROOT))
     found = freshness.outdated(known, today=today(), answers=answers, others=others)
-    if asked.json:
+    if args.json:
         print_json(found.described())
         return
     _print_wrapped(_outdated_summary(found))
     if found.expired:
-        table(("RULE", "EXPIRED", "SOURCE"), ((r.id, r.expires, r.evidence.words) for r in found.expired))
+        table(("RULE", "EXPIRED", "SOURCE"), ((r.id, r.expires, r.evidence.summary) for r in found.expired))
     if found.aged:
-        rows = ((s.file, s.entry, s.expires, s.evidence.words) for s in found.aged)
+        rows = ((s.file, s.entry, s.expires, s.evidence.summary) for s in found.aged)
         table(("FILE", "ENTRY", "EXPIRED", "SOURCE"), rows)
     table(("GPU", "RECOMMENDED", "NEWEST", "VERDICT", "NEWER", "CELLS"), _newest(found.newer))
     for answer in found.answers:
@@ -269,7 +269,7 @@ def _list_statements(known: Matrix, *, as_json: bool) -> None:
     if as_json:
         print_json({"schema": 1, "today": day, "statements": [s.described(day) for s in found]})
         return
-    rows = ((str(s.age_days(day)), s.file, s.entry, "claim" if s.claim else s.says, s.evidence.words) for s in found)
+    rows = ((str(s.age_days(day)), s.file, s.entry, "claim" if s.claim else s.says, s.evidence.summary) for s in found)
     table(("DAYS", "FILE", "ENTRY", "SAYS", "SOURCE"), rows)
     say(f"{len(found)} statements, {sum(s.expired(day) for s in found)} of them past their day on {day}")
 
@@ -282,21 +282,21 @@ class KeepCell(Axes):
 
 
 @command(KeepCell, about="Keep a derived cell in the repository: `cell add` writes it to matrix.yaml and renders it.")
-def cell(asked: KeepCell) -> None:
+def cell(args: KeepCell) -> None:
     """Write the cell that a request is derived as into matrix.yaml, and render it.
 
     Raises RM404 for another action than `add`, RM015 for a written cell, and what resolving raises.
     """
-    if asked.action != "add":
+    if args.action != "add":
         advice = "The one thing to do with a cell here is `cell add`."
-        raise RocmatrixError("RM404", what=f"cell {asked.action}", next=advice)
+        raise RocmatrixError("RM404", what=f"cell {args.action}", next=advice)
     from rocmatrix.cli import generated
-    from rocmatrix.matrix.cells import keeping
+    from rocmatrix.matrix.cells import append
     from rocmatrix.matrix.resolver.resolve import resolve
 
     known = known_matrix()
-    chosen = resolve(known, asked.request, cards=hardware_here().architectures).cell
-    keeping.add(known, chosen, ROOT, today=today())
+    chosen = resolve(known, args.request, cards=hardware_here().architectures).cell
+    append.add(known, chosen, ROOT, today=today())
     touched = generated.write(known_matrix(), ROOT)
     say(f"{chosen.name} is in matrix.yaml now: say there why it is kept; {len(touched)} files written")
 

@@ -6,25 +6,25 @@ from dataclasses import dataclass
 
 from rocmatrix.cli.commands.predict import after_training
 from rocmatrix.cli.options.command import TrainerOptions, command
-from rocmatrix.cli.options.common import OfTrainer
+from rocmatrix.cli.options.common import TrainerCommandOptions
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.option import positional
 
 
 @command(
-    OfTrainer,
+    TrainerCommandOptions,
     trainer="compress",
     about="Make a finished run's model smaller (distilled, pruned, int8), with loss, bytes and time before and after.",
 )
-def compress(asked: OfTrainer, options: TrainerOptions) -> None:
+def compress(args: TrainerCommandOptions, options: TrainerOptions) -> None:
     """Run the trainer's `compress`."""
     if not options.get("model"):
         raise RocmatrixError("RM404", what="compress needs --model, the folder of a finished run")
-    after_training("compress", [], options, dry_run=asked.dry_run, as_json=asked.as_json)
+    after_training("compress", [], options, dry_run=args.dry_run, as_json=args.as_json)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report(OfTrainer):
+class Report(TrainerCommandOptions):
     """Options of `report`."""
 
     run: str = positional("folder of a finished run")
@@ -33,8 +33,8 @@ class Report(OfTrainer):
 @command(
     Report,
     trainer="report",
-    about="Write one page on a finished run: losses, errors, what the model looks at, the split, the conventions.",
+    about="Write one page on a finished run: losses, errors, the weight of each input, the split, the conventions.",
 )
-def report(asked: Report, options: TrainerOptions) -> None:
+def report(args: Report, options: TrainerOptions) -> None:
     """Run the trainer's `report` on the folder of a run."""
-    after_training("report", [asked.run], options, dry_run=asked.dry_run, as_json=asked.as_json)
+    after_training("report", [args.run], options, dry_run=args.dry_run, as_json=args.as_json)

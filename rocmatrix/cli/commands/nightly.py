@@ -19,7 +19,7 @@ from rocmatrix.evidence import recorder
 from rocmatrix.runtime.console import say, table
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.kernel_lock import HeldError, held
-from rocmatrix.runtime.option import option, words
+from rocmatrix.runtime.option import comma_separated, option
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
@@ -40,11 +40,11 @@ class Nightly(Kept):
     cells: str = option(
         "cells or architectures with commas between (default: every cell that is locked and not broken)"
     )
-    cell: str = option("the same, for one")
+    cell: str = option("one cell or architecture, in addition to --cells")
     companions: str = option("packages to add to each of them, such as peft,accelerate", typed="with")
     with_requirements: str = option(REQUIREMENTS)
-    jobs: int = option("how many cells are built side by side", default=2)
-    budget: int = option("GB that its own images and its builder's cache may take", default=200)
+    jobs: int = option("cells to build in parallel", default=2)
+    budget: int = option("disk for its images and its builder's cache, in GB", default=200)
     builder: str = option(
         "a buildx builder of your own: only its cache is pruned (default: the engine's, never pruned)"
     )
@@ -62,34 +62,34 @@ class Nightly(Kept):
     @property
     def names(self) -> tuple[str, ...]:
         """Cells or architectures, as named either way."""
-        return words(f"{self.cells},{self.cell}")
+        return comma_separated(f"{self.cells},{self.cell}")
 
 
 @command(
     Nightly,
-    about="Build, prove and smoke the matrix, move tags after smoke only, and say what regressed since the last good "
-    "night.\n\nA night that was killed goes on where it was.",
+    about="Build, prove and smoke the matrix, move tags after smoke only, and report what regressed since the last "
+    "good night.\n\nA night that was killed is resumed.",
 )
-def nightly(asked: Nightly) -> None:
+def nightly(args: Nightly) -> None:
     """Build, prove, smoke and promote cells, resuming a killed night. Raises RM630 where one failed."""
     from rocmatrix.images.base import refuse_known
     from rocmatrix.nightly import plan
 
     matrix = common.known_matrix()
-    cells, left_out = plan.choose(matrix, asked.names)
+    cells, left_out = plan.choose(matrix, args.names)
     for line in left_out:
         say(f"left out {line}")
-    packages = asked.packages
+    packages = args.packages
     cells = [common.made_ready(matrix, common.with_companions(matrix, cell, packages)) for cell in cells]
     for cell in cells:
-        refuse_known(cell, asked.base)
-    if asked.dry_run:
-        _print(cells, asked)
+        refuse_known(cell, args.base)
+    if args.dry_run:
+        _print(cells, args)
         return
     path = recorder.evidence_file()
     try:
         with alone(path), alone_on_engine(cells):
-            _night(cells, asked, path)
+            _night(cells, args, path)
     except sqlite3.Error as error:
         raise RocmatrixError("RM621", what=f"the journal cannot be kept: {error}", where=str(path)) from error
 
@@ -133,7 +133,7 @@ def alone_on_engine(cells: list[Cell]) -> Iterator[None]:
         yield
 
 
-def _night(cells: list[Cell], asked: Nightly, path: Path) -> None:
+def _night(cells: list[Cell], args: Nightly, path: Path) -> None:
     from rocmatrix.host import simulated
     from rocmatrix.images import build
     from rocmatrix.nightly import bake
@@ -142,31 +142,31 @@ def _night(cells: list[Cell], asked: Nightly, path: Path) -> None:
     from rocmatrix.nightly.plan import Plan
     from rocmatrix.nightly.stages import OnEngine
 
-    base = _base(asked.base or None)
+    base = _base(args.base or None)
     inputs = tuple(build.input_hash(cell, ROOT, base=base.counted if base else None) for cell in cells)
     journal = Journal(path)
     names = tuple(cell.name for cell in cells)
-    planned = Plan(cells=names, inputs=inputs, base=asked.base or None, simulated=simulated.root() is not None)
-    night, goes_on = journal.begin(planned, name=asked.night or None, fresh=asked.fresh)
-    say(f"night {night.name} {'goes on' if goes_on else 'begins'}: {len(cells)} cells, {_jobs(asked)} at a time")
+    planned = Plan(cells=names, inputs=inputs, base=args.base or None, simulated=simulated.root() is not None)
+    night, goes_on = journal.begin(planned, name=args.night or None, fresh=args.fresh)
+    say(f"night {night.name} {'goes on' if goes_on else 'begins'}: {len(cells)} cells, {_jobs(args)} at a time")
     os.environ[recorder.NIGHT] = night.name
     recorder.settle()
     stages = OnEngine(
         matrix=common.known_matrix(), root=ROOT, night=night.name, hardware=common.hardware_here(),
-        needed=tuple(bake.candidate(cell) for cell in cells), evidence=path, budget=asked.budget * GB,
-        today=common.today(), base=asked.base or None, wheels=_wheels(asked), builder=asked.builder or None,
+        needed=tuple(bake.candidate(cell) for cell in cells), evidence=path, budget=args.budget * GB,
+        today=common.today(), base=args.base or None, wheels=_wheels(args), builder=args.builder or None,
     )  # fmt: skip
-    running = Running(name=night.name, cells=cells, stages=stages, journal=journal, jobs=_jobs(asked))
+    running = Running(name=night.name, cells=cells, stages=stages, journal=journal, jobs=_jobs(args))
     running.run()
     report(running, path)
 
 
-def _jobs(asked: Nightly) -> int:
-    return max(asked.jobs, 1)
+def _jobs(args: Nightly) -> int:
+    return max(args.jobs, 1)
 
 
-def _wheels(asked: Nightly) -> Path | None:
-    return Path(asked.wheelhouse).resolve() if asked.wheelhouse else None
+def _wheels(args: Nightly) -> Path | None:
+    return Path(args.wheelhouse).resolve() if args.wheelhouse else None
 
 
 def _base(name: str | None) -> OtherBase | None:
@@ -186,15 +186,21 @@ def report(running: Running, path: Path) -> None:
 
     rows = []
     for cell in running.cells:
-        legs = [running.legs.get((cell.name, stage)) for stage in STAGES]
-        words = "; ".join(leg.words for leg in legs if leg and leg.words and leg.state != "passed")
-        rows.append((cell.name, *(leg.state if leg else "-" for leg in legs), words or "-"))
+        results = [running.results.get((cell.name, stage)) for stage in STAGES]
+        notes = "; ".join(
+            result.summary for result in results if result and result.summary and result.state != "passed"
+        )
+        rows.append((cell.name, *(result.state if result else "-" for result in results), notes or "-"))
     table(("CELL", *(stage.upper() for stage in STAGES), "WHY"), rows)
     changes = [change for cell in running.cells for change in changes_of(running.journal, running.name, cell.name)]
     for change in changes:
-        say(change.words)
-    failed = [f"{leg.cell}: {leg.stage} failed: {leg.words}" for leg in running.legs.values() if leg.state == "failed"]
-    failed += [change.words for change in changes if change.failure]
+        say(change.summary)
+    failed = [
+        f"{result.cell}: {result.stage} failed: {result.summary}"
+        for result in running.results.values()
+        if result.state == "failed"
+    ]
+    failed += [change.summary for change in changes if change.failure]
     if failed:
         raise RocmatrixError("RM630", what="\n".join(failed), where=f"night {running.name}, {path}")
 
@@ -204,7 +210,7 @@ def changes_of(journal: Journal, night: str, cell: str) -> list[Change]:
 
     Args:
         night: name of the night, such as 2026-11-22.1.
-        cell: name of the cell.
+        cell: the cell\'s whole name, such as rocm7.2-torch2.12.1-gfx1100.
     """
     from rocmatrix.evidence import store
     from rocmatrix.evidence.compare import compare
@@ -217,15 +223,15 @@ def changes_of(journal: Journal, night: str, cell: str) -> list[Change]:
     return compare(cell, [r for r in records if r.night == good], [r for r in records if r.night == night])
 
 
-def _print(cells: list[Cell], asked: Nightly) -> None:
+def _print(cells: list[Cell], args: Nightly) -> None:
     """Print each wave's command, and as JSON the file that it reads."""
     from rocmatrix.images import wheelhouse
     from rocmatrix.nightly import bake, plan
 
-    folders = {cell.name: _wheels(asked) or wheelhouse.default_folder(ROOT, cell) for cell in cells}
+    folders = {cell.name: _wheels(args) or wheelhouse.default_folder(ROOT, cell) for cell in cells}
     file = ROOT / ".rocmatrix" / "nightly" / "NIGHT.json"
-    for wave in plan.waves(cells, _jobs(asked)):
-        argv = bake.argv(file, [bake.target(cell) for cell in wave], builder=asked.builder or None)
+    for wave in plan.waves(cells, _jobs(args)):
+        argv = bake.argv(file, [bake.target(cell) for cell in wave], builder=args.builder or None)
         say(f"$ {shlex.join(argv)}")
-        content = bake.bake_file(wave, root=ROOT, wheelhouses=folders, night="NIGHT", base=asked.base or None)
+        content = bake.bake_file(wave, root=ROOT, wheelhouses=folders, night="NIGHT", base=args.base or None)
         print(json.dumps(content, indent=1))

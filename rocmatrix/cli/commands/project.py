@@ -42,11 +42,11 @@ class Test:
 
 
 @command(Test, about="Run every test this machine can run, and count what was left out and why.")
-def test(asked: Test) -> None:
+def test(args: Test) -> None:
     """Run every test this machine can run, or a room's unit tests; the last lines count skipped tests by reason."""
-    if asked.mutants or asked.module:
-        _test_mutants(asked)
-    chosen, only = chosen_tests(asked.paths, asked.room, ROOT), asked.only
+    if args.mutants or args.module:
+        _test_mutants(args)
+    chosen, only = chosen_tests(args.paths, args.room, ROOT), args.only
     from rocmatrix.images import native_env
 
     runner = native_env.prepare(known_matrix(), ROOT, cell=None)  # refuses another environment before writing to it
@@ -59,15 +59,15 @@ def test(asked: Test) -> None:
     sys.exit(subprocess.run(argv, cwd=ROOT, env=environment, check=False).returncode)
 
 
-def _test_mutants(asked: Test) -> NoReturn:
+def _test_mutants(args: Test) -> NoReturn:
     """Run the mutants of every module that decides, or of one. Raises RM404 where other options stand with it."""
-    if not asked.mutants or asked.paths or asked.only or asked.room:
+    if not args.mutants or args.paths or args.only or args.room:
         raise RocmatrixError("RM404", what="--mutants takes --module alone, and --module belongs to --mutants")
     from rocmatrix.images import native_env
 
     runner = native_env.prepare(known_matrix(), ROOT, cell=None)
     native_env.install_requirements(ROOT, "dev")
-    argv = [runner.python, "-m", "benchmarks.mutants", *(["--module", asked.module] if asked.module else [])]
+    argv = [runner.python, "-m", "benchmarks.mutants", *(["--module", args.module] if args.module else [])]
     sys.exit(subprocess.run(argv, cwd=ROOT, check=False).returncode)
 
 

@@ -13,7 +13,7 @@ from rocmatrix.cli.options.common import Kept, WithCompanions
 from rocmatrix.evidence import recorder
 from rocmatrix.runtime.console import say, table
 from rocmatrix.runtime.errors import RocmatrixError
-from rocmatrix.runtime.option import option, words
+from rocmatrix.runtime.option import comma_separated, option
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
@@ -26,33 +26,33 @@ class Prove(WithCompanions, Kept):
     """Options of `prove`."""
 
     image: str = option("another image than the cell's own")
-    tree: str = option("a folder in place of an image: its device code alone is looked into")
+    tree: str = option("a folder in place of an image: only its device code is checked")
     only: str = option("with --tree: the kernel libraries that must be there, such as rocBLAS,hipBLASLt")
-    wheelhouse: str = option("another folder of the locked wheels, which the installed files are compared with")
-    accept_size: str = option("the reason to take the image's size as it is; later images are compared with it")
+    wheelhouse: str = option("another folder with the locked wheels to compare the installed files with")
+    accept_size: str = option("why the image's size is accepted; later images are compared with this size")
     json: bool = option("print the proof as JSON, for programs", default=False)
 
 
 @command(
     Prove,
-    about="Compare what an image really holds with its cell: every file by its bytes, and device code. Needs no card.",
+    about="Compare an image with its cell: every file byte by byte, and the device code. Needs no card.",
 )
-def prove(asked: Prove) -> None:
+def prove(args: Prove) -> None:
     """Prove an image of a cell, or the device code in a folder. Raises RM210 where anything is wrong."""
     from rocmatrix.images import build
     from rocmatrix.verify import proof
 
     matrix = known_matrix()
     # a rule against the cell is no reason against looking into its image
-    chosen = choose(matrix, asked.request, hardware_here(), force=True).cell
-    if chosen.companions and not asked.tree:
+    chosen = choose(matrix, args.request, hardware_here(), force=True).cell
+    if chosen.companions and not args.tree:
         chosen = made_ready(matrix, chosen)
-    if asked.tree:
-        proven = proof.of_tree(matrix, chosen, Path(asked.tree), only=words(asked.only))
+    if args.tree:
+        proven = proof.of_tree(matrix, chosen, Path(args.tree), only=comma_separated(args.only))
     else:
-        wheels = Path(asked.wheelhouse).expanduser().resolve() if asked.wheelhouse else None
-        proven = _of_image(matrix, chosen, asked.image or build.tag(chosen), wheels=wheels, accept=asked.accept_size)
-    if asked.json:
+        wheels = Path(args.wheelhouse).expanduser().resolve() if args.wheelhouse else None
+        proven = _of_image(matrix, chosen, args.image or build.tag(chosen), wheels=wheels, accept=args.accept_size)
+    if args.json:
         print_json(proven.described())
     else:
         _show(proven)
@@ -102,5 +102,5 @@ def _mb(size: int) -> str:
 
 
 def _unproven(proven: Proof) -> RocmatrixError:
-    what = "\n".join(finding.words for finding in proven.findings) or "no check applied to it"
+    what = "\n".join(finding.summary for finding in proven.findings) or "no check applied to it"
     return RocmatrixError("RM210", what=what, where=proven.subject)

@@ -105,20 +105,20 @@ class Run(Session):
 
     def chosen(self, command: Sequence[str] = (), **more: Any) -> Chosen:
         """Return what is chosen for the container; `command` stands after `--`. Raises RM111, RM112, RM404."""
-        from rocmatrix.containers import brought
+        from rocmatrix.containers import caller_settings
 
         return super().chosen(
             shlex.split(self.command) or command,
             run_folder=Path(self.output or "TRAINING").resolve(),
             features=self.features,
             more=(
-                *brought.folders(
+                *caller_settings.folders(
                     [Path(path).resolve() for path in self.data],
                     Path(self.code).resolve() if self.code else None,
                     writable=self.code_writable,
                 ),
-                *brought.environment(self.variables),
-                *brought.ports(self.port),
+                *caller_settings.environment(self.variables),
+                *caller_settings.ports(self.port),
             ),
             **more,
         )
@@ -126,9 +126,9 @@ class Run(Session):
     @property
     def variables(self) -> dict[str, str]:
         """Variables with their values. Raises RM111."""
-        from rocmatrix.containers import brought
+        from rocmatrix.containers import caller_settings
 
-        return brought.variables(self.env, Path(self.env_file).expanduser() if self.env_file else None)
+        return caller_settings.variables(self.env, Path(self.env_file).expanduser() if self.env_file else None)
 
     @property
     def features(self) -> frozenset[str]:
@@ -143,7 +143,7 @@ class Run(Session):
     about="Run a command, or a shell, in a cell's image: the right mounts and devices, the least rights; or explain "
     "them.",
 )
-def run(asked: Run) -> None:
+def run(args: Run) -> None:
     """Run a command in the cell's image, or a shell; or print how, for one target, with every reason.
 
     Raises RM404 for a recording on which something is to be run, and where numbers are none.
@@ -151,23 +151,23 @@ def run(asked: Run) -> None:
     from rocmatrix.containers.emit import target as targets
     from rocmatrix.jobs import interactive
 
-    chosen = asked.chosen(_after_dashes(sys.argv))
-    target = targets.target(asked.target or "docker")
-    if asked.sysfs and not _only_printed(asked):
+    chosen = args.chosen(_after_dashes(sys.argv))
+    target = targets.target(args.target or "docker")
+    if args.sysfs and not _only_printed(args):
         raise RocmatrixError("RM404", what="--sysfs is a recording, and nothing runs on one", next="Add --explain.")
-    root = _root(asked)
+    root = _root(args)
     host = interactive.host_of(root)
     if target.host_alone:
-        _print_run(asked, target, targets.NO_SPEC, host)
+        _print_run(args, target, targets.NO_SPEC, host)
         return
-    choice = choose(known_matrix(), asked.request, host.hardware, force=asked.force)
-    chosen = _for_editor(asked, chosen, choice, host) if target.for_editor else chosen
+    choice = choose(known_matrix(), args.request, host.hardware, force=args.force)
+    chosen = _for_editor(args, chosen, choice, host) if target.for_editor else chosen
     # before the build, which takes minutes: a card that is missing is told at once
-    spec = interactive.spec_for(chosen, cell=choice.cell, hardware=host.hardware, root=root, by_cdi_name=asked.cdi)
-    if _only_printed(asked):
-        _print_run(asked, target, spec, host)
+    spec = interactive.spec_for(chosen, cell=choice.cell, hardware=host.hardware, root=root, by_cdi_name=args.cdi)
+    if _only_printed(args):
+        _print_run(args, target, spec, host)
         return
-    _run_here(asked, chosen.run_folder, choice, spec)
+    _run_here(args, chosen.run_folder, choice, spec)
 
 
 def _published(spec: RunSpec) -> None:
@@ -186,55 +186,55 @@ def _after_dashes(argv: list[str]) -> list[str]:
     return argv[argv.index("--") + 1 :] if "--" in argv else []
 
 
-def _only_printed(asked: Run) -> bool:
+def _only_printed(args: Run) -> bool:
     """Whether nothing is run, but printed how."""
-    return bool(asked.explain or asked.target or asked.dry_run)
+    return bool(args.explain or args.target or args.dry_run)
 
 
-def _root(asked: Session) -> Path:
+def _root(args: Session) -> Path:
     """Return the root of this machine's tree, or of the recorded one's."""
-    return Path(asked.sysfs).resolve() if asked.sysfs else HERE
+    return Path(args.sysfs).resolve() if args.sysfs else HERE
 
 
-def _for_editor(asked: Session, chosen: Chosen, choice: Choice, host: Host) -> Chosen:
+def _for_editor(args: Session, chosen: Chosen, choice: Choice, host: Host) -> Chosen:
     from rocmatrix.jobs import devcontainer as workplace
 
-    command = chosen.command or tuple(workplace.smoke_argv(choice.cell, host.hardware, asked.request))
-    user, features = workplace.user_of(asked.user or None), {*chosen.features} | workplace.FEATURES
+    command = chosen.command or tuple(workplace.smoke_argv(choice.cell, host.hardware, args.request))
+    user, features = workplace.user_of(args.user or None), {*chosen.features} | workplace.FEATURES
     return replace(chosen, command=command, user=user, features=features)
 
 
-def _run_here(asked: Run, run_folder: Path, choice: Choice, spec: RunSpec) -> None:
+def _run_here(args: Run, run_folder: Path, choice: Choice, spec: RunSpec) -> None:
     from rocmatrix.cli.commands.build import built_image
     from rocmatrix.jobs import interactive
 
-    built = built_image(choice, base=asked.base or None, wheelhouse=None, dry_run=False)
+    built = built_image(choice, base=args.base or None, wheelhouse=None, dry_run=False)
     spec = replace(spec, image=built.image.id) if built.image else spec
     run_folder.mkdir(parents=True, exist_ok=True)
     _published(spec)
-    status = interactive.attached(interactive.attached_argv(spec), variables=asked.variables)
+    status = interactive.attached(interactive.attached_argv(spec), variables=args.variables)
     if (error := interactive.refused(status)) is not None:
         say(error.render())
     sys.exit(status)
 
 
-def _print_run(asked: Run, target: Target, spec: RunSpec, host: Host) -> None:
+def _print_run(args: Run, target: Target, spec: RunSpec, host: Host) -> None:
     from rocmatrix.jobs import interactive
 
-    if asked.explain:
-        rows = (*(() if asked.target else interactive.terminal_rows()), *target.rows(spec, host))
-        if asked.json:
-            print_json({"target": asked.target or "docker", "cell": spec.cell, "rows": [vars(row) for row in rows]})
+    if args.explain:
+        rows = (*(() if args.target else interactive.terminal_rows()), *target.rows(spec, host))
+        if args.json:
+            print_json({"target": args.target or "docker", "cell": spec.cell, "rows": [vars(row) for row in rows]})
         else:
             print_rows(rows)
         return
     for hint in target.hints(spec, host):
         say(hint)
-    text = target.text(spec, host) if asked.target else shlex.join(interactive.attached_argv(spec)) + "\n"
-    if not asked.to:
+    text = target.text(spec, host) if args.target else shlex.join(interactive.attached_argv(spec)) + "\n"
+    if not args.to:
         print(text, end="")
         return
-    _write(target, Path(asked.to).resolve(), text)
+    _write(target, Path(args.to).resolve(), text)
 
 
 def print_rows(rows: tuple[Explanation, ...]) -> None:
@@ -262,19 +262,19 @@ def _write(target: Target, to: Path, text: str) -> None:
 
 @command(
     Devcontainer,
-    about="Write .devcontainer/: the cell's image as a place to work in, with the card, for your own user.",
+    about="Write .devcontainer/: the cell's image as a development environment, with the card, for your own user.",
 )
-def devcontainer(asked: Devcontainer) -> None:
-    """Write .devcontainer/: the cell's image as a place to work in, for this host and user."""
+def devcontainer(args: Devcontainer) -> None:
+    """Write .devcontainer/: the cell's image as a development environment, for this host and user."""
     from rocmatrix.jobs import devcontainer as workplace
     from rocmatrix.jobs import interactive
 
-    chosen = asked.chosen()
-    host = interactive.host_of(_root(asked))
-    choice = choose(known_matrix(), asked.request, host.hardware, force=asked.force)
-    chosen = _for_editor(asked, chosen, choice, host)
+    chosen = args.chosen()
+    host = interactive.host_of(_root(args))
+    choice = choose(known_matrix(), args.request, host.hardware, force=args.force)
+    chosen = _for_editor(args, chosen, choice, host)
     spec = interactive.spec_for(chosen, cell=choice.cell, hardware=host.hardware)
-    folder = Path(asked.to).resolve() if asked.to else ROOT / workplace.FOLDER
+    folder = Path(args.to).resolve() if args.to else ROOT / workplace.FOLDER
     workplace.write(folder, workplace.files(spec))
     say(f"wrote {folder} for user {chosen.user}")
     say(f"hint: ./invokew build --cell {choice.cell.name}")

@@ -47,22 +47,22 @@ class Watch:
     about="Show the cards now: load, memory, temperature, power, clocks, throttling, link, processes.",
     examples=("./invokew watch --run TRAINING/NAME", "./invokew watch --json --every 10 > cards.jsonl"),
 )
-def watch(asked: Watch) -> None:
+def watch(args: Watch) -> None:
     """Look at the cards until Ctrl-C, which ends it with status 0. Raises RM301, RM310, RM404, RM427."""
     from rocmatrix.host.watch import look
 
-    if not LEAST_SECONDS <= asked.every <= MOST_SECONDS or math.isnan(asked.every):
-        what = f"--every takes {LEAST_SECONDS} to {MOST_SECONDS:.0f} seconds, not {asked.every}"
+    if not LEAST_SECONDS <= args.every <= MOST_SECONDS or math.isnan(args.every):
+        what = f"--every takes {LEAST_SECONDS} to {MOST_SECONDS:.0f} seconds, not {args.every}"
         raise RocmatrixError("RM404", what=what, next="Give --every a number of seconds, such as 2.")
-    files, source = _tree(asked)
-    run = _run(asked.run)
+    files, source = _tree(args)
+    run = _run(args.run)
     cards = look.Watch(files)
     if not cards.machine.cards:
         _report_none(cards, files, run)
     session = Session(cards=cards, run=run, source=source)
     try:
         with _ended_by_sigterm():
-            show(session, asked)
+            show(session, args)
     except KeyboardInterrupt:
         say()
 
@@ -102,22 +102,22 @@ class Session:
         return lines
 
 
-def show(session: Session, asked: Watch) -> None:
+def show(session: Session, args: Watch) -> None:
     """Print looks in the form that was asked for, or that the standard output takes."""
     from rocmatrix.runtime import text_table
 
     seen: list[Event] = []
-    if asked.json or not (sys.stdout.isatty() or asked.once):
-        for _ in _times(asked):
+    if args.json or not (sys.stdout.isatty() or args.once):
+        for _ in _times(args):
             for event in session.data():
                 print_json_line(event)
-    elif asked.once:
+    elif args.once:
         print("\n".join(session.lines(seen, width=text_table.width())))
     else:
-        _draw(session, asked, seen)
+        _draw(session, args, seen)
 
 
-def _draw(session: Session, asked: Watch, seen: list[Event]) -> None:
+def _draw(session: Session, args: Watch, seen: list[Event]) -> None:
     """Draw each look over the one before; on a terminal that cannot, below it."""
     from rich.console import Console
     from rich.live import Live
@@ -125,11 +125,11 @@ def _draw(session: Session, asked: Watch, seen: list[Event]) -> None:
 
     console = Console(highlight=False)
     if console.is_dumb_terminal:
-        for _ in _times(asked):
+        for _ in _times(args):
             print("\n".join(session.lines(seen, width=console.width)), flush=True)
         return
     with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
-        for _ in _times(asked):
+        for _ in _times(args):
             live.update(Text("\n".join(session.lines(seen, width=_columns(console)))), refresh=True)
 
 
@@ -138,23 +138,23 @@ def _columns(console: Console) -> int:
     return console.size.width
 
 
-def _times(asked: Watch) -> Iterator[None]:
+def _times(args: Watch) -> Iterator[None]:
     """Yield at each moment for a look: at once, then every so many seconds."""
     due = time.monotonic()
     while True:
         yield
-        if asked.once:
+        if args.once:
             return
-        due = max(due + asked.every, time.monotonic())
+        due = max(due + args.every, time.monotonic())
         time.sleep(due - time.monotonic() if due > time.monotonic() else 0)
 
 
-def _tree(asked: Watch) -> tuple[Files, str]:
+def _tree(args: Watch) -> tuple[Files, str]:
     from rocmatrix.host import simulated
     from rocmatrix.host.sysfs import Files
 
-    if asked.sysfs:
-        return Files(tree(asked.sysfs)), "recorded tree"
+    if args.sysfs:
+        return Files(tree(args.sysfs)), "recorded tree"
     root = simulated.root()
     return (Files(root), "simulated machine") if root else (Files(Path("/")), "this machine")
 

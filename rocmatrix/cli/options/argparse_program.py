@@ -20,12 +20,12 @@ HELP = ("-h", "--help", "--help=all")
 
 
 @edge
-def main(words: Sequence[str]) -> None:
-    """Run the command that `words` name first, with the flags after it; without one, list the commands.
+def main(argv: Sequence[str]) -> None:
+    """Run the command that `argv` names first, with the flags after it; without one, list the commands.
 
     Raises RM404 for what no command takes, with the nearest names.
     """
-    own = words[: words.index("--")] if "--" in words else words
+    own = argv[: argv.index("--")] if "--" in argv else argv
     width = shutil.get_terminal_size().columns
     if not own or own[0] in (*HELP, "--list"):
         print(listing(width))
@@ -54,17 +54,17 @@ def listing(width: int) -> str:
     return task_help.table(f"Usage: {PROGRAM} COMMAND [--options]", "Commands:", rows, width=width)
 
 
-def parsed(command: Command, words: Sequence[str]) -> dict[str, Any]:
+def parsed(command: Command, argv: Sequence[str]) -> dict[str, Any]:
     """Return the values of a command's flags, each under its `key`. Raises RM404.
 
     Args:
-        words: what was typed after the command's name, up to `--`.
+        argv: what was typed after the command's name, up to `--`.
     """
     see = f"{PROGRAM} {command.name} --help"
     try:
-        found, rest = parser_of(command).parse_known_args(_joined(command, words))
+        found, rest = parser_of(command).parse_known_args(_joined(command, argv))
     except argparse.ArgumentError as error:
-        raise RocmatrixError("RM404", what=_words(error), next=see) from error
+        raise RocmatrixError("RM404", what=_message(error), next=see) from error
     if rest:
         raise _unknown(command, rest[0], see)
     values = vars(found)
@@ -105,11 +105,11 @@ def _number(kind: type) -> Any:
     return read
 
 
-def _joined(command: Command, words: Sequence[str]) -> list[str]:
+def _joined(command: Command, argv: Sequence[str]) -> list[str]:
     """Return the words with each flag and its value as one: argparse refuses a value that begins with a dash."""
     switches = {f"--{flag.name}": flag.kind is bool for flag in command.flags}
     switches |= {f"-{flag.short}": flag.kind is bool for flag in command.flags if flag.short}
-    own = translated([command.name, *(dashed(word, switches) for word in words)], switches)[1:]
+    own = translated([command.name, *(dashed(word, switches) for word in argv)], switches)[1:]
     joined, rest = [], iter(own)
     for word in rest:
         value = next(rest, None) if switches.get(word) is False else None
@@ -126,8 +126,8 @@ def _unknown(command: Command, word: str, see: str) -> RocmatrixError:
     return RocmatrixError("RM404", what=f"{flag} is no flag of {command.name}", next=instead or suggestion(flag, flags))
 
 
-def _words(error: argparse.ArgumentError) -> str:
-    """Return argparse's words for a wrong value as `./invokew` has them."""
+def _message(error: argparse.ArgumentError) -> str:
+    """Return argparse's message on a wrong value as `./invokew` has them."""
     name = (error.argument_name or "").split("/")[0]
     if switched := re.fullmatch(r"ignored explicit argument (.*)", error.message):
         return f"{name} takes no value, and was given {switched[1]}"

@@ -1,7 +1,7 @@
 """A command as data: its name, help, options and body, written together where it is defined.
 
     @command(Topology, about="Draw cards, the links between them, and NUMA nodes.")
-    def topology(asked: Topology) -> None: ...
+    def topology(args: Topology) -> None: ...
 
 Both command lines are made of this table: the tasks of `./invokew` (`invoke_tasks`) and `python -m rocmatrix`
 (`argparse_program`). The trainer states the options of its own commands (`python -m trainer options`, kept in
@@ -17,7 +17,7 @@ from functools import cache, cached_property
 from typing import Any, TypeVar
 
 from rocmatrix.cli import commands
-from rocmatrix.cli.options.common import Kept, Sent
+from rocmatrix.cli.options.common import JobOptions, Kept
 from rocmatrix.runtime.console import edge
 from rocmatrix.runtime.option import Option, options_of
 from rocmatrix.runtime.paths import TRAINER_OPTIONS
@@ -59,7 +59,7 @@ class Command:
     body: Callable[..., None]
     options: type
     trainer: str = ""
-    job: type[Sent] | None = None
+    job: type[JobOptions] | None = None
     examples: tuple[str, ...] = ()
 
     @cached_property
@@ -93,11 +93,11 @@ class Command:
         """
         names = {each.typed: name for name, each in self.own.items()}
         known = {names.get(key, key): value for key, value in typed.items()}
-        asked, foreign = _object(self.options, known), {key: known[key] for key in known if key not in self.own}
+        args, foreign = _object(self.options, known), {key: known[key] for key in known if key not in self.own}
         if self.job:
             shared = {key: value for key, value in known.items() if key not in options_of(self.options)}
-            return _object(self.job, shared).job_request(self.trainer, foreign), asked
-        return (asked, foreign) if self.trainer else (asked,)
+            return _object(self.job, shared).job_request(self.trainer, foreign), args
+        return (args, foreign) if self.trainer else (args,)
 
 
 def command(
@@ -106,7 +106,7 @@ def command(
     about: str,
     name: str = "",
     trainer: str = "",
-    job: type[Sent] | None = None,
+    job: type[JobOptions] | None = None,
     examples: tuple[str, ...] = (),
 ) -> Callable[[Body], Body]:
     """Return the decorator that registers a function as the body of a command, with readable errors at its edge.

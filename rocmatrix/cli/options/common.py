@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rocmatrix.runtime.console import edge
 from rocmatrix.runtime.errors import RocmatrixError
-from rocmatrix.runtime.option import option, words
+from rocmatrix.runtime.option import comma_separated, option
 
 if TYPE_CHECKING:
     from rocmatrix.jobs.job import JobRequest
@@ -34,7 +34,7 @@ def added_packages(companions: str, requirements: str) -> tuple[str, ...]:
         companions: names with commas between.
         requirements: path of a requirements file; empty for none.
     """
-    named = words(companions)
+    named = comma_separated(companions)
     if not requirements:
         return named
     from rocmatrix.images.added import requirements_file
@@ -96,7 +96,7 @@ class DryRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfTrainer(DryRun):
+class TrainerCommandOptions(DryRun):
     """What every command of the trainer takes that is no job."""
 
     as_json: bool = option(AS_JSON, default=False, typed="json")
@@ -153,7 +153,7 @@ class WithCompanions(Axes):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sent(WithCompanions):
+class JobOptions(WithCompanions):
     """What every job takes, wherever it runs."""
 
     dry_run: bool = option(DRY_RUN, default=False)
@@ -180,7 +180,7 @@ class Sent(WithCompanions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job(Sent):
+class Job(JobOptions):
     """What a job on this machine takes."""
 
     base: str = option(BASE)
@@ -191,10 +191,10 @@ class Job(Sent):
     cards: str = option(CARDS)
     as_json: bool = option(AS_JSON, default=False, typed="json")
     use_installed_torch: bool = option(
-        "natively: use the torch of this machine's own Python, on record; nothing is installed", default=False
+        "natively: use the torch of this machine's own Python, which is recorded; nothing is installed", default=False
     )
     expandable_segments: bool = option(
-        "let the allocator's segments grow, by the variable this torch reads; off by default", default=False
+        "set expandable_segments in the allocator variable that this torch reads; off by default", default=False
     )
 
     def here(self) -> dict[str, Any]:

@@ -29,18 +29,18 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def translated(words: list[str], known: Collection[str]) -> list[str]:
+def translated(argv: list[str], known: Collection[str]) -> list[str]:
     """Return a command line in which flags of other programs stand as ours; a flag that is known stays.
 
     Args:
-        words: as typed, with the command's name among them; other commands than those of training stay as they are.
+        argv: as typed, with the command's name among them; other commands than those of training stay as they are.
         known: the flags of the commands.
     """
-    return list(_each(words, known)) if {*words} & {*TRAINING} else words
+    return list(_each(argv, known)) if {*argv} & {*TRAINING} else argv
 
 
-def _each(words: list[str], known: Collection[str]) -> Iterator[str]:
-    rest = list(words)
+def _each(argv: list[str], known: Collection[str]) -> Iterator[str]:
+    rest = list(argv)
     while rest:
         word = rest.pop(0)
         flag, equals, value = word.partition("=")

@@ -41,7 +41,7 @@ LEFT_OUT = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Noted:
+class Commented:
     """A value with a comment before it."""
 
     note: str
@@ -58,7 +58,7 @@ def devcontainer_json(spec: RunSpec) -> str:
 
 
 def document(spec: RunSpec) -> dict[str, Any]:
-    """Return devcontainer.json as data, in which `Noted` values carry comments."""
+    """Return devcontainer.json as data, in which `Commented` values carry comments."""
     (user,) = spec.of(User)
     uid, gid = user.value.split(":")
     smoke = [*([spec.entrypoint] if spec.entrypoint else []), *spec.command]
@@ -69,12 +69,12 @@ def document(spec: RunSpec) -> dict[str, Any]:
             "args": {"CELL_IMAGE": spec.image, "DEVELOPER_UID": uid, "DEVELOPER_GID": gid},
         },
         "remoteUser": "developer",
-        "updateRemoteUserUID": Noted(note="the Dockerfile makes the user with the number of the host", value=False),
-        "init": Noted(note=_words(*[explained(s) for s in spec.of(Init)]), value=True),
-        "runArgs": [Noted(note=_words(row), value=row.option) for row in _arguments(spec)],
+        "updateRemoteUserUID": Commented(note="the Dockerfile makes the user with the number of the host", value=False),
+        "init": Commented(note=_comment(*[explained(s) for s in spec.of(Init)]), value=True),
+        "runArgs": [Commented(note=_comment(row), value=row.option) for row in _arguments(spec)],
         "mounts": list(_mounts(spec, uid)),
         "containerEnv": dict(_environment(spec)),
-        "postCreateCommand": Noted(note="proves the card, BLAS and AMP in this very container", value=smoke),
+        "postCreateCommand": Commented(note="proves the card, BLAS and AMP in this very container", value=smoke),
         "customizations": {"vscode": {"extensions": list(EXTENSIONS), "settings": _editor()}},
     }
 
@@ -91,19 +91,19 @@ def _arguments(spec: RunSpec) -> tuple[Explanation, ...]:
     return tuple(explained(setting) for setting in spec.settings if not isinstance(setting, elsewhere))
 
 
-def _mounts(spec: RunSpec, uid: str) -> Iterator[Noted | str]:
+def _mounts(spec: RunSpec, uid: str) -> Iterator[Commented | str]:
     for mount in spec.of(Mount):
         if mount.kind == "volume" or mount.read_only:
-            yield Noted(note=_words(explained(mount)), value=mount.value)
+            yield Commented(note=_comment(explained(mount)), value=mount.value)
     pip = f"type=volume,source=rocmatrix-pip-{uid},target={HOME}/.cache/pip"
-    yield Noted(note="pip's downloads outlive the container", value=pip)
+    yield Commented(note="pip's downloads outlive the container", value=pip)
 
 
 def _environment(spec: RunSpec) -> Iterator[tuple[str, Any]]:
     for row in _own_environment(spec):
-        yield row.name, Noted(note=_words(explained(row)), value=_content(row))
+        yield row.name, Commented(note=_comment(explained(row)), value=_content(row))
     trainer = "the checkout's trainer, as it is edited, wins over the one in the image"
-    yield "PYTHONPATH", Noted(note=trainer, value=f"{WORKSPACE}:/opt/rocmatrix")
+    yield "PYTHONPATH", Commented(note=trainer, value=f"{WORKSPACE}:/opt/rocmatrix")
 
 
 def _content(row: Environment) -> str:
@@ -121,7 +121,7 @@ def _editor() -> dict[str, Any]:
     return {"python.defaultInterpreterPath": PYTHON, "yaml.schemas": schemas}
 
 
-def _words(*rows: Explanation) -> str:
+def _comment(*rows: Explanation) -> str:
     return "; ".join(f"{row.reason} ({row.source})" for row in rows)
 
 
@@ -138,7 +138,7 @@ def written(value: Any, indent: int = 0) -> str:
 
 def _line(item: Any, head: str, indent: int) -> str:
     space = " " * indent
-    note, value = (f"{space}// {item.note}\n", item.value) if isinstance(item, Noted) else ("", item)
+    note, value = (f"{space}// {item.note}\n", item.value) if isinstance(item, Commented) else ("", item)
     return f"{note}{space}{head}{written(value, indent)}"
 
 

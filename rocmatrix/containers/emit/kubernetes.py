@@ -167,10 +167,10 @@ def kubernetes_rows(spec: RunSpec, placement: Placement) -> tuple[Explanation, .
 
     A row without a value is a setting without a field: it is up to the cluster.
     """
-    return (*(row for setting in spec.settings for row in _rows(setting, placement)), *_asked(placement))
+    return (*(row for setting in spec.settings for row in _rows(setting, placement)), *_resource_rows(placement))
 
 
-def _asked(placement: Placement) -> Iterator[Explanation]:
+def _resource_rows(placement: Placement) -> Iterator[Explanation]:
     reasons = {
         placement.site.card: (
             "cards by count: AMD's device plugin chooses them and passes their nodes",

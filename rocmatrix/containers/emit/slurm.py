@@ -57,7 +57,7 @@ stop() {{
 trap 'again=yes; stop' USR1
 trap stop TERM
 {before}srun --kill-on-bad-exit=1 sh -c "$on_node" on-node \\
-    {words} &
+    {command} &
 step=$!
 status=0
 wait "$step" || status=$?
@@ -104,13 +104,13 @@ class Batch:
 
 @dataclass(frozen=True, kw_only=True)
 class Launcher:
-    """How a node runs Python: the words before torchrun's own, and lines before and after the step.
+    """How a node runs Python: the command before torchrun's own, and lines before and after the step.
 
-    `on_node` is what each node's shell does with those words; `programs` have to be in the node's PATH.
+    `on_node` is what each node's shell does with that command; `programs` have to be in the node's PATH.
     `whole_node` asks for every card of a node: an engine starts containers outside of the job's own limits.
     """
 
-    words: tuple[str, ...]
+    command: tuple[str, ...]
     on_node: str = 'exec "$@"\n'
     programs: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -123,12 +123,12 @@ def sbatch_script(batch: Batch, launcher: Launcher) -> str:
     """Return the batch script, for a shell of POSIX."""
     options = "".join(f"#SBATCH {option}\n" for option in _options(batch, launcher))
     exports = "".join(f"export {name}={shlex.quote(text)}\n" for name, text in launcher.environment.items())
-    words = " \\\n    ".join(
-        [" ".join(launcher.words), " ".join(_torchrun(batch)), shlex.join([*TRAINER, *batch.arguments])]
+    command = " \\\n    ".join(
+        [" ".join(launcher.command), " ".join(_torchrun(batch)), shlex.join([*TRAINER, *batch.arguments])]
     )
     lines = {"before": launcher.before, "after": launcher.after, "loading": batch.request.loading}
     body = BODY.format(
-        words=words,
+        command=command,
         meeting=MEETING if batch.nodes > 1 else "",
         on_node=launcher.on_node,
         programs=" ".join(("srun", "scancel", "scontrol", *launcher.programs)),
@@ -172,7 +172,7 @@ def native_launcher(python: str, environment: Mapping[str, str], *, cards: bool 
         environment: variables to set, by name.
         cards: the job uses GPUs.
     """
-    return Launcher(words=(shlex.quote(python), "-P"), environment=environment, on_node=on_node.native(cards=cards))
+    return Launcher(command=(shlex.quote(python), "-P"), environment=environment, on_node=on_node.native(cards=cards))
 
 
 def in_docker(spec: RunSpec, *, cards: bool, rdma: bool = False) -> Launcher:
@@ -189,7 +189,7 @@ def in_docker(spec: RunSpec, *, cards: bool, rdma: bool = False) -> Launcher:
     kept = tuple(one for one in spec.settings if not _cache_volume(one))
     asked = replace(spec, entrypoint="python", settings=(*kept, *([locked_memory()] if rdma else [])))
     return Launcher(
-        words=(shlex.join(docker_options(asked)), f"--name={CONTAINER}", shlex.quote(spec.image)),
+        command=(shlex.join(docker_options(asked)), f"--name={CONTAINER}", shlex.quote(spec.image)),
         environment={"ROCMATRIX_CACHE": f"rocmatrix-cache-{spec.cell}"},
         before=("# Left from a run that was killed on one of these nodes.", remove),
         after=(remove,),
@@ -215,13 +215,13 @@ def in_apptainer(spec: RunSpec, *, cards: bool, rdma: bool = False) -> Launcher:
     """
     refuse_portable(spec)
     # --containall: neither the home folder, nor the environment, nor the devices of the node but those named
-    words = ["--containall", "--no-home", "--pwd=/training"]
+    options = ["--containall", "--no-home", "--pwd=/training"]
     for setting in spec.settings:
-        words += _apptainer(setting)
+        options += _apptainer(setting)
     # Not --env=NAME=content, in which a comma ends the content.
     environment = {f"APPTAINERENV_{row.name}": row.content for row in spec.of(settings.Environment)}
     return Launcher(
-        words=(shlex.join([*words, spec.image, "python"]),),
+        command=(shlex.join([*options, spec.image, "python"]),),
         environment=environment,
         on_node=on_node.apptainer(cards=cards, rdma=rdma),
         programs=("apptainer",),

@@ -10,7 +10,7 @@ from rocmatrix.diagnosis.diagnosis import Diagnosis
 from rocmatrix.diagnosis.intake.follow import Follower
 from rocmatrix.diagnosis.log_environment import Values
 from rocmatrix.diagnosis.matcher import Scanned, Scanner
-from rocmatrix.diagnosis.ranking import Surroundings
+from rocmatrix.diagnosis.ranking import HostContext
 from rocmatrix.diagnosis.signature import Signature
 from rocmatrix.matrix.matrix import Matrix
 
@@ -21,7 +21,7 @@ def diagnoses(
     follower: Follower,
     *,
     signatures: Iterable[Signature],
-    here: Surroundings,
+    here: HostContext,
     matrix: Matrix | None,
     failed_checks: frozenset[str],
     pause: Callable[[], bool],

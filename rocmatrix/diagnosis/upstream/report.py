@@ -47,7 +47,7 @@ def _advice(found: Diagnosis, first: Tracker, others: Sequence[Tracker]) -> Iter
             yield f"Known cause: {found.best.signature.cause}"
             yield f"Report it only where this did not help: {found.best.signature.remedy}"
     yield "Names of users and hosts, homes, addresses and tokens were taken out; read it once more before it is sent."
-    yield f"Form read: {first.evidence.words}"
+    yield f"Form read: {first.evidence.summary}"
     yield "-->"
 
 

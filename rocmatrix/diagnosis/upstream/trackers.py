@@ -75,15 +75,15 @@ class Programs:
     """Which trackers' projects a log names, while it passes."""
 
     def __init__(self, known: Iterable[Tracker]) -> None:
-        self._wanted = {one.id: [program.encode() for program in one.programs] for one in known}
+        self._requested = {one.id: [program.encode() for program in one.programs] for one in known}
         self.named: list[str] = []
 
     def watched(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the blocks unchanged."""
         for block in blocks:
             small = block.lower()
-            found = [name for name, texts in self._wanted.items() if any(text in small for text in texts)]
+            found = [name for name, texts in self._requested.items() if any(text in small for text in texts)]
             for name in found:
                 self.named.append(name)
-                del self._wanted[name]
+                del self._requested[name]
             yield block

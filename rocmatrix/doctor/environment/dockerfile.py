@@ -83,12 +83,12 @@ def installed(command: str, where: str) -> Iterator[Pair]:
         words = command.split()
     for part in _split(words):
         if "install" in part and any(re.fullmatch(r"(.*/)?(pip[\d.]*|uv)", word) for word in part):
-            yield from _asked(part[part.index("install") + 1 :], where)
+            yield from _torch_of_install(part[part.index("install") + 1 :], where)
 
 
-def _asked(words: Sequence[str], where: str) -> Iterator[Pair]:
-    index = next((match[1] for word in words if (match := INDEX.search(word.partition("=")[2] or word))), None)
-    for word in words:
+def _torch_of_install(argv: Sequence[str], where: str) -> Iterator[Pair]:
+    index = next((match[1] for word in argv if (match := INDEX.search(word.partition("=")[2] or word))), None)
+    for word in argv:
         try:
             wanted = Requirement(word)
         except InvalidRequirement:
@@ -101,9 +101,9 @@ def _asked(words: Sequence[str], where: str) -> Iterator[Pair]:
             yield Pair(torch=re.sub(r"\+[\w.]+", "", str(wanted.specifier)), rocm=rocm, where=where)
 
 
-def _split(words: Sequence[str]) -> Iterator[list[str]]:
+def _split(argv: Sequence[str]) -> Iterator[list[str]]:
     part: list[str] = []
-    for word in words:
+    for word in argv:
         if word in SEPARATORS:
             yield part
             part = []

@@ -42,12 +42,12 @@ class Launch:
         return named or self.privileged or any("kfd" in device or "dri" in device for device in self.devices)
 
 
-def of_command(words: Sequence[str], where: str) -> Launch | None:
+def of_command(argv: Sequence[str], where: str) -> Launch | None:
     """Return what `docker run` (or podman, nerdctl; with sudo before it) hands over; None for other commands."""
-    runner = next((at for at, word in enumerate(words) if word.rpartition("/")[2] in _RUNNERS), None)
+    runner = next((at for at, word in enumerate(argv) if word.rpartition("/")[2] in _RUNNERS), None)
     if runner is None:
         return None
-    rest = [word for word in words[runner + 1 :] if word != "container"]
+    rest = [word for word in argv[runner + 1 :] if word != "container"]
     if not rest or rest[0] not in ("run", "create"):
         return None
     options, image = _options(rest[1:])
@@ -64,14 +64,14 @@ def of_command(words: Sequence[str], where: str) -> Launch | None:
         user=_last(options, "-u") or _last(options, "--user"),
         privileged="--privileged" in options,
         variables=tuple(_variables([*options.get("-e", ()), *options.get("--env", ())])),
-        runner=words[runner].rpartition("/")[2],
+        runner=argv[runner].rpartition("/")[2],
     )
 
 
-def _options(words: Sequence[str]) -> tuple[dict[str, list[str]], str | None]:
+def _options(argv: Sequence[str]) -> tuple[dict[str, list[str]], str | None]:
     """Return the options by name, and the image: the first word that is no option nor the value of one."""
     options: dict[str, list[str]] = {}
-    rest = iter(words)
+    rest = iter(argv)
     for word in rest:
         if not word.startswith("-"):
             return options, word

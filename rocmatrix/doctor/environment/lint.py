@@ -156,12 +156,12 @@ def _finding(rule: EnvironmentRule, subject: Subject, *, where: str, what: str) 
         severity=rule.severity if sure else "note",
         truth=rule.truth,
         instead=rule.instead,
-        source=rule.evidence.words,
-        condition=None if sure else _words(rule.when),
+        source=rule.evidence.summary,
+        condition=None if sure else _condition(rule.when),
     )
 
 
-def _words(when: Selector) -> str:
+def _condition(when: Selector) -> str:
     parts = [f"on {', '.join(when.architectures)}"] if when.architectures else []
     parts += [f"with torch {when.torch}"] if when.torch else []
     parts += [f"with ROCm {when.rocm}"] if when.rocm else []

@@ -156,7 +156,7 @@ def _of_companions(subject: Subject, installs: list[_Install], matrix: Matrix) -
             bound = rule.when
             if rule.verdict == "broken" and bound.rocm and not bound.architectures and within(rocm, bound.rocm):
                 yield _finding_of(
-                    rule.id, subject, one.where, f"{one.name} with ROCm {rocm}", "never built", "error", rule.words,
+                    rule.id, subject, one.where, f"{one.name} with ROCm {rocm}", "never built", "error", rule.summary,
                     "./invokew explain names the releases that the package goes with",
                 )  # fmt: skip
 
@@ -170,7 +170,7 @@ def _of_version(subject: Subject, one: _Install, companion: Companion, rocm: str
     yield _finding_of(
         "companion-of-another-rocm", subject, one.where, f"{one.name} {one.exact or '(the newest)'} with ROCm {rocm}",
         "never built", "error",
-        f"that version has no library for ROCm {rocm}; {mine.version} has ({mine.evidence.words})",
+        f"that version has no library for ROCm {rocm}; {mine.version} has ({mine.evidence.summary})",
         f"pip install '{one.name}{mine.version}'",
     )  # fmt: skip
 

@@ -21,7 +21,7 @@ def unbuilt(subjects: Iterable[Subject], matrix: Matrix) -> Iterator[LintFinding
     releases = [release for release in matrix.releases if release.rocm is not None]
     for subject in subjects:
         for pair in subject.pairs:
-            fitting = [release for release in releases if _wanted(pair, release)]
+            fitting = [release for release in releases if _fits(pair, release)]
             if not any(_served(pair, release) for release in fitting):
                 yield _finding(subject, pair, releases, fitting)
 
@@ -43,11 +43,11 @@ def _finding(subject: Subject, pair: Pair, releases: Sequence[Release], fitting:
         severity="note" if newer else "error",
         truth="; ".join(parts),
         instead="./invokew matrix shows every pair that was built",
-        source=near[0].evidence.words if near else SOURCE,
+        source=near[0].evidence.summary if near else SOURCE,
     )
 
 
-def _wanted(pair: Pair, release: Release) -> bool:
+def _fits(pair: Pair, release: Release) -> bool:
     return SpecifierSet(pair.torch).contains(release.torch, prereleases=True)
 
 

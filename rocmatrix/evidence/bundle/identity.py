@@ -59,5 +59,5 @@ def _user() -> str:
         return ""
 
 
-def _longest_first(words: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(set(words), key=lambda word: (-len(word), word)))
+def _longest_first(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(values), key=lambda word: (-len(word), word)))

@@ -35,7 +35,7 @@ class Plot:
         return " ".join(f"{point.x:g},{point.y:g}" for point in self.points)
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """What the picture shows, for those who do not see it."""
         values = [point.value for point in self.points]
         last = f"{values[-1]:.4g} {self.unit} on {self.points[-1].at[:10]}"

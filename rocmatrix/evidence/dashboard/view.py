@@ -41,7 +41,7 @@ class Square:
     regressed: tuple[str, ...]
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """All of it for a reader who sees no colour."""
         named = f"simulated: {self.standing.level}" if self.standing.simulated else self.standing.level
         parts = [named, *([f"seen {self.age}"] if self.age else [])]
@@ -190,7 +190,7 @@ def _squares(
     seen = {_known_as(standing.card, cell): standing for standing in found if standing.card != NO_CARD}
     for card in dict.fromkeys([*(cell.cards or (CPU,)), *seen]):
         standing = seen.get(card, blank[0])
-        reported = tuple(c.words for c in changes if c.failure and _known_as(c.card, cell) in (card, NO_CARD))
+        reported = tuple(c.summary for c in changes if c.failure and _known_as(c.card, cell) in (card, NO_CARD))
         yield Square(card=card, standing=standing, age=_age(standing, now), regressed=reported)
 
 

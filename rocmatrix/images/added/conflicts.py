@@ -84,12 +84,12 @@ def refuse_replacements(lines: Iterable[Line], matrix: Matrix, cell: Cell) -> No
 
 def _way_out(against: Iterable[Line], matrix: Matrix, cell: Cell) -> str:
     """Return the advice: the card's cells that hold a torch as asked for, else the lines to loosen."""
-    asked = [line.requirement.specifier for line in against if line.name == "torch"]
+    torches = [line.requirement.specifier for line in against if line.name == "torch"]
     fitting = [
         other.name
         for other in matrix.cells
-        if asked and other.architecture == cell.architecture and not other.broken_by and not other.unlocked_because
-        and all(bounds.contains(other.release.torch, prereleases=True) for bounds in asked)
+        if torches and other.architecture == cell.architecture and not other.broken_by and not other.unlocked_because
+        and all(bounds.contains(other.release.torch, prereleases=True) for bounds in torches)
     ]  # fmt: skip
     names = ", ".join(dict.fromkeys(line.name for line in against))
     other = f", or take --cell {fitting[0]}, whose torch the file asks for" if fitting else ""

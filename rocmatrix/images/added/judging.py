@@ -69,7 +69,7 @@ def refusal(matrix: Matrix, companion: Companion, cell: Cell, rule: Rule, *, nam
         "RM013",
         what=f"{name} on {cell.name}",
         where=f"rule {rule.id} in matrix/companions.yaml",
-        why=f"{rule.words}\n{rule.evidence.words}",
+        why=f"{rule.summary}\n{rule.evidence.summary}",
         next=advice,
     )
 
@@ -78,7 +78,7 @@ def _no_wheel(companion: Companion, cell: Cell) -> RocmatrixError:
     release = cell.release
     rules = companion.rules_on(architecture=cell.architecture, torch=release.torch, rocm=release.rocm)
     verdict = companion.verdict(architecture=cell.architecture, torch=release.torch, rocm=release.rocm)
-    reasons = [f"{rule.verdict}: {rule.words}\n{rule.evidence.words}" for rule in rules if rule.decides]
+    reasons = [f"{rule.verdict}: {rule.summary}\n{rule.evidence.summary}" for rule in rules if rule.decides]
     return RocmatrixError(
         "RM222",
         what=f"{companion.package} on {cell.name}, where it is {verdict} once built",

@@ -49,11 +49,11 @@ class Line:
     def kept(self) -> str:
         """The line as it is kept: it has one spelling, so that equal requests give equal names."""
         marker = f"; {self.requirement.marker}" if self.requirement.marker else ""
-        asked = f"{'-c ' if self.only_bounds else ''}{self.asked}{marker}"
-        return " ".join([asked, *(f"--hash=sha256:{each}" for each in sorted(self.sha256))])
+        line = f"{'-c ' if self.only_bounds else ''}{self.name_and_bounds}{marker}"
+        return " ".join([line, *(f"--hash=sha256:{each}" for each in sorted(self.sha256))])
 
     @property
-    def asked(self) -> str:
+    def name_and_bounds(self) -> str:
         """What pip is asked for: name, extras and bounds."""
         extras = f"[{','.join(sorted(self.requirement.extras))}]" if self.requirement.extras else ""
         return f"{self.name}{extras}{self.requirement.specifier}"

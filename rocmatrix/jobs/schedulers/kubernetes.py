@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from rocmatrix.jobs.destination import IMAGE_USER, Destination, Sending
+from rocmatrix.jobs.destination import IMAGE_USER, Destination, Submission
 from rocmatrix.jobs.schedulers.scheduler import Nodes, Scheduler
 from rocmatrix.runtime.errors import RocmatrixError
-from rocmatrix.runtime.option import option, words
+from rocmatrix.runtime.option import comma_separated, option
 
 if TYPE_CHECKING:
     from rocmatrix.containers.emit import kubernetes
@@ -66,31 +66,31 @@ class KubernetesDestination(Destination):
         if not re.fullmatch(r"\d+:\d+", self.user, re.ASCII):
             raise RocmatrixError("RM404", what=f"--user takes numbers such as 10001:10001, not {self.user!r}")
 
-    def job(self, sending: Sending) -> Job:
+    def job(self, submission: Submission) -> Job:
         """Return the manifest and its `kubectl apply`. Raises RM422, RM423, RM424 and RM426."""
-        return _job(self, sending)
+        return _job(self, submission)
 
 
-def _destination(asked: KubernetesOptions) -> KubernetesDestination:
+def _destination(options: KubernetesOptions) -> KubernetesDestination:
     from rocmatrix.containers.emit.cluster.kubernetes_site import CARD, Site
 
-    selector = (word.partition("=") for word in words(asked.node_selector))
+    selector = (word.partition("=") for word in comma_separated(options.node_selector))
     site = Site(
-        pull_secrets=words(asked.pull_secrets),
+        pull_secrets=comma_separated(options.pull_secrets),
         node_selector={key: value for key, _, value in selector},
-        tolerations=words(asked.tolerations),
-        cpu=str(asked.cpus) if asked.cpus else None,
-        card=asked.card_resource or CARD,
-        rdma=asked.rdma_resource or None,
-        **asked.named("claim", "data_claim", "namespace", "queue", "memory"),
+        tolerations=comma_separated(options.tolerations),
+        cpu=str(options.cpus) if options.cpus else None,
+        card=options.card_resource or CARD,
+        rdma=options.rdma_resource or None,
+        **options.named("claim", "data_claim", "namespace", "queue", "memory"),
     )
-    groups = _group_numbers(asked.groups)
-    return KubernetesDestination(**asked.about_nodes, **asked.named("user"), groups=groups, site=site)
+    groups = _group_numbers(options.groups)
+    return KubernetesDestination(**options.about_nodes, **options.named("user"), groups=groups, site=site)
 
 
 def _group_numbers(text: str) -> tuple[int, ...] | None:
     """Return group numbers; () for "none", None where nothing is named."""
-    numbers = () if text == "none" else words(text)
+    numbers = () if text == "none" else comma_separated(text)
     if not all(word.isascii() and word.isdecimal() for word in numbers):
         what = f"--groups takes numbers such as 44,992, not {text!r}: a name is another number on another machine"
         raise RocmatrixError("RM404", what=what)
@@ -100,21 +100,21 @@ def _group_numbers(text: str) -> tuple[int, ...] | None:
 SCHEDULER = Scheduler(name="kubernetes", options=KubernetesOptions, destination=_destination)
 
 
-def _job(to: KubernetesDestination, sending: Sending) -> Job:
+def _job(to: KubernetesDestination, submission: Submission) -> Job:
     from rocmatrix.containers.emit import kubernetes
     from rocmatrix.jobs.runner import Job
 
-    job_request = sending.job_request
-    _require_site(to, cards=sending.cards)
+    job_request = submission.job_request
+    _require_site(to, cards=submission.cards)
     on_claim = _on_claim(job_request)
     _require_adapters(to)
-    spec = _spec(to, sending, on_claim)
+    spec = _spec(to, submission, on_claim)
     placement = kubernetes.Placement(
         name=_label(str(job_request.options["run"])),
         site=to.site,
         nodes=to.nodes,
-        processes=to.ranks(sending.cards),
-        cards=sending.cards,
+        processes=to.ranks(submission.cards),
+        cards=submission.cards,
     )
     emit = kubernetes.kubernetes_job if to.nodes == 1 else kubernetes.train_job
     path = job_request.output / f"{placement.name}.yaml"
@@ -141,18 +141,18 @@ def _require_adapters(to: KubernetesDestination) -> None:
         raise RocmatrixError("RM424", what=what, next="Name it: --rdma-resource, as `kubectl describe node` lists it.")
 
 
-def _spec(to: KubernetesDestination, sending: Sending, on_claim: str | None) -> RunSpec:
+def _spec(to: KubernetesDestination, submission: Submission, on_claim: str | None) -> RunSpec:
     from rocmatrix.containers import least_privilege
     from rocmatrix.containers.portable_spec import Places
     from rocmatrix.jobs import cluster, input_mounts
 
     target = f"{least_privilege.DATA_FOLDER}/{PurePosixPath(on_claim).name}" if on_claim else None
-    own = sending.job_request.options
+    own = submission.job_request.options
     inputs = tuple(input_mounts.mounts(own, on_claim=True))
     places = Places(results=least_privilege.RUN_FOLDER, data=on_claim, data_target=target, inputs=inputs)
     options = {**own, "output": least_privilege.RUN_FOLDER, "data": target, **input_mounts.inside(own)}
-    command = cluster.command(sending, options)
-    return cluster.spec(to, sending.cell, places=places, command=command, user=to.user, groups=to.groups or ())
+    command = cluster.command(submission, options)
+    return cluster.spec(to, submission.cell, places=places, command=command, user=to.user, groups=to.groups or ())
 
 
 def _rows_of_pods(

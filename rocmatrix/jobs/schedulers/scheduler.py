@@ -55,22 +55,22 @@ def known() -> Mapping[str, Scheduler]:
     return {each.name: each for each in registered(schedulers, "SCHEDULER")}
 
 
-def destination(engine: str, asked: Nodes) -> Destination:
+def destination(engine: str, nodes: Nodes) -> Destination:
     """Return where a job goes, from options as typed. Raises RM404 for an unknown engine, and what no option takes."""
     if engine not in known():
         raise RocmatrixError("RM404", what=f"--engine takes no {engine!r}", why=suggestion(engine, known()))
-    _refuse_foreign(engine, asked)
+    _refuse_foreign(engine, nodes)
     try:
-        return known()[engine].destination(asked)
+        return known()[engine].destination(nodes)
     except ValueError as error:
         raise RocmatrixError("RM404", what=str(error)) from error
 
 
-def _refuse_foreign(engine: str, asked: Nodes) -> None:
+def _refuse_foreign(engine: str, nodes: Nodes) -> None:
     """Raise RM404 for an option that only another scheduler takes: it would be dropped unseen."""
     own = options_of(known()[engine].options)
-    for name, each in options_of(type(asked)).items():
+    for name, each in options_of(type(nodes)).items():
         takers = [other.name for other in known().values() if name in options_of(other.options)]
-        if takers and name not in own and getattr(asked, name) != each.default:
+        if takers and name not in own and getattr(nodes, name) != each.default:
             what = f"--{each.typed.replace('_', '-')} is an option of {' and '.join(takers)}, not of {engine}"
             raise RocmatrixError("RM404", what=what, next="Leave it out, or name another --engine.")

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rocmatrix.jobs.destination import Destination, Sending
+from rocmatrix.jobs.destination import Destination, Submission
 from rocmatrix.jobs.schedulers.scheduler import Nodes, Scheduler
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
-from rocmatrix.runtime.option import option, words
+from rocmatrix.runtime.option import comma_separated, option
 
 if TYPE_CHECKING:
     from rocmatrix.containers.emit import slurm
@@ -70,24 +70,26 @@ class SlurmDestination(Destination):
         """Cards of each node, named with --cards or in Slurm's own words."""
         return self.cards or self.slurm.cards
 
-    def job(self, sending: Sending) -> Job:
+    def job(self, submission: Submission) -> Job:
         """Return the batch script and its sbatch. Raises what making a native job raises."""
-        return _job(self, sending)
+        return _job(self, submission)
 
 
-def _destination(asked: SlurmOptions) -> SlurmDestination:
+def _destination(options: SlurmOptions) -> SlurmDestination:
     from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
 
     names = ("partition", "account", "qos", "reservation", "constraint", "cpus", "gres", "gpus_per_node", "memory")
-    request = SlurmRequest(time_limit=asked.time or None, modules=words(asked.modules), **asked.named(*names))
-    return SlurmDestination(**asked.about_nodes, **asked.named("under", "checkout", "python"), slurm=request)
+    request = SlurmRequest(
+        time_limit=options.time or None, modules=comma_separated(options.modules), **options.named(*names)
+    )
+    return SlurmDestination(**options.about_nodes, **options.named("under", "checkout", "python"), slurm=request)
 
 
 SCHEDULER = Scheduler(name="slurm", options=SlurmOptions, destination=_destination)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Under:
+class _LaunchPlan:
     """What runs the trainer on a node: its launcher, the trainer's arguments, and why each setting."""
 
     launcher: slurm.Launcher
@@ -95,12 +97,12 @@ class _Under:
     rows: tuple[Explanation, ...] = ()
 
 
-def _job(to: SlurmDestination, sending: Sending) -> Job:
+def _job(to: SlurmDestination, submission: Submission) -> Job:
     from rocmatrix.containers.emit import slurm
     from rocmatrix.jobs.runner import Job
 
-    job_request, cards = sending.job_request, sending.cards
-    under = _native_batch(to, sending) if to.under == "native" else _contained(to, sending)
+    job_request, cards = submission.job_request, submission.cards
+    under = _native_batch(to, submission) if to.under == "native" else _contained(to, submission)
     name = str(job_request.options["run"])
     batch = slurm.Batch(
         name=name,
@@ -121,24 +123,24 @@ def _job(to: SlurmDestination, sending: Sending) -> Job:
     )
 
 
-def _native_batch(to: SlurmDestination, sending: Sending) -> _Under:
+def _native_batch(to: SlurmDestination, submission: Submission) -> _LaunchPlan:
     """Make the launcher of a Python and a checkout that all nodes have; by default, at the paths they have here."""
     from rocmatrix.containers import least_privilege
     from rocmatrix.containers.emit import slurm
     from rocmatrix.jobs import job
     from rocmatrix.runtime.paths import ROOT
 
-    job_request, cell = sending.job_request, sending.cell
+    job_request, cell = submission.job_request, submission.cell
     # What points into the image's own cache folder, or says what the image holds, has no meaning outside of it.
     kept = (row for row in cell.environment if row.name != least_privilege.PROMISES)
     variables = {row.name: row.value for row in kept if not row.value.startswith(least_privilege.CACHE_FOLDER)}
     variables |= {"PYTHONPATH": to.checkout or str(ROOT), "PYTHONSAFEPATH": "1"}
     python, arguments = to.python, _unproven(job_request)
     if python is None:
-        made = job.native_job(job_request, matrix=sending.matrix, cell=cell, hardware=sending.hardware)
+        made = job.native_job(job_request, matrix=submission.matrix, cell=cell, hardware=submission.hardware)
         python, arguments = made.argv[0], made.argv[made.argv.index(job_request.program.name) :]
     launcher = slurm.native_launcher(python, variables, cards=cell.architecture is not None)
-    return _Under(launcher=launcher, arguments=tuple(arguments))
+    return _LaunchPlan(launcher=launcher, arguments=tuple(arguments))
 
 
 def _unproven(job_request: JobRequest) -> list[str]:
@@ -150,13 +152,13 @@ def _unproven(job_request: JobRequest) -> list[str]:
     return [job_request.program.name, *job.flags(options | unproven)]
 
 
-def _contained(to: SlurmDestination, sending: Sending) -> _Under:
+def _contained(to: SlurmDestination, submission: Submission) -> _LaunchPlan:
     from rocmatrix.containers import runspec
     from rocmatrix.containers.emit import slurm
     from rocmatrix.containers.portable_spec import Places
     from rocmatrix.jobs import callback_mounts, cluster, input_mounts, job
 
-    job_request, cards = sending.job_request, bool(sending.cards)
+    job_request, cards = submission.job_request, bool(submission.cards)
     target = runspec.data_path(job_request.data) if job_request.data else None
     places = Places(
         results=str(job_request.output),
@@ -166,12 +168,12 @@ def _contained(to: SlurmDestination, sending: Sending) -> _Under:
         callbacks=tuple(callback_mounts.files(job.callbacks(job_request))),
         inputs=tuple(input_mounts.mounts(job_request.options)),
     )
-    command = cluster.command(sending, {**job_request.options, **job.places(job_request)})
-    spec = cluster.spec(to, sending.cell, places=places, command=command)
+    command = cluster.command(submission, {**job_request.options, **job.places(job_request)})
+    spec = cluster.spec(to, submission.cell, places=places, command=command)
     make = slurm.in_docker if to.under == "docker" else slurm.in_apptainer
     rows = tuple(_on_node(cards=cards)) if to.under == "docker" else ()
     launcher = make(spec, cards=cards, rdma=to.rdma)
-    return _Under(launcher=launcher, arguments=spec.command, rows=(*rows, *runspec.explain(spec)))
+    return _LaunchPlan(launcher=launcher, arguments=spec.command, rows=(*rows, *runspec.explain(spec)))
 
 
 def _on_node(*, cards: bool) -> Iterator[Explanation]:

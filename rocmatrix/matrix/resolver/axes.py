@@ -86,7 +86,7 @@ def _open(request: Request, architecture: str | None) -> Request:
 
 
 def neighbours(
-    matrix: Matrix, *, architecture: str | None, release: Release | None, asked: Iterable[Release] = ()
+    matrix: Matrix, *, architecture: str | None, release: Release | None, allowed: Iterable[Release] = ()
 ) -> Iterator[tuple[Release, Rule]]:
     """Yield the rules that judge a release next to the one argued about, and not that one itself.
 
@@ -94,13 +94,13 @@ def neighbours(
 
     Args:
         architecture: gfx name; None for the CPU.
-        asked: releases that the request would have allowed.
+        allowed: releases that the request would have allowed.
     """
     if release is None or architecture is None:
         return
     own = {rule.id for rule in matrix.rules_on(architecture, release)}
     same_minor = [r for r in matrix.releases if r.rocm == release.rocm and _minor(r) == _minor(release)]
-    for other in dict.fromkeys(r.name for r in (*same_minor, *asked) if r.name != release.name):
+    for other in dict.fromkeys(r.name for r in (*same_minor, *allowed) if r.name != release.name):
         found = matrix.release_by_name[other]
         written = (rule for rule in matrix.rules if rule.decides and rule.verdict != "untested")
         applying = (
@@ -113,7 +113,7 @@ def _minor(release: Release) -> list[str]:
     return release.torch.split(".")[:2]
 
 
-def python_words(matrix: Matrix, release: Release, python: str, *, cell: Cell | None) -> str:
+def python_reason(matrix: Matrix, release: Release, python: str, *, cell: Cell | None) -> str:
     """Say what a Python comes to: who built for it, and whether its wheels are locked.
 
     Args:

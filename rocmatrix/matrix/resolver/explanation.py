@@ -110,7 +110,7 @@ def explain(
         judged=_judged(matrix, subject, python, measured),
         choice=choice,
         refusal=refusal,
-        sections=tuple(sections(matrix, subject, today=today, asked=_asked(matrix, request, subject))),
+        sections=tuple(sections(matrix, subject, today=today, allowed=_allowed_releases(matrix, request, subject))),
         chosen=_chosen(matrix, request, subject, cell, python, found=_found(matrix, request, cards, unusable)),
         python=python or (cell.python if cell else None),
     )
@@ -119,7 +119,7 @@ def explain(
 def _judged(matrix: Matrix, subject: Subject, python: str | None, measured: Measured) -> Judged:
     release = subject.release
     if release is not None and python is not None and release.pythons and not axes.built_for(release, python):
-        return Judged(verdict="unavailable", because=axes.python_words(matrix, release, python, cell=None))
+        return Judged(verdict="unavailable", because=axes.python_reason(matrix, release, python, cell=None))
     rules = rules_on(matrix, subject)
     gfx, card = subject.architecture, subject.card
     return judge(matrix, architecture=gfx, release=release, rules=rules, card=card, measured=measured)
@@ -135,7 +135,9 @@ def _chosen(
             ChosenAxis(axis="python", value=cell.python, why="its base image brings it; --python asks for another")
         )
     elif release is not None and python is not None:
-        taken.append(ChosenAxis(axis="python", value=python, why=axes.python_words(matrix, release, python, cell=cell)))
+        taken.append(
+            ChosenAxis(axis="python", value=python, why=axes.python_reason(matrix, release, python, cell=cell))
+        )
     return tuple(taken)
 
 
@@ -143,7 +145,7 @@ def _found(matrix: Matrix, request: Request, cards: tuple[str, ...], unusable: s
     return "" if request.cell else with_hardware(matrix, request, cards, unusable=unusable)[1]
 
 
-def _asked(matrix: Matrix, request: Request, subject: Subject) -> tuple[Release, ...]:
+def _allowed_releases(matrix: Matrix, request: Request, subject: Subject) -> tuple[Release, ...]:
     """Return the releases that a request allows, where it narrows them at all."""
     if request.rocm is None and request.torch is None:
         return ()
@@ -172,10 +174,10 @@ def _subject(matrix: Matrix, request: Request, choice: Choice | None, cards: tup
     request, _ = with_hardware(matrix, request, cards)
     gfx = None if request.gpu == "cpu" else request.gpu
     named_card = _card(matrix, Request(gpu=card), gfx)
-    asked = [_built(gfx, release, named_card) for release in known_first(releases_of(matrix, request))]
-    sound = (subject for subject in asked if verdict_of(rules_on(matrix, subject)) != "broken")
+    allowed = [_built(gfx, release, named_card) for release in known_first(releases_of(matrix, request))]
+    sound = (subject for subject in allowed if verdict_of(rules_on(matrix, subject)) != "broken")
     never_built = Subject(architecture=gfx, torch=request.torch, rocm=request.rocm, release=None, card=named_card)
-    return next(sound, asked[0] if asked else never_built)
+    return next(sound, allowed[0] if allowed else never_built)
 
 
 def _built(architecture: str | None, release: Release, card: str | None) -> Subject:

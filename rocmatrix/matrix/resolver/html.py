@@ -113,6 +113,6 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "why": cell.why,
         "recommended": cell.recommended,
         "unlocked_because": cell.unlocked_because,
-        "evidence": cell.evidence.words,
+        "evidence": cell.evidence.summary,
         "command": f"./invokew build --cell {cell.name}",
     }

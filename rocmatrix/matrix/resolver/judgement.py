@@ -92,7 +92,7 @@ def _unopposed(
     if support.official:
         return _listed(matrix.architectures[architecture], support, release, card, reported=bool(works))
     if works:
-        return Judged(verdict="reported", because=f"rule {works[0].id}: {works[0].evidence.words}")
+        return Judged(verdict="reported", because=f"rule {works[0].id}: {works[0].evidence.summary}")
     return Judged(verdict="expected", because=f"compiled in, and no rule excludes it; {_unlisted(support, card)}")
 
 

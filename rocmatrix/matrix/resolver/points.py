@@ -71,26 +71,26 @@ class Subject:
     card: str | None = None
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """The combination as a person would say it."""
         rocm = f"ROCm {self.rocm}" if self.rocm else "no ROCm"
         card = f"{self.card} ({self.architecture})" if self.card else self.architecture or "no card"
         return f"{card}, {rocm}, torch {self.torch or 'of any version'}"
 
 
-def sections(matrix: Matrix, subject: Subject, *, today: str, asked: tuple[Release, ...] = ()) -> Iterator[Section]:
+def sections(matrix: Matrix, subject: Subject, *, today: str, allowed: tuple[Release, ...] = ()) -> Iterator[Section]:
     """Yield all that is known of a combination: rules, neighbours, cautions, support, overrides, libraries.
 
     Args:
         today: date that statements expire by, such as 2026-11-21.
-        asked: releases that the request would have allowed, for the section on neighbours.
+        allowed: releases that the request would have allowed, for the section on neighbours.
     """
     rules = rules_on(matrix, subject)
     cautions = [rule for rule in rules if not rule.decides]
     architecture = matrix.architectures.get(subject.architecture or "")
     found = (
         ("rules", "What judges it", [_rule(rule, today) for rule in rules if rule.decides]),
-        ("neighbours", "What is known of the neighbouring releases", _neighbours(matrix, subject, asked, today)),
+        ("neighbours", "What is known of the neighbouring releases", _neighbours(matrix, subject, allowed, today)),
         ("cautions", "What to beware of", [_rule(rule, today) for rule in cautions if rule.when.architectures]),
         ("support", "Who builds and supports it", _support(matrix, subject, today)),
         ("overrides", "HSA_OVERRIDE_GFX_VERSION", _overrides(architecture, subject, today)),
@@ -130,8 +130,8 @@ def _point(about: str, says: str, evidence: Evidence, today: str) -> Point:
     return Point(about=about, says=says, evidence=evidence, expires=expires, expired=expires < today)
 
 
-def _neighbours(matrix: Matrix, subject: Subject, asked: tuple[Release, ...], today: str) -> Iterator[Point]:
-    near = axes.neighbours(matrix, architecture=subject.architecture, release=subject.release, asked=asked)
+def _neighbours(matrix: Matrix, subject: Subject, allowed: tuple[Release, ...], today: str) -> Iterator[Point]:
+    near = axes.neighbours(matrix, architecture=subject.architecture, release=subject.release, allowed=allowed)
     for release, rule in near:
         point = _rule(rule, today)
         yield replace(point, says=f"{release.name}: {point.says}")
@@ -143,7 +143,7 @@ def _support(matrix: Matrix, subject: Subject, today: str) -> Iterator[Point]:
         yield _point("device code", _device_code(subject.release, subject.architecture), code.evidence, today)
     support = matrix.support_of(subject.architecture, subject.rocm, card=subject.card)
     for table in support.speaking if subject.architecture is not None else ():
-        listed = support.words(subject.architecture or "", subject.card)
+        listed = support.summary(subject.architecture or "", subject.card)
         says = "; ".join([f"ROCm {subject.rocm}: {listed}", *([table.note] if table.note else [])])
         yield _point("AMD's list", says, table.evidence, today)
 
@@ -169,4 +169,4 @@ def _libraries(matrix: Matrix, subject: Subject, today: str) -> Iterator[Point]:
     for library, statements in matrix.libraries.by_name.items() if subject.rocm else ():
         for entry in statements:
             if _applies(entry.when, subject):
-                yield _point(LIBRARY_TITLES[library], entry.words(subject.architecture), entry.evidence, today)
+                yield _point(LIBRARY_TITLES[library], entry.summary(subject.architecture), entry.evidence, today)

@@ -17,22 +17,22 @@ def refusal_of(matrix: Matrix, request: Request) -> RocmatrixError:
     Each names the nearest cells that work.
     """
     near = nearest_cells(matrix, request)
-    asked = known_first(releases_of(matrix, request))
-    blocking = [rule for rule in map(_blocker(matrix, request), asked) if rule is not None]
-    if not asked or len(blocking) == len(asked):
+    requested = known_first(releases_of(matrix, request))
+    blocking = [rule for rule in map(_blocker(matrix, request), requested) if rule is not None]
+    if not requested or len(blocking) == len(requested):
         rule = blocking[0] if blocking else _unpaired(matrix, request)
         if rule is not None:
-            return broken_refusal(str(request), rule, near=near, hints=_overrides(matrix, request, asked))
-    if asked:
-        return _without_a_base(matrix, request, asked, near)
+            return broken_refusal(str(request), rule, near=near, hints=_overrides(matrix, request, requested))
+    if requested:
+        return _without_a_base(matrix, request, requested, near)
     return RocmatrixError(
         "RM011", what=f"no release has {request}", why="no release joins these axes", next=next_step(near)
     )
 
 
-def _without_a_base(matrix: Matrix, request: Request, asked: list[Release], near: Iterable[Cell]) -> RocmatrixError:
+def _without_a_base(matrix: Matrix, request: Request, requested: list[Release], near: Iterable[Cell]) -> RocmatrixError:
     """Return RM014: no rule excludes a release asked for, but no base brings a Python that it was built for."""
-    built = "; ".join(f"{r.name} was built for {', '.join(r.pythons) or 'no Python known here'}" for r in asked[:3])
+    built = "; ".join(f"{r.name} was built for {', '.join(r.pythons) or 'no Python known here'}" for r in requested[:3])
     brought = ", ".join(sorted({base.python for base in matrix.bases.values()}, key=Version))
     return RocmatrixError(
         "RM014",
@@ -75,29 +75,29 @@ def _unpaired(matrix: Matrix, request: Request) -> Rule | None:
     return next((rule for rule in broken if rule.when.matches(architecture=gfx, torch=torch, rocm=rocm)), None)
 
 
-def broken_refusal(asked: str, rule: Rule, *, near: Iterable[Cell], hints: Iterable[str] = ()) -> RocmatrixError:
+def broken_refusal(requested: str, rule: Rule, *, near: Iterable[Cell], hints: Iterable[str] = ()) -> RocmatrixError:
     """Return RM012 that cites a rule.
 
     Args:
-        asked: the request as text.
+        requested: the request as text.
         near: working cells, nearest first.
         hints: further next steps.
     """
     return RocmatrixError(
         "RM012",
-        what=f"{asked}: {rule.words}",
+        what=f"{requested}: {rule.summary}",
         where=f"rule {rule.id}",
-        why=rule.evidence.words,
+        why=rule.evidence.summary,
         next="\n".join([*hints, next_step(near)]),
     )
 
 
-def _overrides(matrix: Matrix, request: Request, asked: list[Release]) -> Iterator[str]:
+def _overrides(matrix: Matrix, request: Request, requested: list[Release]) -> Iterator[str]:
     """Yield how HSA_OVERRIDE_GFX_VERSION would run the newest of the releases asked for, where it does."""
     architecture = matrix.architectures.get(request.gpu or "")
     if architecture is None:
         return
-    for release in asked:
+    for release in requested:
         if override := architecture.override(torch=release.torch, rocm=release.rocm):
             setting = f"HSA_OVERRIDE_GFX_VERSION={override.value}"
             instead = f"{setting} runs the code of {override.stands_in} in {release.name}"

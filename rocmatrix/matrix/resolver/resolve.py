@@ -14,13 +14,13 @@ from rocmatrix.matrix.resolver.refusal import broken_refusal, nearest_cells, nex
 from rocmatrix.matrix.resolver.request import Request, fits, preference, same_version
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
 
-__all__ = ["Choice", "PassedOver", "Request", "architecture_of", "resolve", "with_hardware"]
+__all__ = ["Choice", "RejectedCell", "Request", "architecture_of", "resolve", "with_hardware"]
 
 CPU_WORDS = ("cpu", "none")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PassedOver:
+class RejectedCell:
     """A cell that would have fitted less well, and why."""
 
     cell: str
@@ -33,7 +33,7 @@ class Choice:
 
     cell: Cell
     why: str
-    passed_over: tuple[PassedOver, ...] = ()
+    passed_over: tuple[RejectedCell, ...] = ()
     forced: tuple[Rule, ...] = ()
 
 
@@ -73,7 +73,7 @@ def resolve(
         return _forced(min(broken, key=preference(request)))
     best, *others = working
     named = (cell for cell in others if cell.written or cell.architecture == best.architecture)
-    passed = tuple(PassedOver(cell=cell.name, why=_why_less(cell, best)) for cell in named)
+    passed = tuple(RejectedCell(cell=cell.name, why=_why_less(cell, best)) for cell in named)
     return Choice(cell=best, why=f"{found}{_merits(best)}", passed_over=passed)
 
 
@@ -152,12 +152,12 @@ def with_hardware(
         cards: gfx names of the machine's cards, best first.
         unusable: what AMD card is there that serves no run, and why; None where there is none.
     """
-    asked = request.gpu.strip().casefold() if request.gpu else None
-    if asked in CPU_WORDS or request.rocm in CPU_WORDS:
-        _require_one_kind(matrix, request, asked)
+    requested = request.gpu.strip().casefold() if request.gpu else None
+    if requested in CPU_WORDS or request.rocm in CPU_WORDS:
+        _require_one_kind(matrix, request, requested)
         return replace(request, gpu="cpu", rocm=None), ""
-    if asked not in (None, "auto"):
-        known_name = asked if asked in matrix.architectures else str(request.gpu)
+    if requested not in (None, "auto"):
+        known_name = requested if requested in matrix.architectures else str(request.gpu)
         return replace(request, gpu=architecture_of(matrix, known_name)), ""
     if cards:
         return _for_these_cards(matrix, replace(request, gpu=None), cards)
@@ -167,10 +167,10 @@ def with_hardware(
     return replace(request, gpu=None), f"{none}, so the best-supported architecture was taken; "
 
 
-def _require_one_kind(matrix: Matrix, request: Request, asked: str | None) -> None:
+def _require_one_kind(matrix: Matrix, request: Request, requested: str | None) -> None:
     """Raise RM011 where a request names the CPU on one axis and a card, or a ROCm, on the other."""
-    if {asked, request.rocm} - {None, "auto", *CPU_WORDS}:
-        card = replace(request, gpu=None if asked in CPU_WORDS else architecture_of(matrix, str(request.gpu)))
+    if {requested, request.rocm} - {None, "auto", *CPU_WORDS}:
+        card = replace(request, gpu=None if requested in CPU_WORDS else architecture_of(matrix, str(request.gpu)))
         open_axes = replace(card, rocm=None if request.rocm in CPU_WORDS else request.rocm)
         near = next_step(nearest_cells(matrix, open_axes))
         raise RocmatrixError("RM011", what=f"{request} contradict each other", next=f"leave out one of them\n{near}")

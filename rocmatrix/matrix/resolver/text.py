@@ -50,7 +50,7 @@ def explanation(explained: Explanation) -> Group:
 
     verdict = explained.judged.verdict
     judged = (f"{SYMBOLS[verdict]} {verdict}", STYLES[verdict])
-    head = Text.assemble((explained.subject.words, "bold"), ": ", judged, _restricted(explained))
+    head = Text.assemble((explained.subject.summary, "bold"), ": ", judged, _restricted(explained))
     parts: list[RenderableType] = [head, _item("", explained.judged.because)]
     if explained.cards:
         parts.append(_item("", f"cards: {', '.join(explained.cards)}"))
@@ -97,7 +97,7 @@ def _choice(choice: Choice) -> Iterator[RenderableType]:
     cell = choice.cell
     yield Text.assemble("\ncell ", (cell.name, "bold"), f" (unlocked: {cell.unlocked_because})" * _unlocked(choice))
     yield _item("", choice.why)
-    yield _item("", Text(cell.evidence.words, style="dim"))
+    yield _item("", Text(cell.evidence.summary, style="dim"))
     for other in choice.passed_over:
         yield _item("", f"passed over {other.cell}: {other.why}")
 
@@ -123,8 +123,8 @@ def _point(point: Point) -> tuple[str | Text, Text]:
     text = Text.assemble((point.about, "bold"), ": ", verdict, given, point.says, "\n")
     if point.claim is not None:
         outcome = "this stands" if point.claim.stands else "refuted"
-        text.append(f"Reported: {point.claim.says} ({outcome}; {point.claim.evidence.words})\n")
-    text.append(point.evidence.words, style="dim")
+        text.append(f"Reported: {point.claim.says} ({outcome}; {point.claim.evidence.summary})\n")
+    text.append(point.evidence.summary, style="dim")
     if point.expired:
         text.append(f"; EXPIRED {point.expires}, look at it again", style="bold red")
     return Text(RULE_SYMBOLS[point.verdict], style=STYLES[point.verdict]) if point.verdict else "-", text

@@ -23,7 +23,7 @@ class Step:
     at: str | None = None
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """The step in one line."""
         made = "" if self.of_matrix else " (no cell of the matrix: made for this)"
         return f"{self.cell.name}: {self.answer or 'not on record'}{f' since {self.at}' if self.at else ''}{made}"

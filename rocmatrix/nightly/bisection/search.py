@@ -31,7 +31,7 @@ class Found:
     good: int
     bad: int
     skipped: tuple[int, ...]
-    asked: tuple[int, ...]
+    tested: tuple[int, ...]
     changes: tuple[tuple[int, int], ...]
 
     @property
@@ -63,10 +63,10 @@ def unanswered(known: Mapping[int, Answer], within: Span) -> list[int]:
     return sorted(inside, key=lambda place: (abs(place - middle), place))
 
 
-def search(known: Mapping[int, Answer], ask: Callable[[int], Answer]) -> Found:
+def search(known: Mapping[int, Answer], test: Callable[[int], Answer]) -> Found:
     """Query until no version between good and bad is left open. Raises ValueError where `known` has no such pair."""
     answers_so_far = dict(known)
-    asked: list[int] = []
+    tested: list[int] = []
     while True:
         within = span(answers_so_far)
         if within is None:
@@ -74,10 +74,12 @@ def search(known: Mapping[int, Answer], ask: Callable[[int], Answer]) -> Found:
         left = unanswered(answers_so_far, within)
         if not left:
             break
-        answers_so_far[left[0]] = ask(left[0])
-        asked.append(left[0])
+        answers_so_far[left[0]] = test(left[0])
+        tested.append(left[0])
     between = tuple(place for place in range(within.good + 1, within.bad))
-    return Found(good=within.good, bad=within.bad, skipped=between, asked=tuple(asked), changes=changes(answers_so_far))
+    return Found(
+        good=within.good, bad=within.bad, skipped=between, tested=tuple(tested), changes=changes(answers_so_far)
+    )
 
 
 def most_questions(within: Span, known: Mapping[int, Answer]) -> int:

@@ -104,7 +104,7 @@ HOSTS: tuple[CatalogEntry, ...] = entries(
     (
         "RM421",
         "The scheduler did not take the job",
-        "The files were written and handed over; the scheduler's own words say why it did not take them.",
+        "The files were written and handed over; the scheduler's own message states why it refused them.",
         "Where it cannot be reached, submit from where it can; else change what it names, such as --nodes or --cards.",
     ),
     (

@@ -94,7 +94,7 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
         "RM650",
         "The container was not started",
         "The engine could not make, inspect or start the job's container, so nothing ran in it; no cell is blamed.",
-        "Read the engine's words; `./invokew doctor` looks at devices and limits, `docker info` at the engine.",
+        "Read the engine's message; `./invokew doctor` looks at devices and limits, `docker info` at the engine.",
     ),
     (
         "RM651",
@@ -130,7 +130,7 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
         "RM671",
         "Another night is running",
         "Two nights at once would move the same tags, use the same cards and remove each other's candidates.",
-        "Let it end, or end the process that is named: the next call goes on where it was.",
+        "Let it end, or end the process that is named: the next call resumes it.",
     ),
     (
         "RM672",

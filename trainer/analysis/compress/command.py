@@ -80,7 +80,7 @@ def write(
     """Measure a smaller network, and write it as a folder that `predict` takes.
 
     Args:
-        method: name of the method.
+        method: a key of METHODS: distill, prune or int8.
         before: figures of the run's own network, as `measured` returns them.
         output: folder to write.
     """
@@ -123,7 +123,7 @@ def message(method: str, before: dict[str, Any], after: dict[str, Any], folder: 
     """Return a line: loss on the test part, bytes and time before and after.
 
     Args:
-        method: name of the method.
+        method: a key of METHODS: distill, prune or int8.
         before: figures of the run's own network, as `measured` returns them.
         after: figures of the smaller network.
         folder: folder that was written.

@@ -113,9 +113,9 @@ def inspect(  # noqa: PLR0913 -- settings of training, all by keyword
     return seen
 
 
-def _method(data: Path, asked: str) -> str:
+def _method(data: Path, requested: str) -> str:
     try:
-        return method_of(data, asked)
+        return method_of(data, requested)
     except TrainerError:
         if not data.is_file() or next(iter(read_records(data)), None) is None:
             raise

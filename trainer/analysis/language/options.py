@@ -65,7 +65,7 @@ COMMANDS: dict[str, tuple[str, dict[str, tuple[Callable[[str], Any], str, bool]]
         },
     ),
     "plan": (
-        "print what training a language model takes on a card that need not be there",
+        "plan the training of a language model on any card, present or not",
         {
             "model": (str, "folder in Hugging Face layout, a config.json, or a shape such as qwen2.5-1.5b", True),
             "gpu": (str, 'card, such as "RX 7900 XTX" or "MI50 32 GB"', True),
@@ -107,9 +107,9 @@ def listed() -> list[dict[str, str]]:
 def run(command: str, arguments: dict[str, Any]) -> int:
     """Run one of the commands by its name."""
     if command == "plan":
-        from trainer.analysis.language.plan import Asked, plan
+        from trainer.analysis.language.plan import PlanRequest, plan
 
-        return plan(Asked(**arguments))
+        return plan(PlanRequest(**arguments))
     from trainer.analysis.language import command as commands
 
     status: int = getattr(commands, command.replace("-", "_"))(**arguments)

@@ -26,7 +26,7 @@ MOST_TOKENS = 2**25  # of a micro-batch
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class PlanRequest:
     """What to plan for, by the names of the options.
 
     model: name of a shape, a model folder, or a config.json. gpu: card's name, such as "RX 7900 XTX" or "MI50 32 GB".
@@ -79,19 +79,19 @@ def _as(kind: str, program: Program) -> Program:
     return replace(program, adapter=METHODS[kind]["adapter"], method=METHODS[kind]["method"])
 
 
-def plan(asked: Asked) -> int:
+def plan(requested: PlanRequest) -> int:
     """Print a table of what fits, or with one configuration its memory by part; return the exit status.
 
     Raises:
         TrainerError: RM736, RM738, and RM737 where nothing of it fits.
     """
-    card = asked.card()
-    programs = asked.programs(card)
-    assumed(asked.model, programs[0], card, asked.cards)
-    if asked.micro_batch is not None and len(programs) == 1:
-        one(replace(programs[0], rows=asked.micro_batch), card, asked.cards)
+    card = requested.card()
+    programs = requested.programs(card)
+    assumed(requested.model, programs[0], card, requested.cards)
+    if requested.micro_batch is not None and len(programs) == 1:
+        one(replace(programs[0], rows=requested.micro_batch), card, requested.cards)
     else:
-        table(programs, card, asked.cards, asked.micro_batch)
+        table(programs, card, requested.cards, requested.micro_batch)
     return 0
 
 
@@ -219,7 +219,7 @@ def what_fits(program: Program, card: Card, cards: int) -> str:
     Args:
         cards: how many cards, each with the whole model.
     """
-    ways = smaller_ways(program)
+    ways = smaller_programs(program)
     for each in ways:
         most_rows = program.rows - 1 if each == program else MOST_ROWS
         fitting = largest_fit(each, card, cards=cards, most_rows=most_rows)
@@ -234,7 +234,7 @@ def what_fits(program: Program, card: Card, cards: int) -> str:
     )
 
 
-def smaller_ways(program: Program) -> list[Program]:
+def smaller_programs(program: Program) -> list[Program]:
     """Return the program itself and those that take less, in order: with checkpointing, and on frozen NF4 weights.
 
     DPO has no quantised form.

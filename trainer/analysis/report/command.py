@@ -38,7 +38,7 @@ def report(run: Path, data: Path | None = None, output: Path | None = None, repe
         data: path of the run's data; None for the recorded one.
         output: HTML file to write; None for report.html in `run`.
         repeats: shuffles of each input for its importance.
-        seed: seed of the shuffles.
+        seed: seeds the shuffles of columns; the same seed repeats the figures.
 
     Raises:
         TrainerError: RM524, RM546, RM547 for the folder and its data, RM500 for an `output` that is one of their files.
@@ -61,7 +61,7 @@ def html(subject: Subject, repeats: int, seed: int) -> str:
 
     Args:
         repeats: shuffles of each input for its importance.
-        seed: seed of the shuffles.
+        seed: seeds the shuffles of columns; the same seed repeats the figures.
     """
     record = subject.metadata
     device = f"{record.device.name} ({record.device.arch})"
@@ -187,7 +187,7 @@ def importance(subject: Subject, repeats: int, seed: int) -> str:
 
     Args:
         repeats: shuffles of each input.
-        seed: seed of the shuffles.
+        seed: seeds the shuffles of columns; the same seed repeats the figures.
     """
     task, part = subject.task, subject.task.split.validation
     loss = subject.metadata.model.loss

@@ -34,7 +34,7 @@ def importances(
         names: names of the features, in the order of the columns.
         loss: loss summed over rows.
         repeats: shuffles of each input.
-        seed: seed of the shuffles.
+        seed: seeds the shuffles of columns; the same seed repeats the figures.
     """
     base = mean_loss(network, inputs, targets, loss)
     found = []

@@ -83,9 +83,9 @@ def flat(values: Mapping[str, Any], base: str = "") -> list[tuple[str, Any]]:
     return found
 
 
-def folded(words: str, content: str) -> str:
+def folded(summary: str, content: str) -> str:
     """Return content that opens on demand, without a script."""
-    return f"<details><summary>{escape(words)}</summary>{content}</details>"
+    return f"<details><summary>{escape(summary)}</summary>{content}</details>"
 
 
 def shown(value: Any) -> str:

@@ -25,8 +25,8 @@ def losses(epochs: Sequence[dict[str, Any]], loss: str) -> str:
     frame = svg.Frame(
         x=svg.span([each["epoch"] for each in epochs]),
         y=svg.span(values) if log else svg.span(values, zero=True),
-        x_words="epoch",
-        y_words=f"{loss}{', logarithmic' if log else ''}",
+        x_label="epoch",
+        y_label=f"{loss}{', logarithmic' if log else ''}",
         log=log,
     )
     body = [
@@ -52,7 +52,7 @@ def reliability(target: Floats, chances: Floats, part: str) -> str:
         part: name of the part, for the caption.
     """
     bins = calibration(target.astype(np.int64), chances)
-    frame = svg.Frame(x=(0, 1), y=(0, 1), x_words="probability of the answer", y_words="share of right answers")
+    frame = svg.Frame(x=(0, 1), y=(0, 1), x_label="probability of the answer", y_label="share of right answers")
     points = [(each["confidence"], each["accuracy"]) for each in bins]
     most = max(each["rows"] for each in bins)
     body = [
@@ -78,11 +78,11 @@ def scatter(target: Floats, forecast: Floats, unit: str, part: str) -> str:
     Args:
         target: true values, shape (rows,).
         forecast: forecasts, shape (rows,).
-        unit: unit of both.
+        unit: unit of target and forecast, for the axes; empty for none.
         part: name of the part, for the caption.
     """
     both = svg.span([*target.tolist(), *forecast.tolist()])
-    frame = svg.Frame(x=both, y=both, x_words=f"forecast, {unit}", y_words="what came")
+    frame = svg.Frame(x=both, y=both, x_label=f"forecast, {unit}", y_label="what came")
     chosen = np.linspace(0, len(target) - 1, min(len(target), MOST_DOTS)).astype(np.int64)
     points = list(zip(forecast[chosen].tolist(), target[chosen].tolist(), strict=True))
     body = [*svg.axes(frame), svg.path(frame, [(both[0], both[0]), (both[1], both[1])], "ideal")]
@@ -98,15 +98,15 @@ def errors(target: Floats, forecast: Floats, unit: str, part: str) -> str:
     Args:
         target: true values, shape (rows,).
         forecast: forecasts, shape (rows,).
-        unit: unit of both.
+        unit: unit of target and forecast, for the axes; empty for none.
         part: name of the part, for the caption.
     """
     counts, edges = np.histogram(target - forecast, BINS)
     frame = svg.Frame(
         x=(float(edges[0]), float(edges[-1])),
         y=svg.span(counts.tolist(), zero=True),
-        x_words=f"what came less the forecast, {unit}",
-        y_words="rows",
+        x_label=f"what came less the forecast, {unit}",
+        y_label="rows",
     )
     boxes = [
         svg.rect(
@@ -130,7 +130,7 @@ def importance(found: Sequence[Importance], loss: str, repeats: int, seed: int) 
         found: importance of each input, largest first.
         loss: name of the loss.
         repeats: shuffles of each input.
-        seed: seed of the shuffles.
+        seed: seeds the shuffles of columns; the same seed repeats the figures.
     """
     shown = found[:MOST_BARS]
     body, height = svg.bars_across(
@@ -149,8 +149,8 @@ def profile(found: Profile) -> str:
     frame = svg.Frame(
         x=svg.span(found.volume.tolist(), zero=True),
         y=_padded(found.price),
-        x_words="volume",
-        y_words="price",
+        x_label="volume",
+        y_label="price",
         height=440,
     )
     step = float(found.price[1] - found.price[0]) if len(found.price) > 1 else 1.0

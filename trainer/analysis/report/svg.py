@@ -18,8 +18,8 @@ class Frame:
 
     x: tuple[float, float]
     y: tuple[float, float]
-    x_words: str
-    y_words: str
+    x_label: str
+    y_label: str
     log: bool = False
     height: int = HEIGHT
 
@@ -61,20 +61,20 @@ def short(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 and value == round(value) else f"{value:.4g}"
 
 
-def figure(title: str, words: str, body: Sequence[str], height: int = HEIGHT) -> str:
-    """Return a figure with its caption; `words` say for those who do not see it what it shows.
+def figure(title: str, caption: str, body: Sequence[str], height: int = HEIGHT) -> str:
+    """Return a figure with its caption; `caption` also describes it to those who do not see it.
 
     Args:
         title: heading.
-        words: caption, which also describes the figure to those who do not see it.
+        caption: text below the figure, which also describes the figure to those who do not see it.
         body: SVG elements.
-        height: height in pixels.
+        height: in pixels of the viewBox, which is WIDTH wide.
     """
     return (
         '<figure><div class="chart" tabindex="0">'  # a narrow screen scrolls the picture, whose text stays legible
-        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}. {escape(words)}">'
+        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}. {escape(caption)}">'
         + "".join(body)
-        + f"</svg></div><figcaption><b>{escape(title)}.</b> {escape(words)}</figcaption></figure>"
+        + f"</svg></div><figcaption><b>{escape(title)}.</b> {escape(caption)}</figcaption></figure>"
     )
 
 
@@ -92,8 +92,8 @@ def axes(frame: Frame) -> list[str]:
     turned = f'<text class="axis" text-anchor="middle" transform="translate(14 {middle:.1f}) rotate(-90)">'
     return [
         *parts,
-        text((LEFT + WIDTH - RIGHT) / 2, frame.height - 8, frame.x_words, "middle", "axis"),
-        f"{turned}{escape(frame.y_words)}</text>",
+        text((LEFT + WIDTH - RIGHT) / 2, frame.height - 8, frame.x_label, "middle", "axis"),
+        f"{turned}{escape(frame.y_label)}</text>",
     ]
 
 
@@ -118,18 +118,18 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
     return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
 
 
-def text(x: float, y: float, words: str, anchor: str = "start", kind: str = "") -> str:
-    """Return words at a place.
+def text(x: float, y: float, content: str, anchor: str = "start", kind: str = "") -> str:
+    """Return a text element.
 
     Args:
         x: pixels from the left.
         y: baseline, pixels from the top.
-        words: the text, not yet escaped.
+        content: text, not yet escaped.
         anchor: SVG's text-anchor: start, middle or end.
         kind: CSS class; empty for none.
     """
     named = f' class="{kind}"' if kind else ""
-    return f'<text{named} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
+    return f'<text{named} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(content)}</text>'
 
 
 def path(frame: Frame, points: Points, kind: str) -> str:
@@ -165,7 +165,7 @@ def rect(x: float, y: float, width: float, height: float, kind: str) -> str:
         x: left edge, pixels from the left.
         y: upper edge, pixels from the top.
         width: width in pixels.
-        height: height in pixels.
+        height: in pixels of the viewBox, which is WIDTH wide.
         kind: CSS class.
     """
     return f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{max(height, 0):.1f}"/>'
@@ -180,7 +180,7 @@ def legend(entries: Sequence[tuple[str, str]]) -> list[str]:
     return parts
 
 
-def bars_across(rows: Sequence[tuple[str, float, float]], words: str) -> tuple[list[str], int]:
+def bars_across(rows: Sequence[tuple[str, float, float]], axis_label: str) -> tuple[list[str], int]:
     """Return a bar to the right for each (name, value, deviation), and the picture's height."""
     height = TOP + BOTTOM + 20 * len(rows)
     left = 200
@@ -201,4 +201,4 @@ def bars_across(rows: Sequence[tuple[str, float, float]], words: str) -> tuple[l
             rect(begin, y + 4, end - begin, 12, "bar"),
             line(at(value - deviation), y + 10, at(value + deviation), y + 10, "spread"),
         ]
-    return [*parts, text((left + WIDTH) / 2, height - 8, words, "middle", "axis")], height
+    return [*parts, text((left + WIDTH) / 2, height - 8, axis_label, "middle", "axis")], height

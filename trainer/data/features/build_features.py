@@ -22,7 +22,7 @@ from trainer.data.bar import Bars, Dates
 from trainer.data.conventions import ProfileConventions, SessionConventions
 from trainer.data.features.catalog import CATALOG
 from trainer.data.features.feature_file import read_record, write_table
-from trainer.data.features.inspect import Survey
+from trainer.data.features.inspect import DataSummary
 from trainer.data.features.intraday import Rows, Settings, intraday_rows
 from trainer.data.profiles.session_blocks import Counts
 from trainer.data.readers.bars import Reading, Source, columns_of
@@ -108,7 +108,7 @@ def _reading_of(config: ReadingConfig) -> Reading:
     )
 
 
-def settings_of(config: FeatureConfig, found: Survey, where: Path) -> Settings:
+def settings_of(config: FeatureConfig, found: DataSummary, where: Path) -> Settings:
     """Return the conventions, with what was found in the data where the configuration has auto.
 
     Args:
@@ -269,7 +269,7 @@ def workers_for(config: FeatureConfig, path: Path) -> int:
     return len(os.sched_getaffinity(0)) if path.stat().st_size > MANY * BYTES_A_BAR else 1
 
 
-def start_build(config: FeatureConfig, source: Source, found: Survey) -> Build:
+def start_build(config: FeatureConfig, source: Source, found: DataSummary) -> Build:
     """Return a computation that is ready to write; the input is hashed for it."""
     settings = settings_of(config, found, source.path)
     workers = workers_for(config, source.path)

@@ -14,7 +14,7 @@ SIDE = "-1 below, 0 inside, 1 above"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Described:
+class FeatureDescription:
     """One feature as a person reads it; `needs_vix`: it is left out where the data has no VIX column."""
 
     name: str
@@ -24,8 +24,8 @@ class Described:
     needs_vix: bool = False
 
 
-def _group(group: str, *rows: tuple[str, str, str], needs_vix: bool = False) -> tuple[Described, ...]:
-    return tuple(Described(name=n, formula=f, unit=u, group=group, needs_vix=needs_vix) for n, f, u in rows)
+def _group(group: str, *rows: tuple[str, str, str], needs_vix: bool = False) -> tuple[FeatureDescription, ...]:
+    return tuple(FeatureDescription(name=n, formula=f, unit=u, group=group, needs_vix=needs_vix) for n, f, u in rows)
 
 
 CATALOG = (

@@ -27,7 +27,7 @@ DAILY = 20 * 3600  # seconds between bars from which they are taken for days
 
 
 @dataclass(frozen=True, kw_only=True)
-class Survey:
+class DataSummary:
     """spacing: most frequent step between bars in seconds; tick: None where no usual step fits all prices.
 
     volume_bits: how finely volume has to be counted. day_ticks: usual range of a day in ticks, 0 where unknown.
@@ -45,7 +45,7 @@ class Survey:
         return self.spacing >= DAILY
 
 
-def survey(source: Source) -> Survey:
+def inspect_data(source: Source) -> DataSummary:
     """Look at the first ROWS rows that are sound.
 
     Raises:
@@ -63,7 +63,7 @@ def survey(source: Source) -> Survey:
     spacing = int(steps[counts.argmax()])
     vix, bits = bars.vix_close is not None, volume_bits(bars.volume)
     tick = _tick(bars)
-    return Survey(spacing=spacing, tick=tick, vix=vix, volume_bits=bits, day_ticks=_day_ticks(bars, tick))
+    return DataSummary(spacing=spacing, tick=tick, vix=vix, volume_bits=bits, day_ticks=_day_ticks(bars, tick))
 
 
 def _day_ticks(bars: Bars, tick: float | None) -> int:

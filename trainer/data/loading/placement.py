@@ -76,11 +76,11 @@ class Feed:
     workers: int = 0
 
 
-def choose_feed(asked: str, workers: int, *, needs: int, device: torch.device, free: int | None) -> Feed:
+def choose_feed(requested: str, workers: int, *, needs: int, device: torch.device, free: int | None) -> Feed:
     """Return the way for rows of `needs` bytes; `free` bytes are free on the device, None where that is not known.
 
     Args:
-        asked: value of `--feed`.
+        requested: value of `--feed`.
         workers: number of threads that fetch ahead; 0 for none.
         needs: size of the rows in bytes.
         device: device that the model is on.
@@ -91,18 +91,18 @@ def choose_feed(asked: str, workers: int, *, needs: int, device: torch.device, f
     """
     fits = free is None or needs <= ROOM * free
     size = f"the rows take {needs / 2**20:,.1f} MiB" + ("" if free is None else f" of {free / 2**20:,.0f} MiB free")
-    if asked == "auto" and not workers and fits:
+    if requested == "auto" and not workers and fits:
         return Feed(name="device", reason=f"auto: {size} on {device}")
-    if asked == "auto":
+    if requested == "auto":
         why = f"--loader-workers {workers}" if workers else size
         return Feed(name="host", reason=f"auto: {why}", workers=max(1, workers))
-    if asked == "device" and workers:
+    if requested == "device" and workers:
         raise TrainerError("RM586", what=f"--feed device has nothing to fetch for --loader-workers {workers}")
-    if asked == "device" and not fits:
+    if requested == "device" and not fits:
         raise TrainerError("RM586", what=f"{size} on {device}; at most {ROOM:.0%} may be rows")
     # A CPU indexes mapped rows as it indexes any; a card gets them through a thread that reads ahead.
-    least = 0 if asked == "device" or (asked == "mapped" and device.type == "cpu") else 1
-    return Feed(name=asked, reason="asked for with --feed", workers=max(least, workers))
+    least = 0 if requested == "device" or (requested == "mapped" and device.type == "cpu") else 1
+    return Feed(name=requested, reason="asked for with --feed", workers=max(least, workers))
 
 
 def place(
@@ -172,7 +172,7 @@ def batches(
         start: number of the first batch, from 0.
         rank_slice: returns this rank's slice of a batch of so many rows.
         device: device that receives the rows.
-        workers: number of threads that fetch ahead; 0 fetches when asked.
+        workers: number of threads that fetch ahead; with 0 a batch is fetched when it is used.
     """
     if start == sampler.count(epoch):
         return

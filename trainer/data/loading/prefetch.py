@@ -18,13 +18,13 @@ AHEAD = 2  # batches in flight for each worker
 def load(batches: Iterable[Tensor], fetch: Fetch, workers: int) -> Iterator[tuple[Tensor, Any, Any]]:
     """Yield each batch's row numbers with what `fetch` returns for them, in order.
 
-    `workers` threads fetch ahead; 0 fetches when asked. Workers hold no state that a resume would need: what
+    `workers` threads fetch ahead. They hold no state that a resume would need: what
     they fetched ahead and was not used is fetched again.
 
     Args:
         batches: row numbers of each batch, shape (rows,).
         fetch: returns inputs and targets of row numbers.
-        workers: number of threads that fetch ahead; 0 fetches when asked.
+        workers: number of threads that fetch ahead; with 0 a batch is fetched when it is used.
     """
     if workers == 0:
         for rows in batches:

@@ -251,6 +251,6 @@ def _show_cells(
         shown["time"][row] = f"{stamps[row] or ''!r} is no date as the others are, or no clock ever showed it"
 
 
-def _show(shown: dict[int, str], flags: Flags, words: str) -> None:
+def _show(shown: dict[int, str], flags: Flags, reason: str) -> None:
     for row in np.flatnonzero(flags)[:1].tolist():
-        shown.setdefault(row, words)
+        shown.setdefault(row, reason)

@@ -117,7 +117,7 @@ def kind_of(name: str, cells: Parsed, named: Sequence[str]) -> tuple[Kind, str]:
     """Return what a column is taken for, and why.
 
     Args:
-        name: name of the column.
+        name: the column\'s name in the header; in messages and metadata.json.
         named: columns that the configuration names as categorical.
     """
     if name in named:
@@ -135,7 +135,7 @@ def fit_column(name: str, kind: Kind, why: str, cells: Parsed, train: NDArray[np
     """Return the column as training rows alone show it.
 
     Args:
-        name: name of the column.
+        name: the column\'s name in the header; in messages and metadata.json.
         why: reason for `kind`, kept in the metadata.
         train: numbers of the training rows, shape (rows,).
 

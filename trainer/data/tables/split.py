@@ -42,7 +42,7 @@ def at_random(rows: Rows, classes: NDArray[np.int64] | None, seed: int) -> Parts
 
     Args:
         classes: class of each row of the table as a number from 0; None to split without regard to classes.
-        seed: seed of the order.
+        seed: seeds the order of the rows; the same seed gives the same parts.
 
     Raises:
         TrainerError: RM517 for too few rows, RM583 for a class with fewer than three.

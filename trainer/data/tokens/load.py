@@ -36,10 +36,10 @@ class LanguageData:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-def method_of(path: Path, asked: str) -> str:
+def method_of(path: Path, requested: str) -> str:
     """Return pretrain, sft or dpo: as asked, or by the first valid row; a file that is not JSON is a text."""
-    if asked != "auto":
-        return asked
+    if requested != "auto":
+        return requested
     if path.suffix not in corpus.JSON:
         return "pretrain"
     first = next((row for row in read_records(path) if isinstance(row, Record)), None)

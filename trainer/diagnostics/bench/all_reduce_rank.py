@@ -23,7 +23,7 @@ def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, di
 
     Args:
         rank: 0 or 1.
-        device: device of this rank.
+        device: where this rank computes: cuda:RANK, or cpu for ranks without cards.
         seed: seed of the random numbers.
     """
     for size in SIZES_CPU if device.type == "cpu" else SIZES:
@@ -36,7 +36,7 @@ def summed(count: int, rank: int, device: torch.device) -> dict[str, Any]:
     Args:
         count: number of fp32 values.
         rank: 0 or 1.
-        device: device of this rank.
+        device: where this rank computes: cuda:RANK, or cpu for ranks without cards.
     """
     import torch
     import torch.distributed as dist

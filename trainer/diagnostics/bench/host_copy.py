@@ -15,7 +15,7 @@ from trainer.diagnostics.probes.verdict import Check, Device, Number, Verdict, a
 
 BLOCK = 1 << 27  # bytes
 MEMORIES = ("pinned", "pageable")
-WAYS = 2
+DIRECTIONS = 2
 
 
 def measure(request: Request) -> Verdict:
@@ -31,7 +31,7 @@ def measure(request: Request) -> Verdict:
     checks: list[Check] = []
     numbers: list[Number] = []
     for memory in MEMORIES:
-        found = copies(memory, device, request.seconds / (len(MEMORIES) * WAYS))
+        found = copies(memory, device, request.seconds / (len(MEMORIES) * DIRECTIONS))
         checks, numbers = [*checks, found[0]], [*numbers, *found[1]]
     return conclude(
         probe="host_copy",
@@ -58,14 +58,14 @@ def copies(memory: str, device: Device, share: float, size: int = BLOCK) -> tupl
     sent = sent.pin_memory() if pinned else sent
     there = torch.zeros(size // 4, dtype=torch.int32, device=device.torch_type)
     back = torch.zeros(size // 4, dtype=torch.int32, pin_memory=pinned)
-    ways: dict[str, Callable[[], object]] = {
+    copies_by_direction: dict[str, Callable[[], object]] = {
         "to the device": lambda: there.copy_(sent, non_blocking=pinned),
         "back": lambda: back.copy_(there, non_blocking=pinned),
     }
     numbers: list[Number] = []
-    for way, work in ways.items():
+    for direction, work in copies_by_direction.items():
         taken = timing.samples(work, device.torch_type, share)
-        numbers += timing.rate(f"{memory} {way}", "GB/s", size / 1e9, taken)
+        numbers += timing.rate(f"{memory} {direction}", "GB/s", size / 1e9, taken)
     return equal(f"{memory} there and back", numerics.bits_changed(back, sent), 0, "wrong words"), numbers
 
 

@@ -40,7 +40,7 @@ def main(probe: str, measure: Measure, argv: Sequence[str] | None = None) -> int
     """Run `measure` and print its verdict as the only line on stdout. Returns 0 for a pass, else 1.
 
     Args:
-        probe: name of the probe.
+        probe: name in its registry, such as "blas"; the verdict carries it.
         measure: returns the verdict for a request.
         argv: command line without the program; None for that of this process.
     """
@@ -75,7 +75,7 @@ def guarded(probe: str, measure: Measure, request: Request) -> Verdict:
     """The verdict of `measure`; an exception becomes a verdict too, its traceback goes to stderr.
 
     Args:
-        probe: name of the probe.
+        probe: name in its registry, such as "blas"; the verdict carries it.
         measure: returns the verdict for a request.
     """
     try:

@@ -106,7 +106,7 @@ def at_most(name: str, measured: float, limit: float, unit: str, detail: str = "
     """A check that passes when `measured <= limit`. NaN fails.
 
     Args:
-        name: name of the check.
+        name: what is checked, as the verdict lists it, such as "flash fp16 causal".
         measured: measured value in `unit`.
         limit: largest accepted value in `unit`.
         unit: unit of both; empty for none.
@@ -120,7 +120,7 @@ def at_least(name: str, measured: float, limit: float, unit: str, detail: str = 
     """A check that passes when `measured >= limit`. NaN fails.
 
     Args:
-        name: name of the check.
+        name: what is checked, as the verdict lists it, such as "flash fp16 causal".
         measured: measured value in `unit`.
         limit: least accepted value in `unit`.
         unit: unit of both; empty for none.
@@ -134,7 +134,7 @@ def equal(name: str, measured: float | str, limit: float | str, unit: str = "", 
     """A check that passes when `measured` is exactly `limit`.
 
     Args:
-        name: name of the check.
+        name: what is checked, as the verdict lists it, such as "flash fp16 causal".
         measured: measured value in `unit`.
         limit: the only accepted value.
         unit: unit of both; empty for none.
@@ -155,7 +155,7 @@ def absent(
     """The verdict of a probe whose subject is not here: no second card, no compiler. `reason` is a sentence.
 
     Args:
-        probe: name of the probe.
+        probe: name in its registry, such as "blas"; the verdict carries it.
         reason: one sentence.
         versions: versions of the libraries by name.
     """
@@ -180,7 +180,7 @@ def conclude(
     """The verdict that `checks` earn; `summary` is kept for a pass and replaced by what failed otherwise.
 
     Args:
-        probe: name of the probe.
+        probe: name in its registry, such as "blas"; the verdict carries it.
         summary: one sentence, used for a pass.
         checks: all checks of the probe.
         numbers: figures for the record.

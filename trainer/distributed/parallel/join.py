@@ -1,4 +1,4 @@
-"""From torchrun's environment variables to a world: which card, which way between the cards, which kind of parallel."""
+"""From torchrun's environment variables to a world: card, transport between the cards, kind of parallel training."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def join(
 
 
 def choose_transport(place: Place, store: Any, comms: str, *, report: Callable[..., None]) -> Choice:
-    """Return the way for tensors on the rank's device; CPU ranks have one that needs no probe.
+    """Return the transport for tensors on the rank's device; CPU ranks have one that needs no probe.
 
     Args:
         store: key-value store that all ranks reach.

@@ -46,7 +46,7 @@ class Pipeline(World):
         """Split the layers by the cards' memory; layers of other ranks go to host memory.
 
         Raises:
-            TrainerError: RM563 for a model that is no plain stack, too few layers, or a way without send and receive.
+            TrainerError: RM563 for a model but a plain stack, too few layers, a transport without send and receive.
         """
         self._require_possible(model)
         assert isinstance(model, nn.Sequential)
@@ -163,7 +163,7 @@ class Pipeline(World):
             what = f"--parallel pipeline splits a plain stack of layers, and the model is a {type(model).__name__}"
             raise TrainerError("RM563", what=what, next="Use --parallel ddp or fsdp2.")
         if self.member.device.type == "cuda" and transport.backend != "nccl":
-            what = f"--parallel pipeline on cards needs NCCL or RCCL, and the way here is {transport.name}"
+            what = f"--parallel pipeline on cards needs NCCL or RCCL, and the transport here is {transport.name}"
             raise TrainerError("RM563", what=what, why=self.member.choice.reason, next="Use --parallel ddp.")
 
 

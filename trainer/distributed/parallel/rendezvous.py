@@ -16,7 +16,7 @@ from typing import Protocol
 
 from trainer.runtime.errors import TrainerError
 
-INVITATION = "trainer/meeting"
+RENDEZVOUS_KEY = "trainer/meeting"
 PATIENCE_S = 600.0  # importing torch from a shared disk has been seen to take minutes on one node of many
 INTERVAL_S = 0.02
 
@@ -45,10 +45,14 @@ def meet(store: Store, rank: int, world: int, *, seconds: float = PATIENCE_S) ->
     Raises:
         TrainerError: RM568 where a rank does not come within `seconds`.
     """
-    return invite(store, world, seconds=seconds) if rank == 0 else follow(store, rank, seconds=seconds)
+    return (
+        publish_rendezvous_id(store, world, seconds=seconds)
+        if rank == 0
+        else await_rendezvous_id(store, rank, seconds=seconds)
+    )
 
 
-def invite(store: Store, world: int, *, seconds: float) -> str:
+def publish_rendezvous_id(store: Store, world: int, *, seconds: float) -> str:
     """Rank 0's side: name the rendezvous, wait for every rank's answer, and publish the answers.
 
     Args:
@@ -57,7 +61,7 @@ def invite(store: Store, world: int, *, seconds: float) -> str:
     """
     rendezvous_id = secrets.token_hex(8)
     keys = {rank: _answer(rendezvous_id, rank) for rank in range(1, world)}
-    store.set(INVITATION, rendezvous_id)
+    store.set(RENDEZVOUS_KEY, rendezvous_id)
     if not _until(lambda: store.check(list(keys.values())), seconds):
         missing = [rank for rank, key in keys.items() if not store.check([key])]
         raise TrainerError("RM568", what=f"rank(s) {', '.join(map(str, missing))} did not come within {seconds:g} s")
@@ -66,8 +70,8 @@ def invite(store: Store, world: int, *, seconds: float) -> str:
     return rendezvous_id
 
 
-def follow(store: Store, rank: int, *, seconds: float) -> str:
-    """Another rank's side: answer the invitation that stands, and again if it changes, until the answer is taken.
+def await_rendezvous_id(store: Store, rank: int, *, seconds: float) -> str:
+    """Another rank's side: answer the published id, and again if it changes, until the answer is in the agreement.
 
     Args:
         rank: this rank's number, from 1.
@@ -78,9 +82,9 @@ def follow(store: Store, rank: int, *, seconds: float) -> str:
 
     def taken() -> bool:
         nonlocal answered
-        if not store.check([INVITATION]):
+        if not store.check([RENDEZVOUS_KEY]):
             return False
-        if (standing := store.get(INVITATION).decode()) != answered:
+        if (standing := store.get(RENDEZVOUS_KEY).decode()) != answered:
             store.set(_answer(standing, rank), mine)
             answered = standing
         return store.check([_agreed(answered)]) and mine in json.loads(store.get(_agreed(answered)))
@@ -91,11 +95,11 @@ def follow(store: Store, rank: int, *, seconds: float) -> str:
 
 
 def _answer(rendezvous_id: str, rank: int) -> str:
-    return f"{INVITATION}/{rendezvous_id}/{rank}"
+    return f"{RENDEZVOUS_KEY}/{rendezvous_id}/{rank}"
 
 
 def _agreed(rendezvous_id: str) -> str:
-    return f"{INVITATION}/{rendezvous_id}/agreed"
+    return f"{RENDEZVOUS_KEY}/{rendezvous_id}/agreed"
 
 
 def _until(done: Callable[[], bool], seconds: float) -> bool:

@@ -29,7 +29,7 @@ class Sharded(World):
         """Give all ranks rank 0's weights and shard them in place; `model`'s parameters become DTensors.
 
         Raises:
-            TrainerError: RM562 where this torch has no fully_shard, RM563 where the way cannot carry it.
+            TrainerError: RM562 where this torch has no fully_shard, RM563 where the transport cannot carry it.
         """
         fully_shard = require_fully_shard()
         from torch.distributed.device_mesh import DeviceMesh
@@ -98,7 +98,7 @@ class Sharded(World):
     def _require_direct(self) -> None:
         transport = self.member.choice.transport
         if self.member.device.type == "cuda" and transport.backend != "nccl":
-            what = f"--parallel fsdp2 on cards needs NCCL or RCCL, and the way here is {transport.name}"
+            what = f"--parallel fsdp2 on cards needs NCCL or RCCL, and the transport here is {transport.name}"
             raise TrainerError("RM563", what=what, why=self.member.choice.reason, next="Use --parallel ddp.")
         if self.member.compression != "none":
             what = (

@@ -1,4 +1,4 @@
-"""What all ways to train in parallel share: votes, values and sums among the ranks of a joined world."""
+"""What all kinds of parallel training share: votes, values and sums among the ranks of a joined world."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LEAVE = timedelta(seconds=5)
 class BootstrapGroup(Ranks):
     """Ranks that can vote and pass values, over gloo and host memory: before it is known where they compute.
 
-    torch's default group is this one whatever way tensors take later: votes neither wait for a device nor mix
+    torch's default group is this one whichever transport tensors take later: votes neither wait for a device nor mix
     with gradients.
     """
 
@@ -137,7 +137,7 @@ class BootstrapGroup(Ranks):
 
 @dataclass(frozen=True, kw_only=True)
 class Membership:
-    """Where a rank computes and how its tensors travel: `group` is the process group of the chosen way."""
+    """Where a rank computes and how its tensors travel: `group` is the process group of the chosen transport."""
 
     bootstrap: BootstrapGroup
     device: torch.device

@@ -1,7 +1,7 @@
-"""One rank's trial of one way, in a process that may be killed: `python -m trainer.distributed.transports.attempt`.
+"""One rank's trial of a transport, in a process that may be killed: `python -m trainer.distributed.transports.attempt`.
 
 It prints a JSON line before each thing that can hang, and one with what it found at the end. The sums are of
-whole numbers, so that any way must return them exactly.
+whole numbers, so that any transport must return them exactly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sums over ranks, started now and waited for later, by each of the ways."""
+"""Sums over ranks, started now and waited for later, by each of the transports."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class CompressedSum:
 
 
 def summation(*, on_host: bool, compression: str, group: dist.ProcessGroup | None = None) -> Any:
-    """Return the sum for a way and a compression.
+    """Return the sum for a transport and a compression.
 
     Args:
         on_host: copy tensors through pinned host memory.

@@ -1,4 +1,4 @@
-"""Try the ways in order until one adds correctly on all ranks; every rank comes to the same choice."""
+"""Try the transports in order until one adds correctly on all ranks; every rank comes to the same choice."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What one rank's trial of a way came to; `cause` is empty if it passed."""
+    """What one rank's trial of a transport came to; `cause` is empty if it passed."""
 
     transport: str
     rank: int
@@ -63,7 +63,7 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """The way all ranks take, why, and what its link does (None where it was not measured)."""
+    """The transport that all ranks take, why, and what its link does (None where it was not measured)."""
 
     transport: Transport
     reason: str
@@ -126,7 +126,7 @@ def trial(transport: Transport, place: Place, *, seconds: float) -> Verdict:
 
 
 def environment(transport: Transport, base: Mapping[str, str]) -> dict[str, str]:
-    """Return `base` with what the way sets; NCCL's message about a failure is worth its lines."""
+    """Return `base` with what the transport sets; NCCL's message about a failure is worth its lines."""
     return {"NCCL_DEBUG": "WARN", **base, **transport.environment}
 
 

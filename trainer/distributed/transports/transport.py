@@ -1,4 +1,4 @@
-"""The ways for tensors between ranks, best first."""
+"""The transports for tensors between ranks, best first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ AUTOMATIC = "auto"
 
 @dataclass(frozen=True, kw_only=True)
 class Transport:
-    """One way. `backend` is what torch calls it; `on_host` copies tensors through pinned host memory before."""
+    """One transport. `backend` is what torch calls it; `on_host` copies tensors through pinned host memory before."""
 
     name: str
     backend: str
@@ -33,7 +33,7 @@ TRANSPORTS = {transport.name: transport for transport in (NCCL, NCCL_NO_P2P, GLO
 
 
 def candidates(device_type: str, requested: str, *, nccl_built: bool) -> list[Transport]:
-    """Return the ways to try, in order, for tensors on `device_type` (`cpu` or `cuda`).
+    """Return the transports to try, in order, for tensors on `device_type` (`cpu` or `cuda`).
 
     One that was asked for by name is the only one. CPU tensors have gloo; a torch without NCCL skips it.
 

@@ -65,14 +65,14 @@ class CardEvents:
 
 
 def watch_cards(
-    kfd: Path = KFD, topology: Path = TOPOLOGY, ask: Callable[[int, int, bytes], bytes] = fcntl.ioctl
+    kfd: Path = KFD, topology: Path = TOPOLOGY, ioctl: Callable[[int, int, bytes], bytes] = fcntl.ioctl
 ) -> CardEvents:
     """Return the events of every card that this process may see, from now on. Raises nothing.
 
     Args:
         kfd: the device node of the KFD.
         topology: folder of the KFD topology's nodes.
-        ask: sends an ioctl: file, request and bytes to the answer's bytes.
+        ioctl: sends an ioctl: file, request and bytes to the answer's bytes.
     """
     found = CardEvents()
     with contextlib.suppress(OSError):
@@ -80,7 +80,7 @@ def watch_cards(
         try:
             for gpu_id in gpu_ids(topology):
                 with contextlib.suppress(OSError, struct.error):
-                    found.files[gpu_id] = _open(node, gpu_id, ask)
+                    found.files[gpu_id] = _open(node, gpu_id, ioctl)
         finally:
             os.close(node)
     return found
@@ -129,8 +129,8 @@ def sentence(resets: list[CardEvent]) -> str:
     return f"The driver reset {cards}{f' ({causes})' if causes else ''}: it is a reset, and no hang of the program"
 
 
-def _open(node: int, gpu_id: int, ask: Callable[[int, int, bytes], Any]) -> int:
-    answer = ask(node, SMI_EVENTS, struct.pack("<II", gpu_id, 0))
+def _open(node: int, gpu_id: int, ioctl: Callable[[int, int, bytes], Any]) -> int:
+    answer = ioctl(node, SMI_EVENTS, struct.pack("<II", gpu_id, 0))
     file: int = struct.unpack("<II", answer)[1]
     os.set_blocking(file, False)
     os.write(file, struct.pack("<Q", MASK))

@@ -41,7 +41,7 @@ def late(beats: Mapping[int, Beat], limits: Limits, *, now: float, watched_since
     return found
 
 
-def culprits(beats: Mapping[int, Beat], states: Mapping[int, str]) -> list[int]:
+def hung_ranks(beats: Mapping[int, Beat], states: Mapping[int, str]) -> list[int]:
     """Return the ranks that stopped by themselves, as opposed to those that wait for them; empty if none stands out.
 
     In this order: ranks that Linux calls stopped; ranks that are not in `comms` while others are; ranks at the

@@ -23,7 +23,7 @@ from trainer.distributed.watchdog import process_state
 from trainer.distributed.watchdog.card_events import CardEvents, sentence, watch_cards
 from trainer.distributed.watchdog.heartbeat import Beat, read_beat
 from trainer.distributed.watchdog.timeouts import Limits
-from trainer.distributed.watchdog.verdict import LateRank, culprits, late, message
+from trainer.distributed.watchdog.verdict import LateRank, hung_ranks, late, message
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit, say
 
@@ -95,7 +95,7 @@ def end_ranks(task: Watch, beats: Mapping[int, Beat], found: list[LateRank], eve
         events: what the kernel reported of the cards since the watch began.
     """
     states = {rank: process_state.state(beat.pid) for rank, beat in beats.items()}
-    blamed = culprits(beats, states)
+    blamed = hung_ranks(beats, states)
     stacks = dump(task, beats, states)
     events.look()
     report(task, beats, found, states=states, blamed=blamed, stacks=stacks, events=events)

@@ -83,7 +83,7 @@ class GraphSteps:
         self.addresses = addresses(self.training)
         self.captured: dict[int, Captured] = {}
         pool = torch.cuda.graph_pool_handle()
-        with torch.cuda.device(self.training.device), capturable(self.training.optimizer), uncollected():
+        with torch.cuda.device(self.training.device), capturable(self.training.optimizer), gc_disabled():
             for steps in (MOST, 1):
                 self.captured[steps] = self._graph_of(steps, pool)
 
@@ -116,7 +116,7 @@ class GraphSteps:
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def gc_disabled() -> Iterator[None]:
     """Keep Python's collector out of a capture: an older graph that it frees in between spoils the one being made."""
     gc.collect()
     was = gc.isenabled()

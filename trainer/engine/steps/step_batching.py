@@ -79,7 +79,7 @@ def planned(training: Training, order: Tensor, most: int) -> tuple[list[Tensor],
     batches: list[Tensor] = []
     for rows in order[state.batch * size : (state.batch + most) * size].split(size):
         due = training.callbacks.checkpoint_due(training)
-        stop = training.stop.asked
+        stop = training.stop.requested
         state.chain.add(rows)
         state.batch, state.step = state.batch + 1, state.step + 1
         state.micro_batch.count()

@@ -45,7 +45,7 @@ class Choice:
         return dict(vars(self))
 
 
-def choose_step(asked: str, training: Training) -> Choice:
+def choose_step(requested: str, training: Training) -> Choice:
     """Set how `training` takes its whole batches, and return what was chosen.
 
     `auto` takes the faster way only where a trial gave eager's results to the bit, so that a run may be resumed
@@ -54,10 +54,10 @@ def choose_step(asked: str, training: Training) -> Choice:
     Raises:
         TrainerError: RM585 where a way that was asked for by name is not possible here.
     """
-    if asked == "eager":
+    if requested == "eager":
         return Choice(name="eager", reason="asked for with --step")
     sizes = training.sampler.different(training.state.epoch, training.epochs)
-    found = {size: chosen_at(asked, at_size(training, size)) for size in sizes}
+    found = {size: chosen_at(requested, at_size(training, size)) for size in sizes}
     steps = {size: taken for size, (_, taken) in found.items() if taken is not None}
     training.launches = Launches(steps=steps) if steps else None
     return together({size: choice for size, (choice, _) in found.items()})
@@ -73,23 +73,23 @@ def together(choices: dict[int, Choice]) -> Choice:
     return Choice(name=name, reason=reason, same_bits=all(each.same_bits for each in choices.values()))
 
 
-def chosen_at(asked: str, training: Training) -> tuple[Choice, Steps | None]:
+def chosen_at(requested: str, training: Training) -> tuple[Choice, Steps | None]:
     """Return how `training`, whose batches have one size, takes them, and who takes them where it is not the loop.
 
     Raises:
         TrainerError: RM585 as `choose_step`.
     """
-    name = asked if asked != "auto" else "graph" if training.device.type == "cuda" else "direct"
-    against = reason_against(name, training) or (unproven(name, training) if asked == "auto" else None)
+    name = requested if requested != "auto" else "graph" if training.device.type == "cuda" else "direct"
+    against = reason_against(name, training) or (unproven(name, training) if requested == "auto" else None)
     try:
         tried = None if against else trial(training, name)
     except cuda_graph.NoGraphError as error:
         against, tried = str(error), None
     if tried:
-        against = tried.fault(exact=asked == "auto")
+        against = tried.fault(exact=requested == "auto")
     if tried and not against:
-        return Choice(name=name, reason=tried.reason(asked), same_bits=tried.apart == 0), tried.steps
-    if asked == "auto":
+        return Choice(name=name, reason=tried.reason(requested), same_bits=tried.apart == 0), tried.steps
+    if requested == "auto":
         return Choice(name="eager", reason=f"auto: not {name}: {against}"), None
     raise TrainerError("RM585", what=f"--step {name}", why=against or "")
 
@@ -155,11 +155,11 @@ class Trial:
             return f"it is not faster: {1e6 * self.faster:.0f} us a step, eager {1e6 * self.eager:.0f}"
         return None
 
-    def reason(self, asked: str) -> str:
+    def reason(self, requested: str) -> str:
         """Return the evidence as a sentence."""
         equal = "bit-identical to" if self.apart == 0 else f"within {self.apart:.1e} of"
         rates = f"{1e6 * self.faster:.0f} us a step, eager {1e6 * self.eager:.0f}"
-        return f"{'auto' if asked == 'auto' else 'asked for'}: {equal} eager in {self.count} steps; {rates}"
+        return f"{'auto' if requested == 'auto' else 'asked for'}: {equal} eager in {self.count} steps; {rates}"
 
 
 def trial(training: Training, name: str) -> Trial:

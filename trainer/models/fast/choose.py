@@ -115,25 +115,25 @@ def _blocks(decoder: Decoder, request: Request) -> Choice:
     """Choose how blocks are computed; the stream's dtype belongs to it."""
     blocks = [cast(Block, block) for block in decoder.model.layers]
     activation = decoder.config.feed_forward.activation
-    ways, why = _ways(blocks, activation, request)
+    candidates, why = _candidates(blocks, activation, request)
     wanted = request.earlier("blocks")
     if wanted == "plain":
         return Choice(name="plain", why="the unfinished run computed them so")
     plain = Trial(name="plain")
-    if ways:
+    if candidates:
         plain = _plain(blocks[0], request)
     trials, kept = [plain], None
-    for name, make in ways.items():
+    for name, make in candidates.items():
         if wanted not in (None, name):
             continue
         trials.append(_tried(blocks[0], make, request, plain, name))
-        if _better(trials[-1], plain, asked=wanted is not None):
+        if _better(trials[-1], plain, requested=wanted is not None):
             kept = name
             break
     decoder.model.stream = request.stream if request.dtype.itemsize == 2 else None
     if kept is None:
-        return Choice(name="plain", why=why or reason(trials), trials=tuple(trials) if ways else ())
-    _install(decoder, blocks, ways[kept], request)
+        return Choice(name="plain", why=why or reason(trials), trials=tuple(trials) if candidates else ())
+    _install(decoder, blocks, candidates[kept], request)
     return Choice(name=kept, why=f"right, and faster than plain: {reason(trials)}", trials=tuple(trials))
 
 
@@ -146,13 +146,15 @@ def _plain(block: Block, request: Request) -> Trial:
         return Trial(name="plain", refused=first_line(error))
 
 
-def _better(trial: Trial, plain: Trial, *, asked: bool) -> bool:
+def _better(trial: Trial, plain: Trial, *, requested: bool) -> bool:
     if trial.refused or trial.seconds is None:
         return False
-    return asked or plain.seconds is None or trial.seconds * FASTER < plain.seconds
+    return requested or plain.seconds is None or trial.seconds * FASTER < plain.seconds
 
 
-def _ways(blocks: list[Block], activation: str, request: Request) -> tuple[dict[str, Callable[[Block], Work]], str]:
+def _candidates(
+    blocks: list[Block], activation: str, request: Request
+) -> tuple[dict[str, Callable[[Block], Work]], str]:
     """Return the ways by name, best first, each as what makes a block's; or why there is none."""
     reasons = {adapted.why_not(block, activation) for block in blocks} - {None}
     if not reasons:
@@ -222,7 +224,7 @@ def _tried(block: Block, make: Callable[[Block], Work], request: Request, plain:
         found = _examined(block, plain, request, name=name)
     except Exception as error:  # a compiler may raise whatever its back end raises
         found = Trial(name=name, refused=first_line(error))
-    if not _better(found, plain, asked=request.earlier("blocks") is not None):
+    if not _better(found, plain, requested=request.earlier("blocks") is not None):
         block.fast = None
     return found
 

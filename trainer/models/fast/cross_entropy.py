@@ -41,10 +41,10 @@ class Call:
 
 def candidates() -> dict[str, Callable[[], Softmax]]:
     """Return the ways by name, in the order of preference where times are alike."""
-    ways: dict[str, Callable[[], Softmax]] = {"plain": lambda: softmax_gradient, "compiled": _compiled}
+    implementations: dict[str, Callable[[], Softmax]] = {"plain": lambda: softmax_gradient, "compiled": _compiled}
     if importlib.util.find_spec("triton") is not None:
-        ways["triton"] = _triton
-    return ways
+        implementations["triton"] = _triton
+    return implementations
 
 
 def _without_scatter(logits: Tensor, labels: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
@@ -78,8 +78,8 @@ def _triton() -> Softmax:
 
 def choose(call: Call, only_name: str | None = None) -> tuple[Head, Choice]:
     """Return how the head's losses are formed, and the choice; `only_name`: the way of an unfinished run."""
-    ways = candidates()
-    wanted = {name: make for name, make in ways.items() if only_name in (None, name)} or {"plain": ways["plain"]}
+    known = candidates()
+    wanted = {name: make for name, make in known.items() if only_name in (None, name)} or {"plain": known["plain"]}
     exact = softmax_gradient(*(_wide(each) for each in drawn(replace(call, tokens=ROWS, device=torch.device("cpu")))))
     made: dict[str, Softmax] = {}
     trials = [examined(name, make, call, exact, made) for name, make in wanted.items()]

@@ -17,19 +17,19 @@ ROUND_LARGE = 2**21
 
 
 class DoesNotFitError(Exception):
-    """The simulated device has no memory left; `asked` bytes were not there."""
+    """The simulated device has no memory left; `requested` bytes were not there."""
 
-    def __init__(self, asked: int) -> None:
-        super().__init__(f"{asked:,} bytes")
-        self.asked = asked
+    def __init__(self, requested: int) -> None:
+        super().__init__(f"{requested:,} bytes")
+        self.requested = requested
 
 
 @dataclass(kw_only=True, eq=False)
 class Block:
-    """A piece of a segment: `size` bytes, of which `asked` were asked for, with its neighbours in the segment."""
+    """A piece of a segment: `size` bytes, of which `requested` were asked for, with its neighbours in the segment."""
 
     size: int
-    asked: int = 0
+    requested: int = 0
     small: bool
     free: bool = False
     before: Block | None = None
@@ -51,13 +51,13 @@ class CachingAllocator:
         Raises:
             DoesNotFitError: where the limit would be passed, unused segments given back first.
         """
-        asked, size = size, max(-(-size // ROUND) * ROUND, ROUND)
+        requested, size = size, max(-(-size // ROUND) * ROUND, ROUND)
         small = size <= SMALL
         block = self._found(size, small) or self._segment(size, small)
         least = ROUND if small else SMALL + 1
         if block.size - size >= least:
             self._split(block, size)
-        block.free, block.asked = False, asked
+        block.free, block.requested = False, requested
         self.allocated += block.size
         return block
 
@@ -141,7 +141,7 @@ class PlainAllocator:
     def allocate(self, size: int) -> Block:
         """Return a block of `size` bytes."""
         self.allocated += size
-        return Block(size=size, asked=size, small=False)
+        return Block(size=size, requested=size, small=False)
 
     def release(self, block: Block) -> None:
         """Give a block back."""

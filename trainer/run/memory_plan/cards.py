@@ -66,16 +66,16 @@ def card_of(text: str, memory_gib: float | None = None) -> Card:
         raise TrainerError("RM738", what=f"no card {name!r}", why=suggestion(name, known))
     each = architectures.KNOWN[known[found]]
     sizes = each["memory_gib"][found]
-    asked = memory_gib or (float(size[1]) if size else sizes[0] if len(sizes) == 1 else None)
-    if asked is None:
+    requested = memory_gib or (float(size[1]) if size else sizes[0] if len(sizes) == 1 else None)
+    if requested is None:
         listed = ", ".join(f'"{found} {one} GB"' for one in sizes)
         raise TrainerError("RM738", what=f"{found} was made with several sizes of memory", next=f"Name one: {listed}.")
     share = UNIFIED_SHARE if each["integrated"] and memory_gib is None else 1.0
-    why = f"half of {asked:g} GiB of unified memory, the kernel's default" if share < 1 else f"{asked:g} GiB"
+    why = f"half of {requested:g} GiB of unified memory, the kernel's default" if share < 1 else f"{requested:g} GiB"
     return Card(
         name=found,
         arch=known[found],
-        memory=int(asked * share * GIB),
+        memory=int(requested * share * GIB),
         why=why,
         fused=each["attention"],
         precision=each["autocast"]["format"] if each["autocast"] else "fp32",

@@ -111,7 +111,7 @@ class LiveMemory(TorchDispatchMode):
         self.allocator = self.allocator.fresh()
         self.bytes = dict.fromkeys(PARTS, 0)
         for entry in self._held.values():
-            entry[0] = self.allocator.allocate(entry[0].asked)
+            entry[0] = self.allocator.allocate(entry[0].requested)
             self.bytes[entry[1]] += entry[0].size
         self.peaks = {segment: Peak() for segment in SEGMENTS}
         self.flops = self.wide_flops = 0.0

@@ -127,7 +127,7 @@ class _Scaler:
         """Keep the scale."""
 
 
-class _Undrawn(TorchFunctionMode):
+class _SkipInit(TorchFunctionMode):
     """Leaves weights as they are where they would be drawn."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -204,7 +204,7 @@ def _footprint(memory: LiveMemory, model: nn.Module) -> Footprint:
 def network(program: Program, compile_: PlannedCompile) -> nn.Module:
     """Return the network on its device, as `train` builds it."""
     adapter = AdapterConfig(adapter=program.adapter, lora_rank=program.rank)
-    with torch.device(DEVICE), _Undrawn():
+    with torch.device(DEVICE), _SkipInit():
         model = build(program.raw, DecoderConfig(adapter=adapter), program.method, seed=0)
     if program.method != "dpo":
         model.drop_ignored = False  # type: ignore[assignment]  # how many tokens carry loss is known with the data alone: all are counted

@@ -29,7 +29,7 @@ from trainer.run.resume_settings import (
 )
 from trainer.runtime.events import emit, say
 from trainer.tasks.choose import task_of
-from trainer.tasks.task import Computing, LearningTask, NetworkSpec
+from trainer.tasks.task import ComputeContext, LearningTask, NetworkSpec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,9 +131,9 @@ def built(
     model = network.build().to(dtype=precision.weights)
     if network.load:
         network.load(model)
-    computing = computing_of(attempt, device, precision)
+    context = compute_context_of(attempt, device, precision)
     if network.tune:
-        network.tune.hold(model, computing)
+        network.tune.hold(model, context)
     model = placed(model, device, config.distributed, bootstrap)
     before = (attempt.settings or {}).get("attention")
     attention = attend(
@@ -146,19 +146,19 @@ def built(
         ranks=bootstrap,
         before=before,
     )
-    fast = tuned(network, model, computing, bootstrap)
+    fast = tuned(network, model, context, bootstrap)
     checkpointed(model, config.compute.activation_checkpointing, layers(model))
     return model, attention, fast
 
 
-def computing_of(attempt: Attempt, device: str, precision: Precision) -> Computing:
+def compute_context_of(attempt: Attempt, device: str, precision: Precision) -> ComputeContext:
     """Return how the network is to be computed; an unfinished run keeps its choices.
 
     Args:
         device: torch's name of the device, such as cuda:0 or cpu.
     """
     config = attempt.config
-    return Computing(
+    return ComputeContext(
         device=device,
         precision=precision,
         rows=rows_tried(config),
@@ -168,7 +168,7 @@ def computing_of(attempt: Attempt, device: str, precision: Precision) -> Computi
     )
 
 
-def tuned(network: NetworkSpec, model: nn.Module, computing: Computing, bootstrap: Ranks) -> dict[str, Any] | None:
+def tuned(network: NetworkSpec, model: nn.Module, context: ComputeContext, bootstrap: Ranks) -> dict[str, Any] | None:
     """Have the network use faster ways; the other ranks use those that rank 0 chose. A collective.
 
     Return each part's choice, for the metadata; None where the network has no faster ways.
@@ -178,10 +178,10 @@ def tuned(network: NetworkSpec, model: nn.Module, computing: Computing, bootstra
     """
     if network.tune is None:
         return None
-    found = network.tune.use(model, computing) if bootstrap.is_main else None
+    found = network.tune.use(model, context) if bootstrap.is_main else None
     if bootstrap.world_size > 1:
         names = bootstrap.broadcast(names_of(found))
-        found = found or network.tune.use(model, replace(computing, before=names))
+        found = found or network.tune.use(model, replace(context, before=names))
     if bootstrap.is_main and found:
         emit("fast", **found)
         for part, choice in found.items():

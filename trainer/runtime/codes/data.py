@@ -140,7 +140,7 @@ DATA: tuple[CatalogEntry, ...] = entries(
     (
         "RM584",
         "An unknown category",
-        "The model was trained with --unknown error, and a row has a word that its training never met.",
+        "The model was trained with --unknown error, and a row has a category that is not in the training data.",
         "Correct the word, or train again with --unknown zero.",
     ),
     (

@@ -14,8 +14,8 @@ LANGUAGE_MODELS: tuple[CatalogEntry, ...] = entries(
     (
         "RM701",
         "The model family is not supported",
-        "config.json names a model_type that neither the built-in decoder nor the installed transformers knows.",
-        "Give a model of a known family, or install a transformers version that knows it.",
+        "config.json names a model_type that neither the built-in decoder nor the installed transformers supports.",
+        "Give a model of a known family, or install a transformers version that supports it.",
     ),
     (
         "RM702",
@@ -50,7 +50,7 @@ LANGUAGE_MODELS: tuple[CatalogEntry, ...] = entries(
     (
         "RM707",
         "The model configuration is not supported",
-        "A value in config.json asks for something that the built-in decoder does not implement.",
+        "A value in config.json requires something that the built-in decoder does not implement.",
         "Use a model without it; the message names the value.",
     ),
     (

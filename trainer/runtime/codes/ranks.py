@@ -33,13 +33,13 @@ RANKS: tuple[CatalogEntry, ...] = entries(
         "RM560",
         "A rank hung",
         "The watchdog found a rank in one section for longer than that section may take, and ended all ranks.",
-        "Read the stacks in the folder that is named; the run goes on from its last checkpoint with --resume auto.",
+        "Read the stacks in the folder that is named; the run resumes from its last checkpoint with --resume auto.",
     ),
     (
         "RM561",
         "No way to communicate",
-        "None of the ways between the ranks passed its probe: each hung, ended or returned a wrong sum.",
-        "Read the verdict of each way above; decide by hand with --comms, or train on one card.",
+        "None of the transports between the ranks passed its trial: each hung, ended or returned a wrong sum.",
+        "Read the verdict of each transport above; decide by hand with --comms, or train on one card.",
     ),
     (
         "RM562",
@@ -57,7 +57,7 @@ RANKS: tuple[CatalogEntry, ...] = entries(
         "RM564",
         "Started again as often as allowed",
         "The ranks ended each time, and as many restarts as --max-restarts allows are used up.",
-        "Read the first error above; the run goes on from its last checkpoint with --resume auto.",
+        "Read the first error above; the run resumes from its last checkpoint with --resume auto.",
     ),
     (
         "RM565",
@@ -87,7 +87,7 @@ RANKS: tuple[CatalogEntry, ...] = entries(
         "RM569",
         "Out of memory in a step that cannot be rolled back",
         "Ranks that hold parts of one model wait for each other within a step, so no rank can roll it back.",
-        "Start the same command with --resume auto: it goes on from its last checkpoint with half the micro-batch.",
+        "Start the same command with --resume auto: it resumes from its last checkpoint with half the micro-batch.",
     ),
     (
         "RM585",

@@ -98,7 +98,7 @@ RUNS: tuple[CatalogEntry, ...] = entries(
     (
         "RM553",
         "A checkpoint could not be written",
-        "The disk is full or failed. The run goes on, and the last good checkpoint stays as it is.",
+        "The disk is full or failed. The run continues, and the last good checkpoint stays as it is.",
         "Free space at the named place; the next checkpoint is tried when it is due.",
     ),
     (

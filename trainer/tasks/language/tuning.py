@@ -9,50 +9,50 @@ import torch
 from torch import nn
 
 from trainer.device.precision import DTYPES
-from trainer.tasks.task import Computing
+from trainer.tasks.task import ComputeContext
 
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageTuner:
-    """See `Tuner`. `asked` is the value of --fast, `tokens` those of a row; pairs: a row is two sequences."""
+    """See `Tuner`. `requested` is the value of --fast, `tokens` those of a row; pairs: a row is two sequences."""
 
-    asked: str
+    requested: str
     tokens: int
     pairs: bool
 
-    def why_not(self, computing: Computing) -> str | None:
+    def why_not(self, context: ComputeContext) -> str | None:
         """Return why plain torch is used throughout, or None where more is tried."""
-        if self.asked == "off":
+        if self.requested == "off":
             return "--fast off"
-        if torch.device(computing.device).type == "cpu":
+        if torch.device(context.device).type == "cpu":
             return "on a CPU plain torch is the reference and the only way"
-        if computing.precision.name == "fp64":
+        if context.precision.name == "fp64":
             return "fp64 is what the others are compared with"
-        if computing.parallel != "ddp":
-            return f"--parallel {computing.parallel} moves weights to other places"
+        if context.parallel != "ddp":
+            return f"--parallel {context.parallel} moves weights to other places"
         return None
 
-    def hold(self, model: nn.Module, computing: Computing) -> None:
+    def hold(self, model: nn.Module, context: ComputeContext) -> None:
         """Hold frozen weights in the 16 bits that autocast would round them to at each use."""
         from trainer.models.fast.choose import hold_frozen_weights_in
 
-        if computing.precision.name in ("bf16", "fp16") and self.why_not(computing) is None:
-            hold_frozen_weights_in(model, DTYPES[computing.precision.name])
+        if context.precision.name in ("bf16", "fp16") and self.why_not(context) is None:
+            hold_frozen_weights_in(model, DTYPES[context.precision.name])
 
-    def use(self, model: nn.Module, computing: Computing) -> dict[str, Any]:
+    def use(self, model: nn.Module, context: ComputeContext) -> dict[str, Any]:
         """Try and choose; see `Tuner.use`."""
-        against = self.why_not(computing)
+        against = self.why_not(context)
         if against:
             return {"blocks": {"name": "plain", "why": against}}
         from trainer.models.fast.choose import Request, use_fast
 
         request = Request(
-            rows=computing.rows * (2 if self.pairs else 1),
+            rows=context.rows * (2 if self.pairs else 1),
             tokens=self.tokens,
-            dtype=DTYPES[computing.precision.name],
-            device=torch.device(computing.device),
-            checkpointing=computing.checkpointing,
-            before=computing.before,
+            dtype=DTYPES[context.precision.name],
+            device=torch.device(context.device),
+            checkpointing=context.checkpointing,
+            before=context.before,
         )
         chosen = use_fast(model, request)
         torch.cuda.empty_cache()  # what the trials took is in the way of a step's larger tensors

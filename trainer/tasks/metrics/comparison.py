@@ -19,7 +19,7 @@ Answers = dict[str, tuple[Dataset, Floats]]
 ON_REQUEST = "not fitted to bars unless asked for: --baselines trees"
 
 
-def simpler_models(task: Task, outputs: Answers, wanted: str) -> dict[str, dict[str, Any]]:
+def simpler_models(task: Task, outputs: Answers, requested: str) -> dict[str, dict[str, Any]]:
     """Return for each simpler model how it was made, its figures by part, and how far the network is ahead of it.
 
     A model that could not be fitted has `absent`, the reason, alone. `ahead` is the network's headline figure less the
@@ -28,15 +28,15 @@ def simpler_models(task: Task, outputs: Answers, wanted: str) -> dict[str, dict[
 
     Args:
         outputs: part and raw outputs of the network (rows, outputs), by name.
-        wanted: value of --baselines: auto, linear, trees.
+        requested: value of --baselines: auto, linear, trees.
     """
     parts = {name: part for name, (part, _) in outputs.items()}
     fits: dict[str, Callable[[], Fitted]] = {"linear": lambda: _linear(task, parts)}
-    if wanted != "linear":
+    if requested != "linear":
         fits["trees"] = lambda: trees(task, parts)
     found: dict[str, dict[str, Any]] = {}
     for name, fit in fits.items():
-        if name == "trees" and wanted == "auto" and task.horizon:
+        if name == "trees" and requested == "auto" and task.horizon:
             found[name] = {"absent": ON_REQUEST}
             continue
         try:

@@ -9,7 +9,7 @@ from trainer.tasks.metrics.comparison import name_of, verdict
 from trainer.tasks.task import Trained
 
 MOST_SHOWN = 4  # pairs of classes that are taken for each other
-WORDS = {"mean": "the training mean", "persistence": "persistence", "linear": "a linear fit"}
+BASELINE_LABELS = {"mean": "the training mean", "persistence": "persistence", "linear": "a linear fit"}
 
 
 def row_lines(record: Mapping[str, Any], trained: Trained) -> dict[str, str]:
@@ -36,8 +36,8 @@ def _scores(record: Mapping[str, Any]) -> dict[str, str]:
     """Return the line on the scores: R² for a number, right answers for classes."""
     metrics = record["metrics"]
     if not record["target"]["classes"]:
-        words = {name: words for name, words in WORDS.items() if name in record["baselines"]}
-        line = "validation / test: " + ", ".join(_against(record, name, words[name]) for name in words)
+        labels = {name: labels for name, labels in BASELINE_LABELS.items() if name in record["baselines"]}
+        line = "validation / test: " + ", ".join(_against(record, name, labels[name]) for name in labels)
         return {"R²": line + _between(metrics["test"], "r2_vs_mean", ", of the test's R² against the mean")}
     parts = [metrics[part] for part in ("validation", "test")]
     shown = {name: " / ".join(_shown(part[name], 3) for part in parts) for name in parts[0] if name != "rows"}
@@ -90,12 +90,12 @@ def _confused(record: Mapping[str, Any]) -> dict[str, str]:
     return {"wrong": f"test: {', '.join(shown)}{more}"} if shown else {}
 
 
-def _against(record: Mapping[str, Any], baseline: str, words: str) -> str:
+def _against(record: Mapping[str, Any], baseline: str, label: str) -> str:
     name = f"r2_vs_{baseline}"
     values = {f"metrics.{part}.{name}": record["metrics"][part][name] for part in ("validation", "test")}
     if all(value is None and path not in record.get("absent", {}) for path, value in values.items()):
-        return f"{words} is exact"
-    return f"{' / '.join(_shown(value, 2) for value in values.values())} against {words}"
+        return f"{label} is exact"
+    return f"{' / '.join(_shown(value, 2) for value in values.values())} against {label}"
 
 
 def _shown(value: float | None, digits: int) -> str:

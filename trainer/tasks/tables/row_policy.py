@@ -60,7 +60,7 @@ def settle_wrong(reading: Reading, name: str, kind: str, config: TableConfig) ->
     """Treat words and infinities among numbers by --on-bad-row: repair makes them missing values.
 
     Args:
-        name: name of the column.
+        name: the column\'s name in the header; in messages and metadata.json.
         kind: kind of the column: number, category or time.
     """
     cells = reading.parsed(name)
@@ -85,7 +85,7 @@ def settle_missing(reading: Reading, name: str, config: TableConfig) -> None:
     """Treat missing values by --missing; raises RM581 under `error`.
 
     Args:
-        name: name of the column.
+        name: the column\'s name in the header; in messages and metadata.json.
     """
     missing = reading.parsed(name).missing & reading.kept
     if not missing.any() or config.missing == "fill":

@@ -19,7 +19,7 @@ SYS, DEV = Path("/sys"), Path("/dev")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class CardSnapshot:
     """One card at one moment: its counters, its energy in joules and its throttled cycles; empty where unknown.
 
     `listed`: beginnings of the names whose source could be read, so that a counter without an entry is 0.
@@ -50,7 +50,7 @@ class Change:
         """Whether an error counter changed, or the card is no longer there."""
         return bool(self.rose or self.fell or self.gone)
 
-    def words(self) -> str:
+    def summary(self) -> str:
         """Return the change as text, empty for none."""
         parts = ["it is no longer there"] if self.gone else []
         parts += [f"{name} rose from {before} to {after}" for name, (before, after) in self.rose.items()]
@@ -66,7 +66,7 @@ class HealthWatch:
 
     root: Path = SYS
     devices: Path = DEV
-    before: dict[str, Look] = field(default_factory=dict)
+    before: dict[str, CardSnapshot] = field(default_factory=dict)
     began: float = 0.0
 
     def __post_init__(self) -> None:
@@ -87,12 +87,12 @@ class HealthWatch:
             "moved": sorted(address for address, change in changed.items() if change.moved),
             "unknown": sorted(address for address, change in changed.items() if not change.known),
             "what": "; ".join(
-                f"card {address}: {change.words()}" for address, change in changed.items() if change.moved
+                f"card {address}: {change.summary()}" for address, change in changed.items() if change.moved
             ),
             "cards": {address: _described(change) for address, change in changed.items()},
         }
 
-    def _look(self) -> dict[str, Look]:
+    def _look(self) -> dict[str, CardSnapshot]:
         folders = matching(self.root, "bus/pci/drivers/amdgpu/*:*")
         return {folder.name: look(folder) for folder in folders if self._given(folder)}
 
@@ -102,10 +102,10 @@ class HealthWatch:
         return not nodes or any((self.devices / "dri" / name).exists() for name in nodes)
 
 
-def look(folder: Path) -> Look:
+def look(folder: Path) -> CardSnapshot:
     """Read one card whose PCI attributes are in `folder`."""
     table = counters.metrics_bytes(folder)
-    return Look(
+    return CardSnapshot(
         listed=tuple(counters.listed(folder)),  # before: a card that wakes between the two is unknown
         counters=counters.read(folder),
         energy_j=metrics_table.energy(table),
@@ -113,7 +113,7 @@ def look(folder: Path) -> Look:
     )
 
 
-def compare(before: Look, after: Look | None) -> Change:
+def compare(before: CardSnapshot, after: CardSnapshot | None) -> Change:
     """Return what became of a card between two looks; None for `after` is a card that is no longer there.
 
     A counter that was absent before is compared with 0 only where its file lists what happened (bad pages, replays) and

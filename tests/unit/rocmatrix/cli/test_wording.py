@@ -22,13 +22,13 @@ def lines(tree):
 def names(tree, source, path="trainer/engine/loop.py"):
     (tree / path).parent.mkdir(parents=True, exist_ok=True)
     (tree / path).write_text(source)
-    return [(place.line, place.term) for place in wording.named(tree, BANNED, {"a", "the"})]
+    return [(place.line, place.term) for place in wording.named(tree, BANNED, {"a", "the"}, {"asked": "requested"})]
 
 
 def test_checkout_has_no_banned_term_and_no_faulty_name():
     style = STYLE.read_text()
     assert wording.places(ROOT, wording.terms(style)) == []
-    assert wording.named(ROOT, wording.terms(style), wording.openings(style)) == []
+    assert wording.named(ROOT, wording.terms(style), wording.openings(style), wording.interface_terms(style)) == []
 
 
 def test_terms_of_the_style_page_map_each_banned_term_to_its_replacement():
@@ -87,6 +87,25 @@ def test_openings_of_the_style_page_are_words_and_required():
 )
 def test_banned_term_in_a_name_that_a_program_defines_is_found(tree, source, found):
     assert names(tree, source) == found
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("def decide(asked):\n    pass\n", [(1, "asked")]),
+        ("class Asked:\n    was_asked: int\n", [(1, "Asked"), (2, "was_asked")]),
+        ("def f(self):\n    self.asked = 1\n", [(2, "asked")]),
+        ("asked = f(asked=1)\nfor asked in (1,):\n    masked = 'as asked for'\n", []),  # variables, and other words
+    ],
+)
+def test_interface_with_a_term_of_the_second_list_is_found_and_a_variable_is_not(tree, source, found):
+    assert names(tree, source) == found
+
+
+def test_second_list_of_the_style_page_is_required():
+    assert wording.interface_terms(STYLE.read_text())["asked"].startswith("requested")
+    with pytest.raises(ValueError, match="no list of names"):
+        wording.interface_terms("# Style\n")
 
 
 @pytest.mark.parametrize(

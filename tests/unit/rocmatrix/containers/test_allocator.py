@@ -38,4 +38,4 @@ def test_allocator_setting_is_set_on_request_only(tmp_path, asked, there):
         job_request, cell=NEW, hardware=survey(sysfs.two_rx_7900_xt(tmp_path)), image="rocmatrix:test",
         variables=job.allocator_of(job_request, matrix=MATRIX, cell=NEW),
     )  # fmt: skip
-    assert ("PYTORCH_ALLOC_CONF=expandable_segments:True" in made.words) == there
+    assert ("PYTORCH_ALLOC_CONF=expandable_segments:True" in made.summary) == there

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rocmatrix.diagnosis import log_reader, signature
 from rocmatrix.diagnosis.matcher import Scanner
-from rocmatrix.diagnosis.ranking import Surroundings, rank
+from rocmatrix.diagnosis.ranking import HostContext, rank
 
 ROOT = Path(__file__).resolve().parents[4]
 SIGNATURES = signature.load(ROOT)
@@ -20,7 +20,7 @@ def scanner():
 def ranked(log, here=None):
     data = log if isinstance(log, bytes) else log.encode()
     blocks = log_reader.chunks(io.BytesIO(data), name="a test")
-    return rank(scanner().scan(blocks).matches.values(), here or Surroundings())
+    return rank(scanner().scan(blocks).matches.values(), here or HostContext())
 
 
 def best(log, here=None):

@@ -3,13 +3,13 @@
 import pytest
 
 from rocmatrix.diagnosis.log_environment import Values
-from rocmatrix.diagnosis.ranking import Surroundings
+from rocmatrix.diagnosis.ranking import HostContext
 
 
 def read(text, here=None):
     values = Values()
     assert b"".join(values.watched([text.encode()])) == text.encode()
-    return values.completed(here or Surroundings())
+    return values.completed(here or HostContext())
 
 
 @pytest.mark.parametrize(
@@ -42,4 +42,4 @@ def test_versions_of_torch_and_rocm_are_read():
 
 
 def test_known_value_is_kept():
-    assert read("AMD arch: gfx1100", Surroundings(architecture="gfx90a")).architecture == "gfx90a"
+    assert read("AMD arch: gfx1100", HostContext(architecture="gfx90a")).architecture == "gfx90a"

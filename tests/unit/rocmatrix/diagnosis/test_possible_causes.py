@@ -1,7 +1,7 @@
 """A symptom's causes come in the order of their support by log, host and versions."""
 
 from rocmatrix.diagnosis import diagnosis
-from rocmatrix.diagnosis.ranking import Surroundings
+from rocmatrix.diagnosis.ranking import HostContext
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES
 
 BY_ID = {one.id: one for one in SIGNATURES}
@@ -10,7 +10,7 @@ NO_CARD = "RuntimeError: No HIP GPUs are available\n"
 
 def found(log, here=None, failed=()):
     return diagnosis.diagnose(
-        [log.encode()], name="a test", signatures=SIGNATURES, here=here or Surroundings(), failed_checks=failed
+        [log.encode()], name="a test", signatures=SIGNATURES, here=here or HostContext(), failed_checks=failed
     )
 
 
@@ -23,7 +23,7 @@ def test_symptom_alone_does_not_decide_among_its_causes():
     told = found(NO_CARD)
     assert told.best.signature.id == "no-hip-gpus-available"
     assert not any(row.decided for row in diagnosis.possibilities(told, told.best))
-    assert "likely:" not in "\n".join(diagnosis.words(told))
+    assert "likely:" not in "\n".join(diagnosis.text_lines(told))
 
 
 def test_sign_in_the_log_brings_its_cause_first_with_its_line():
@@ -40,8 +40,8 @@ def test_failed_check_of_the_host_brings_its_cause_first():
 
 def test_cause_known_on_another_card_comes_last():
     fault = "Memory access fault by GPU node-1 on address 0x7f00. Reason: Page not present or supervisor privilege.\n"
-    assert "Firmware of the card" in first(fault, here=Surroundings(architecture="gfx1151")).says
-    rows = diagnosis.possibilities(told := found(fault, Surroundings(architecture="gfx90a")), told.best)
+    assert "Firmware of the card" in first(fault, here=HostContext(architecture="gfx1151")).says
+    rows = diagnosis.possibilities(told := found(fault, HostContext(architecture="gfx90a")), told.best)
     assert "Firmware of the card" in rows[-1].says
 
 

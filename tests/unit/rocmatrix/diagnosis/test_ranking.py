@@ -1,7 +1,7 @@
 """What names the cause comes before what follows from it, and what the machine is counts."""
 
 from rocmatrix.diagnosis import signature
-from rocmatrix.diagnosis.ranking import Surroundings, fit
+from rocmatrix.diagnosis.ranking import HostContext, fit
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, best, ranked
 
 BY_ID = {one.id: one for one in SIGNATURES}
@@ -35,14 +35,14 @@ def test_refinement_of_a_refinement_hides_both():
 
 def test_cause_known_on_this_card_comes_first_of_two():
     log = BY_ID["hip-shared-object-init-failed"].sample + "\n" + BY_ID["hip-no-kernel-image"].sample
-    assert ids(log, Surroundings(architecture="gfx1036"))[0] == "hip-shared-object-init-failed"
-    assert ids(log, Surroundings(architecture="gfx90a"))[0] == "hip-no-kernel-image"
+    assert ids(log, HostContext(architecture="gfx1036"))[0] == "hip-shared-object-init-failed"
+    assert ids(log, HostContext(architecture="gfx90a"))[0] == "hip-no-kernel-image"
 
 
 def test_cause_known_with_this_torch_comes_first_of_two():
     log = BY_ID["torchao-torch-int1"].sample + "\n" + BY_ID["triton-missing"].sample
-    assert ids(log, Surroundings(torch="2.5.1"))[0] == "torchao-torch-int1"
-    assert ids(log, Surroundings(torch="2.9.1"))[0] == "triton-missing"
+    assert ids(log, HostContext(torch="2.5.1"))[0] == "torchao-torch-int1"
+    assert ids(log, HostContext(torch="2.9.1"))[0] == "triton-missing"
 
 
 def test_equal_causes_are_ordered_by_fixed_text_and_then_by_line():
@@ -58,11 +58,11 @@ def test_notes_are_no_failures():
 
 def test_unknown_fact_counts_neither_for_nor_against():
     bound = BY_ID["hip-shared-object-init-failed"]
-    assert fit(bound, Surroundings()) == 0
-    assert fit(bound, Surroundings(architecture="gfx1102")) == 1
-    assert fit(bound, Surroundings(architecture="gfx942")) == -1
-    assert fit(BY_ID["rccl-segfault-msccl"], Surroundings(rocm="6.4")) == 1
-    assert fit(BY_ID["rccl-segfault-msccl"], Surroundings(rocm="7.2")) == -1
+    assert fit(bound, HostContext()) == 0
+    assert fit(bound, HostContext(architecture="gfx1102")) == 1
+    assert fit(bound, HostContext(architecture="gfx942")) == -1
+    assert fit(BY_ID["rccl-segfault-msccl"], HostContext(rocm="6.4")) == 1
+    assert fit(BY_ID["rccl-segfault-msccl"], HostContext(rocm="7.2")) == -1
 
 
 def test_empty_input_gives_no_cause():
@@ -77,7 +77,7 @@ def test_kinds_all_have_a_signature():
 def test_cause_seen_with_another_card_of_the_host_is_not_ruled_out():
     seen_on_gfx1036 = BY_ID["hip-shared-object-init-failed"]
     fits = [
-        fit(seen_on_gfx1036, Surroundings(architecture=own, others=beside))
+        fit(seen_on_gfx1036, HostContext(architecture=own, others=beside))
         for own, beside in (("gfx1036", ()), ("gfx90a", ("gfx1036",)), ("gfx90a", ()))
     ]
     assert fits == [1, 0, -1]

@@ -133,7 +133,7 @@ def test_checks_of_a_running_machine_have_the_expected_status(tmp_path, code, st
 def test_machine_without_amd_hardware_is_reported_and_no_failure(tmp_path):
     found = examination.examine(host.read(sysfs.no_driver(tmp_path), **LIVE), KNOWN)
     assert not found.failed
-    assert "no AMD card was found in this machine: CPU cells only" in found.words
+    assert "no AMD card was found in this machine: CPU cells only" in found.summary
     by_code = {finding.code: finding.status for finding in found.findings}
     assert by_code["D101"] == by_code["D201"] == "not applicable"
 
@@ -171,4 +171,4 @@ def test_container_checks_stop_no_run(tmp_path, parts):
     machine = machines.rx_9070_xt(tmp_path)
     done = examination.examine(host.read(machine, **LIVE | parts), KNOWN)
     assert not done.failed, [f for f in done.findings if f.status == "error"]
-    assert "nothing stops a run" in done.words
+    assert "nothing stops a run" in done.summary

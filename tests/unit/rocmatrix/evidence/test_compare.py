@@ -92,9 +92,9 @@ def test_figure_that_is_gone_is_no_change_and_the_next_one_is_still_compared():
 
 def test_change_is_described_on_one_line_with_its_card_where_it_has_one():
     change = Change(cell="c", card="-", probe="build", what="regressed", before="passed", after="failed")
-    assert change.words == "c: build regressed: passed before, failed now"
+    assert change.summary == "c: build regressed: passed before, failed now"
     on = Change(cell="c", card="a card", probe="blas", what="vanished", before="pass", after="no verdict")
-    assert on.words == "c on a card: blas vanished: pass before, no verdict now"
+    assert on.summary == "c on a card: blas vanished: pass before, no verdict now"
 
 
 def test_changes_are_ordered_by_failure_card_and_probe():

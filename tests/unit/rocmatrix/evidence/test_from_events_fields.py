@@ -82,7 +82,7 @@ def test_record_of_a_proof_holds_each_check_its_findings_and_the_size():
     made = of_proof(cells.GFX1100, proof, inputs=INPUTS, image=IMAGE, marks=["unlocked"], night="n1")
     assert fields(made) == expected(
         kind="prove", where="host", passed=False, marks=("unlocked",), hardware=NOWHERE, night="n1",
-        log=finding.words, numbers=(Number(probe="size", name="files", value=1000.0, unit="B"),),
+        log=finding.summary, numbers=(Number(probe="size", name="files", value=1000.0, unit="B"),),
         verdicts=(
             Verdict(probe="hygiene", status="failed", summary="w" * 4000),
             Verdict(probe="size", status="passed", summary="1000 bytes"),
@@ -97,7 +97,7 @@ def test_findings_of_a_proof_are_a_line_each():
     findings = tuple(Finding(code="RM216", what=name) for name in ("one", "two"))
     proof = Proof(cell="c", architecture=None, subject="", checks=(Check(name="h", summary="", findings=findings),))
     made = of_proof(cells.GFX1100, proof, inputs=None, image=None, marks=())
-    assert made.log.splitlines() == [finding.words for finding in findings]
+    assert made.log.splitlines() == [finding.summary for finding in findings]
 
 
 @pytest.mark.parametrize("trouble", [Trouble(stage="disk", words="full"), None])
@@ -126,7 +126,9 @@ def test_record_of_verdicts_holds_the_machine_what_was_asked_and_what_was_not_an
     )  # fmt: skip
     later = {**stated, "event": "other", "probe": "later"}
     events = (stated, later, event("first", "not-applicable", versions={"rocm": "6"}))
-    made = make(cells.GFX1100, Finished(status=3, events=events), host, asked=("blas", "conv"), whole=False, **PLACE)
+    made = make(
+        cells.GFX1100, Finished(status=3, events=events), host, requested=("blas", "conv"), whole=False, **PLACE
+    )
     assert [line[:10] for line in made.log.splitlines()] == ['{"event": '] * 3
     assert fields(made) == expected(
         kind=kind, where="container", passed=False, whole=False, commit="abc", log=made.log,
@@ -167,15 +169,15 @@ def test_machine_without_a_driver_records_none(tmp_path):
 
 
 def test_trouble_of_the_host_is_recorded_with_its_words_cut(host):
-    lost = Finished(status=125, events=(), trouble=host_trouble.Trouble(stage="engine", words=LONG))
-    made = of_smoke(cells.GFX1100, lost, host, asked=("blas",), **PLACE)
+    lost = Finished(status=125, events=(), trouble=host_trouble.Trouble(stage="engine", detail=LONG))
+    made = of_smoke(cells.GFX1100, lost, host, requested=("blas",), **PLACE)
     assert made.trouble == Trouble(stage="engine", words="w" * 4000)
     assert (made.passed, made.whole, made.verdicts) == (False, False, ())
     assert f"host: engine: {LONG}" in made.log.splitlines()
 
 
 def test_probe_without_a_verdict_and_one_that_has_nothing_to_do_are_no_failure_before_trouble(host):
-    trouble = host_trouble.Trouble(stage="disk", words="full")
+    trouble = host_trouble.Trouble(stage="disk", detail="full")
     idle = Finished(status=125, events=(event(), event("pair", "not-applicable")), trouble=trouble)
     assert of_smoke(cells.GFX1100, idle, host, **PLACE).trouble == Trouble(stage="disk", words="full")
 
@@ -197,7 +199,7 @@ def test_failed_run_on_another_makers_card_is_marked_where_the_kernel_lists_no_a
 def trained(host, *, events=(), status=0, trouble=None, words=b"", log=None, **place):
     device = {"kind": "rocm", "name": "SIMULATED card", "arch": "gfx1100"}
     start = {"event": "start", "device": device, "data": {"source": "a market"}}
-    done = Finished(status=status, events=(start, *events), trouble=trouble, last_words=words, log=log)
+    done = Finished(status=status, events=(start, *events), trouble=trouble, stderr_tail=words, log=log)
     return of_train(cells.GFX1100, done, host, **PLACE | place)
 
 
@@ -291,7 +293,7 @@ def test_rate_of_a_training_is_its_median(host):
 
 
 def test_probe_that_failed_before_the_hosts_trouble_counts_alone(host):
-    trouble = host_trouble.Trouble(stage="disk", words="full")
+    trouble = host_trouble.Trouble(stage="disk", detail="full")
     events = (event(), event("conv", "fail"), event("pair", "not-applicable"))
     made = of_smoke(cells.GFX1100, Finished(status=125, events=events, trouble=trouble), host, **PLACE)
     assert (made.trouble, made.passed, made.whole) == (None, False, False)

@@ -50,8 +50,8 @@ def smoking(path, monkeypatch, tmp_path):
     prepared = Job(argv=[], environment=None, why="simulated")
     host = survey(sysfs.no_driver(tmp_path / "host"))
 
-    def smoke(*events, status=0, asked=(), trouble=None, run=None, **options):
-        place = recorder.Place(cell=cells.CPU, hardware=host, asked=asked)
+    def smoke(*events, status=0, requested_probes=(), trouble=None, run=None, **options):
+        place = recorder.Place(cell=cells.CPU, hardware=host, requested_probes=requested_probes)
         done = Finished(status=status, events=events, trouble=trouble)
         monkeypatch.setattr(jobs, "prepared_job", lambda job_request: (prepared, place))
         monkeypatch.setattr(runner, "run", run or (lambda *_, **__: done))
@@ -117,7 +117,7 @@ def test_garbled_output_fails_and_is_on_record(smoking, path, event):
 
 
 def test_output_that_gives_no_record_fails_the_command(smoking, path, monkeypatch):
-    whole, asked = from_events.numbers_of, ("blas", "conv")
+    whole, requested_probes = from_events.numbers_of, ("blas", "conv")
 
     def broken(told):
         if told:
@@ -126,15 +126,15 @@ def test_output_that_gives_no_record_fails_the_command(smoking, path, monkeypatc
 
     monkeypatch.setattr(from_events, "numbers_of", broken)
     with pytest.raises(SystemExit):
-        smoking(VERDICT, status=1, asked=asked)
+        smoking(VERDICT, status=1, requested_probes=requested_probes)
     (made,) = store.read(path)
-    assert {v.probe: v.status for v in made.verdicts} == dict.fromkeys(asked, from_events.NO_VERDICT)
+    assert {v.probe: v.status for v in made.verdicts} == dict.fromkeys(requested_probes, from_events.NO_VERDICT)
 
 
 @pytest.mark.parametrize("ended", [137, 1, 0, 139])
 def test_suite_that_died_before_a_verdict_has_failed_every_probe(smoking, path, ended):
     with pytest.raises(SystemExit):
-        smoking(status=ended, asked=("blas", "conv"))
+        smoking(status=ended, requested_probes=("blas", "conv"))
     (made,) = store.read(path)
     assert [(v.probe, v.status) for v in made.verdicts] == [("blas", "no verdict"), ("conv", "no verdict")]
     assert (made.passed, made.whole, made.trouble) == (False, True, None)
@@ -144,9 +144,9 @@ def test_suite_that_died_before_a_verdict_has_failed_every_probe(smoking, path, 
     ("seen", "excused"), [((VERDICT,), True), ((), True), (({**VERDICT, "status": "fail"},), False)]
 )
 def test_trouble_of_the_host_is_set_aside_unless_a_probe_had_failed(smoking, path, seen, excused):
-    trouble = Trouble(stage="engine", words="the connection broke off")
+    trouble = Trouble(stage="engine", detail="the connection broke off")
     with pytest.raises(SystemExit):
-        smoking(*seen, status=125, asked=("blas", "conv"), trouble=trouble)
+        smoking(*seen, status=125, requested_probes=("blas", "conv"), trouble=trouble)
     (made,) = store.read(path)
     assert (made.passed, made.whole, made.trouble is not None) == (False, False, excused)
     assert from_events.NO_VERDICT not in {v.status for v in made.verdicts}
@@ -167,7 +167,7 @@ def test_program_that_was_killed_leaves_a_failure(smoking, path, monkeypatch):
     """As a card does that takes the machine down: the note of the start is all that is left."""
     child = os.fork()
     if child == 0:
-        smoking(run=lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL), asked=("blas",))
+        smoking(run=lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL), requested_probes=("blas",))
     os.waitpid(child, 0)
     assert store.read(path) == []
     recorder.settle()
@@ -230,7 +230,7 @@ def test_failed_build_is_recorded_with_what_it_was_planned_of(path, monkeypatch,
     """The base was remembered: no flag names it."""
     labels = {"org.rocmatrix.base": "mirror/debian"}
     planned = build.Built(tag="t", inputs="6" * 64, argv=(), labels=labels)
-    trouble = Trouble(stage=stage, words="simulated") if stage else None
+    trouble = Trouble(stage=stage, detail="simulated") if stage else None
 
     def fail(*_, **__):
         error = RocmatrixError("RM202", what="simulated")

@@ -15,7 +15,7 @@ def test_link_is_the_slots_not_the_one_inside_the_card(tmp_path):
         link = card.adapter.link
         assert (link.port, link.width, link.most_width, link.speed, link.most_speed) == (port, 8, 16, 16.0, 16.0)
         assert (link.narrow, link.slow) == (True, False)
-        assert link.words == "x8 of x16, 16.0 of 16.0 GT/s"
+        assert link.summary == "x8 of x16, 16.0 of 16.0 GT/s"
 
 
 def test_drm_attributes(tmp_path):
@@ -35,12 +35,12 @@ def test_card_without_a_numa_node_has_none(tmp_path):
 def test_links_carry_weight_bandwidth_and_flags(tmp_path):
     machine = machines.two_rx_7900_xt(tmp_path)
     links = {(link.source, link.target): link for link in survey(machine).links}
-    assert links[1, 0].words == "PCIe, weight 20, 16.0 GB/s"
+    assert links[1, 0].summary == "PCIe, weight 20, 16.0 GB/s"
     assert (links[1, 2].direct, links[1, 2].most_bandwidth, links[1, 2].atomics) == (False, None, True)
     machines.link(machine, 1, 7, flags=1 | 4 | 16)
     closed = {link.target: link for link in survey(machine).links if link.source == 1}[7]
     assert (closed.atomics, closed.peer_dma) == (False, False)
-    assert closed.words.endswith("no atomics, no peer access")
+    assert closed.summary.endswith("no atomics, no peer access")
 
 
 @pytest.mark.parametrize("old_kernel", [False, True])

@@ -24,7 +24,7 @@ def test_shortest_of_several_links_is_drawn(tmp_path):
     machine = machines.two_rx_7900_xt(tmp_path)
     machines.link(machine, 1, 2, kind=machines.XGMI, weight=15)
     picture = drawn(machine)
-    assert (picture.ways[0, 1].kind, picture.ways[1, 0].kind) == ("XGMI", "PCIe")
+    assert (picture.links[0, 1].kind, picture.links[1, 0].kind) == ("XGMI", "PCIe")
 
 
 def test_pair_without_a_link_is_named(tmp_path):

@@ -109,7 +109,7 @@ class Looked:
 )
 def test_python_of_a_base_is_read_and_its_container_removed(link, release, python):
     looked, created = Looked(link, release), []
-    create = lambda *asked, **named: created.append((asked, named)) or looked  # noqa: E731
+    create = lambda *requested, **named: created.append((requested, named)) or looked  # noqa: E731
     client = SimpleNamespace(containers=SimpleNamespace(create=create))
     assert base.python_of(client, "sha256:any") == python
     assert created == [(("sha256:any", ["true"]), {"labels": orphan_cleanup.label()})]

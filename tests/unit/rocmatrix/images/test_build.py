@@ -148,7 +148,7 @@ def test_dry_run_prints_the_command_and_touches_nothing(checkout, monkeypatch, c
     assert capsys.readouterr().out == shlex.join(built.argv) + "\n"
     assert f"{build.INPUTS_LABEL}={built.inputs}" in built.argv
     assert sorted(checkout.rglob("*")) == before
-    assert built.words == "dry run: nothing was built"
+    assert built.summary == "dry run: nothing was built"
 
 
 def held(inputs, *, sealed=True):
@@ -234,7 +234,7 @@ def test_cell_without_hashes_names_the_one_command_and_how_its_files_come_here(t
     assert "./invokew lock --cell rocm7.0-torch2.10.0-gfx1100\n" in caught.value.next
     assert "download.pytorch.org/whl/rocm7.0" in caught.value.next
     assert "git diff matrix/ > lock.patch" in caught.value.next
-    assert [target.words for target in lock.cell_targets(MATRIX, cell.name)] == ["rocm7.0-torch2.10.0, Python 3.12"]
+    assert [target.summary for target in lock.cell_targets(MATRIX, cell.name)] == ["rocm7.0-torch2.10.0, Python 3.12"]
 
 
 def test_stopped_engine_is_rm201_before_anything_is_fetched(checkout, monkeypatch):

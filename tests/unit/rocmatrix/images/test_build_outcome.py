@@ -52,7 +52,7 @@ class Client:
     ],
 )
 def test_outcome_is_one_line(changes, words):
-    assert build.Built(tag="t", inputs="abc" * 8, argv=(), **changes).words == words
+    assert build.Built(tag="t", inputs="abc" * 8, argv=(), **changes).summary == words
 
 
 def test_plan_is_not_rebuilt_and_took_no_time():
@@ -68,7 +68,7 @@ def test_error_outside_buildkit_is_trouble_of_the_host_by_its_code(code, stage):
     found = build.failed(error, PLANNED, Client(), ROOM)
     assert isinstance(found, build.BuildFailedError)
     assert (found.code, found.what, found.where, found.why, found.next) == (code, "one", "two", "three", "four")
-    assert (found.planned, found.trouble.stage, found.trouble.words) == (PLANNED, stage, error.render())
+    assert (found.planned, found.trouble.stage, found.trouble.detail) == (PLANNED, stage, error.render())
 
 
 @pytest.mark.parametrize("code", ["RM101", "RM102", "RM103", "RM203"])
@@ -98,7 +98,7 @@ def test_end_of_buildkit_is_known_by_its_status_the_disk_and_the_engine(status, 
     assert (found.code, found.where, found.next, error.status) == ("RM202", "b", "d", status)
     assert (found.trouble and found.trouble.stage) == stage
     assert (found.trouble is None) is (stage is None)
-    assert found.trouble is None or found.trouble.words == error.render()
+    assert found.trouble is None or found.trouble.detail == error.render()
 
 
 CLIENT = Client()
@@ -278,7 +278,7 @@ def test_base_that_no_registry_gives_is_a_failed_build_and_what_else_goes_wrong_
     assert isinstance(caught.value, build.BuildFailedError) is (code == "RM204")
     if code == "RM204":
         assert (caught.value.trouble.stage, caught.value.what) == ("registry", "mirror/u:9")
-        assert "mirror/u:9" in caught.value.trouble.words
+        assert "mirror/u:9" in caught.value.trouble.detail
         assert caught.value.planned.labels.get(build.BASE_LABEL) == (asked or None)
         assert caught.value.planned.inputs == build.input_hash(CPU, few, base=asked)
         assert any("docker-image" in word for word in caught.value.planned.argv) is bool(asked)

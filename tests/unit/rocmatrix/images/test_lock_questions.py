@@ -27,8 +27,8 @@ def target(release, python="3.12", architecture=None):
 def test_target_is_one_release_one_python_and_one_architecture_where_each_has_its_own():
     assert target(BUNDLED).key == "rocm7.2-torch2.12.1"
     assert target(BY_DEVICE, architecture="gfx1100").key == "rocm10.0-torch2.13.0-gfx1100"
-    assert target(BUNDLED).words == "rocm7.2-torch2.12.1, Python 3.12"
-    assert target(BY_DEVICE, architecture="gfx1100").words.endswith("tried on synthetic indexes only")
+    assert target(BUNDLED).summary == "rocm7.2-torch2.12.1, Python 3.12"
+    assert target(BY_DEVICE, architecture="gfx1100").summary.endswith("tried on synthetic indexes only")
     assert hash(target(BUNDLED)) == hash(target(BUNDLED)) != hash(target(BUNDLED, "3.13"))
 
 

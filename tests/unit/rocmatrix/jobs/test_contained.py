@@ -13,7 +13,7 @@ STARTED = "2026-11-22T10:00:00Z"
 
 def ended(client_status=0, **state):
     known = {"ExitCode": 0, "Running": False, "StartedAt": STARTED, "OOMKilled": False} | state
-    return contained._ended(Finished(status=client_status, events=(), last_words=b"log"), known)
+    return contained._ended(Finished(status=client_status, events=(), stderr_tail=b"log"), known)
 
 
 def test_container_stays_until_it_was_inspected_and_names_its_maker():
@@ -27,11 +27,11 @@ def test_container_stays_until_it_was_inspected_and_names_its_maker():
 @pytest.mark.parametrize("status", [0, 1, 137])
 def test_status_is_the_containers_own(status):
     done = ended(client_status=0, ExitCode=status)
-    assert (done.status, done.trouble, done.last_words) == (status, None, b"log")
+    assert (done.status, done.trouble, done.stderr_tail) == (status, None, b"log")
 
 
-def test_container_out_of_memory_is_named_in_its_last_words():
-    assert b"memory limit" in ended(ExitCode=137, OOMKilled=True).last_words
+def test_container_out_of_memory_is_named_in_its_stderr_tail():
+    assert b"memory limit" in ended(ExitCode=137, OOMKilled=True).stderr_tail
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_container_out_of_memory_is_named_in_its_last_words():
 def test_end_that_the_job_did_not_make_is_trouble_of_the_host(client_status, state, stage, words):
     done = ended(client_status, **state)
     assert done.trouble is not None
-    assert (done.trouble.stage, words in done.trouble.words) == (stage, True)
+    assert (done.trouble.stage, words in done.trouble.detail) == (stage, True)
 
 
 @pytest.mark.parametrize("status", contained.OF_THE_IMAGE)
@@ -62,13 +62,13 @@ def test_lost_connection_counts_where_the_container_answers_again():
     state = {"ExitCode": 0, "Running": False, "StartedAt": STARTED}
     client = SimpleNamespace(api=SimpleNamespace(inspect_container=lambda _: {"State": state}))
     made = contained._Made(container=SimpleNamespace(id="c"), client=client, lost=["EOF"])
-    done = contained._judged(Finished(status=0, events=(), last_words=b""), made)
+    done = contained._judged(Finished(status=0, events=(), stderr_tail=b""), made)
     assert done.trouble is not None
-    assert "broke off: EOF" in done.trouble.words
+    assert "broke off: EOF" in done.trouble.detail
 
 
 def test_container_that_could_not_be_made_is_trouble_of_the_engine(monkeypatch):
     failed = SimpleNamespace(returncode=125, stdout="", stderr="no such image\n")
     monkeypatch.setattr(contained.subprocess, "run", lambda *_, **__: failed)
     done = contained.run(["docker", "run", "image"], show=print, log=None)
-    assert (done.status, done.trouble.stage, done.trouble.words) == (NOT_STARTED, "engine", "no such image")
+    assert (done.status, done.trouble.stage, done.trouble.detail) == (NOT_STARTED, "engine", "no such image")

@@ -34,10 +34,12 @@ def test_user_under_sudo_is_the_caller(monkeypatch):
         devcontainer.user_of(None, environment={"SUDO_UID": "0", "SUDO_GID": "0"})
 
 
-@pytest.mark.parametrize(("asked", "code"), [("0:0", "RM412"), ("me", "RM404"), ("1000", "RM404"), ("1:²", "RM404")])
-def test_root_and_names_are_refused(asked, code):
+@pytest.mark.parametrize(
+    ("requested", "code"), [("0:0", "RM412"), ("me", "RM404"), ("1000", "RM404"), ("1:²", "RM404")]
+)
+def test_root_and_names_are_refused(requested, code):
     with pytest.raises(RocmatrixError, match=code):
-        devcontainer.user_of(asked)
+        devcontainer.user_of(requested)
 
 
 def test_folder_holds_both_files_and_is_written_again(tmp_path):

@@ -136,7 +136,7 @@ FOREIGN = native_env.Native(python="python3", cell=None, why="the active environ
 
 
 def test_foreign_environment_has_no_cell_and_reports_why():
-    told = job.native_provenance(job_request(forced=("rule-a",)), runner=FOREIGN, asked=cells.CPU)
+    told = job.native_provenance(job_request(forced=("rule-a",)), runner=FOREIGN, requested=cells.CPU)
     assert "--cell-absent=the active environment's torch 2.13.0, whose wheels no cell locked" in told
     assert not any(word.startswith(("--cell=", "--forced=")) for word in told)
 
@@ -144,11 +144,11 @@ def test_foreign_environment_has_no_cell_and_reports_why():
 def test_overridden_rules_are_reported_for_their_cell():
     own = native_env.Native(python="python3", cell=cells.CPU, why="stand-in")
     assert "--forced=rule-a,rule-b" in job.native_provenance(
-        job_request(forced=("rule-a", "rule-b")), runner=own, asked=cells.CPU
+        job_request(forced=("rule-a", "rule-b")), runner=own, requested=cells.CPU
     )
     other = next(cell for cell in MATRIX.cells if cell.name != cells.CPU.name)
     assert not any(
-        "--forced" in word for word in job.native_provenance(job_request(forced=("x",)), runner=own, asked=other)
+        "--forced" in word for word in job.native_provenance(job_request(forced=("x",)), runner=own, requested=other)
     )
 
 

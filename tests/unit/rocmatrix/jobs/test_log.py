@@ -28,14 +28,14 @@ def test_streams_are_both_kept_whole(tmp_path, capfd):
     text = log.read_text()
     assert {'{"event": "start"}', "plain"} <= set(text.splitlines())
     assert text.count("y") == 600_000
-    assert len(done.last_words) < 300_000
+    assert len(done.stderr_tail) < 300_000
 
 
 def test_line_never_ends_a_half_written_one(tmp_path):
     with job_log.opened(tmp_path / "train-x.log") as log:
-        log.words(b"epoch 3")
+        log.write(b"epoch 3")
         log.line('{"event": "epoch"}\n')
-        log.words(b" of 4\n")
+        log.write(b" of 4\n")
     assert (tmp_path / "train-x.log").read_text() == 'epoch 3\n{"event": "epoch"}\n of 4\n'
 
 
@@ -43,12 +43,12 @@ def test_log_that_cannot_be_opened_stops_nothing(tmp_path, capfd):
     (tmp_path / "file").write_text("")
     done = run(TALK, tmp_path / "file" / "train.log")
     assert (done.status, done.log) == (0, None)
-    assert done.last_words
+    assert done.stderr_tail
 
 
 def test_full_disk_ends_the_log_and_not_the_job():
     full = JobLog(descriptor=os.open("/dev/full", os.O_WRONLY))
-    full.words(b"first\n")
+    full.write(b"first\n")
     assert full.descriptor is None
     full.line("second\n")
 
@@ -58,7 +58,7 @@ def test_log_that_broke_off_is_not_taken_for_the_whole(tmp_path, capfd):
     done = run(TALK, tmp_path / "train.log")
     assert (done.status, done.log) == (0, None)
     assert done.last("start")
-    assert done.last_words == b"half"
+    assert done.stderr_tail == b"half"
 
 
 def test_oldest_logs_of_a_program_go_and_those_of_others_stay(tmp_path):

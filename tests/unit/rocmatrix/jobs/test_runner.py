@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[4]
 
 
 @pytest.mark.parametrize(
-    ("asked", "cards", "obstacle", "where", "reason"),
+    ("requested", "cards", "obstacle", "where", "reason"),
     [
         ("auto", (), None, "native", "no AMD GPU"),
         ("auto", ("gfx1100",), None, "container", "gfx1100"),
@@ -24,8 +24,8 @@ ROOT = Path(__file__).resolve().parents[4]
         ("container", (), "the daemon is stopped", "container", "--in container"),
     ],
 )
-def test_place_has_a_reason(asked, cards, obstacle, where, reason):
-    decision = runner.decide(asked, cards=cards, engine=obstacle)
+def test_place_has_a_reason(requested, cards, obstacle, where, reason):
+    decision = runner.decide(requested, cards=cards, engine=obstacle)
     assert decision.where == where
     assert reason in decision.why
 
@@ -103,7 +103,7 @@ def test_refusal_of_a_scheduler_is_reported(tmp_path, monkeypatch):
 
 
 def test_job_prints_its_files_before_its_command(tmp_path):
-    assert scheduled(tmp_path).words.splitlines() == [
+    assert scheduled(tmp_path).summary.splitlines() == [
         f"# {tmp_path}/runs/r.sbatch",
         "#!/bin/sh",
         "",

@@ -54,9 +54,9 @@ def test_report_that_a_source_contradicts_names_both_and_which_stands(rule):
     assert claim is not None
     assert not claim.stands
     assert claim.evidence.sources
-    assert claim.says in RULES[rule].words
-    assert RULES[rule].reason in RULES[rule].words
-    assert "refuted" in RULES[rule].words
+    assert claim.says in RULES[rule].summary
+    assert RULES[rule].reason in RULES[rule].summary
+    assert "refuted" in RULES[rule].summary
 
 
 def test_caution_leaves_the_verdict_alone():
@@ -95,7 +95,7 @@ def test_text_of_a_rule_names_its_condition_and_the_outcome_of_a_claim(given, st
     claim = None if stands is None else Claim(says="it runs", stands=stands, evidence=rule.evidence)
     when = rule.when.model_copy(update={"given": given})
     made = rule.model_copy(update={"reason": "it stops", "when": when, "claim": claim})
-    assert (made.words, made.decides) == (words, given is None)
+    assert (made.summary, made.decides) == (words, given is None)
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_unknown_key_is_refused_with_the_nearest_known_one():
 
 def test_evidence_in_one_line():
     evidence = Evidence(sources=["a#1", "b"], confidence="reported", date="2026-11-21")
-    assert evidence.words == "reported 2026-11-21: a#1, b"
+    assert evidence.summary == "reported 2026-11-21: a#1, b"
 
 
 AXES = {"architecture": "gfx1100", "torch": "2.5.1", "rocm": "6.2"}

@@ -134,7 +134,7 @@ def test_support_is_official_where_a_card_is_on_a_list(listing, official):
     ],
 )
 def test_support_as_text_names_the_cards(listing, cards, card, words):
-    assert Support(listing=listing, cards=cards, tables=()).words("gfx906", card) == words
+    assert Support(listing=listing, cards=cards, tables=()).summary("gfx906", card) == words
 
 
 def test_lists_to_cite_are_those_that_name_a_card_else_all():

@@ -43,7 +43,7 @@ class Chain:
         self.folder, self.path = folder, path
         self.place = recorder.Place(
             cell=CELL, hardware=replace(survey(sysfs.two_rx_7900_xt(folder / "machine")), simulated=True),
-            where="container", image=IMAGE, labels=LABELS, asked=tuple(PROBES),
+            where="container", image=IMAGE, labels=LABELS, requested_probes=tuple(PROBES),
         )  # fmt: skip
         shutil.copytree(checkout.HERE / "stand_in_trainer", folder / "inside/trainer")
         shutil.copy(checkout.ROOT / "rocmatrix/runtime/trainer/probes.json", folder / "inside/trainer")

@@ -28,7 +28,7 @@ def test_night_does_every_stage_once_and_ends(path, done):
     running, goes_on = night(path, Simulated(done))
     assert not goes_on
     assert Counter(lines(done)) == Counter(EVERY)
-    assert {key: leg.state for key, leg in running.legs.items()} == dict.fromkeys(EVERY, "passed")
+    assert {key: result.state for key, result in running.results.items()} == dict.fromkeys(EVERY, "passed")
     (kept,) = Journal(path).nights()
     assert kept.ended
     assert night(path, Simulated(done))[0].name != kept.name  # the next begins anew
@@ -44,31 +44,35 @@ def test_killed_night_resumes_where_it_was(path, done, after):
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     before = len(lines(done))
-    marked = {key for key, leg in Journal(path).legs(Journal(path).nights()[0].name).items() if leg.state == "passed"}
+    marked = {
+        key for key, result in Journal(path).results(Journal(path).nights()[0].name).items() if result.state == "passed"
+    }
     running, goes_on = night(path, Simulated(done))
     assert goes_on
     again = lines(done)[before:]
     assert set(again).isdisjoint(marked)  # what had ended is not done again
     assert set(lines(done)) == EVERY
     assert all(count <= 2 for count in Counter(lines(done)).values())
-    assert {leg.state for leg in running.legs.values()} == {"passed"}
+    assert {result.state for result in running.results.values()} == {"passed"}
     assert len(Journal(path).nights()) == 1
 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_failed_stage_ends_its_cell_alone(path, done, stage):
-    running, _ = night(path, Simulated(done, ends={(CELLS[0].name, stage): Outcome(state="failed", words="simulated")}))
-    own = {s: leg.state for (name, s), leg in running.legs.items() if name == CELLS[0].name}
+    running, _ = night(
+        path, Simulated(done, ends={(CELLS[0].name, stage): Outcome(state="failed", summary="simulated")})
+    )
+    own = {s: result.state for (name, s), result in running.results.items() if name == CELLS[0].name}
     reached = STAGES[: STAGES.index(stage) + 1]
     assert own == {s: "failed" if s == stage else "passed" for s in reached}
     assert ("promote" in own) == (stage == "promote")
-    assert all(running.legs[cell.name, "promote"].state == "passed" for cell in CELLS[1:])
+    assert all(running.results[cell.name, "promote"].state == "passed" for cell in CELLS[1:])
 
 
 def test_cell_that_was_not_smoked_is_not_promoted(path, done):
-    ends = {(cell.name, "smoke"): Outcome(state="left out", words="this machine has no card") for cell in CELLS}
+    ends = {(cell.name, "smoke"): Outcome(state="left out", summary="this machine has no card") for cell in CELLS}
     running, _ = night(path, Simulated(done, ends=ends))
-    assert not {stage for _, stage in running.legs} & {"promote"}
+    assert not {stage for _, stage in running.results} & {"promote"}
 
 
 def test_error_of_a_stage_is_its_failure(path, done):
@@ -77,7 +81,7 @@ def test_error_of_a_stage_is_its_failure(path, done):
             raise RocmatrixError("RM203", what="simulated")
 
     running, _ = night(path, Broken(done))
-    assert running.legs[CELLS[0].name, "prove"].words == "RM203 simulated"
+    assert running.results[CELLS[0].name, "prove"].summary == "RM203 simulated"
 
 
 def test_candidate_that_is_gone_is_built_again_and_a_promoted_one_is_not_missed(path, done):
@@ -99,7 +103,7 @@ def test_candidate_that_is_gone_is_built_again_and_a_promoted_one_is_not_missed(
 def test_night_without_disk_leaves_cells_out_and_builds_nothing(path, done):
     running, _ = night(path, Simulated(done, full="RM632 no room"))
     assert not done.exists()
-    assert {leg.state for leg in running.legs.values()} == {"left out"}
+    assert {result.state for result in running.results.values()} == {"left out"}
 
 
 @pytest.mark.parametrize(
@@ -121,13 +125,13 @@ def test_unforeseen_error_ends_its_stage_and_not_the_night(path, done, stage, er
             return Simulated.__getattribute__(self, "_do")(what, stage)
 
     running, _ = night(path, Broken(done), jobs=1)
-    states = {leg.state for (_, s), leg in running.legs.items() if stage in ("make_room", s)}
+    states = {result.state for (_, s), result in running.results.items() if stage in ("make_room", s)}
     assert states & {"failed", "left out"} or stage == "holds"
     assert Journal(path).nights()[0].ended
-    words = [leg.words for leg in running.legs.values() if leg.state in ("failed", "left out")]
+    words = [result.summary for result in running.results.values() if result.state in ("failed", "left out")]
     assert all(line.startswith("RM") for line in words), words
     if stage in ("prove", "smoke", "promote"):
-        assert {leg.state for (name, _), leg in running.legs.items() if name != CELLS[0].name} == {"passed"}
+        assert {result.state for (name, _), result in running.results.items() if name != CELLS[0].name} == {"passed"}
 
 
 def test_candidate_that_the_engine_cannot_answer_for_is_built_again(path, done):
@@ -146,4 +150,4 @@ def test_candidate_that_the_engine_cannot_answer_for_is_built_again(path, done):
     running, goes_on = night(path, Silent(done))
     assert goes_on
     assert set(lines(done)) == EVERY
-    assert {leg.state for leg in running.legs.values()} == {"passed"}
+    assert {result.state for result in running.results.values()} == {"passed"}

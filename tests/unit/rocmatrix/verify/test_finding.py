@@ -23,7 +23,7 @@ def finding(count):
     ],
 )
 def test_finding_shows_a_few_places_and_counts_the_rest(count, end):
-    assert finding(count).words == f"RM216 {TITLE}: {end}"
+    assert finding(count).summary == f"RM216 {TITLE}: {end}"
 
 
 def test_finding_as_data_holds_every_place():
@@ -38,7 +38,7 @@ def test_finding_as_data_holds_every_place():
 )
 def test_unprintable_text_is_escaped(text, shown):
     assert printable(text) == shown
-    assert Finding(code="RM216", what="w", places=(text,)).words.endswith(f": {shown}" if shown else ": w")
+    assert Finding(code="RM216", what="w", places=(text,)).summary.endswith(f": {shown}" if shown else ": w")
 
 
 @pytest.mark.parametrize(

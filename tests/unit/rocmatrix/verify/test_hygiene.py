@@ -34,7 +34,7 @@ PLANTED = {
 
 
 def strays(found):
-    collected = hygiene.Strays()
+    collected = hygiene.HygieneScan()
     for one in found:
         collected.look(one)
     return hygiene.check(collected.found, files=len(found))

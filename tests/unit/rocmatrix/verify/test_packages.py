@@ -75,7 +75,7 @@ def test_locked_set_passes_with_what_the_environment_brings():
 def test_difference_to_the_lock_fails(change, words):
     installed = {name: version for name, version in (LOCKED | change).items() if version is not None}
     (finding,) = packages.check(installed, cells.CPU).findings
-    assert (finding.code, words in finding.words) == ("RM216", True), finding.words
+    assert (finding.code, words in finding.summary) == ("RM216", True), finding.summary
 
 
 def test_empty_install_and_empty_lock_both_fail():

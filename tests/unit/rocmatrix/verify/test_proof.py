@@ -36,7 +36,7 @@ def test_missing_engine_is_named(monkeypatch):
 def test_names_that_cannot_be_printed_are_escaped():
     name = b"/opt/\xff\x1b[2J\n".decode("utf-8", "surrogateescape")
     finding = Finding(code="RM217", what="x", places=(name, "/opt/ä"))
-    assert finding.words.endswith("/opt/\\udcff\\x1b[2J\\n, /opt/ä")
+    assert finding.summary.endswith("/opt/\\udcff\\x1b[2J\\n, /opt/ä")
     assert json.loads(json.dumps(finding.described(), ensure_ascii=False).encode())["places"][1] == "/opt/ä"
 
 

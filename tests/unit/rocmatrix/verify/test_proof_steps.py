@@ -118,7 +118,7 @@ def test_check_receives_what_it_compares(client, asked):
         "architecture": "gfx1100", "known": MATRIX.kernels, "required": LIBRARIES, "alone": CELL.one_architecture,
     }  # fmt: skip
     assert given[packages.NAME] == ((contents.packages, CELL), {})
-    assert given[hygiene.NAME] == ((contents.strays,), {"files": 2})
+    assert given[hygiene.NAME] == ((contents.violations,), {"files": 2})
     assert given[size.NAME] == (
         (3, f"baseline of {CELL.name}"),
         {"cell": CELL.name, "today": "2026-11-22", "recorded": "recorded", "accept": "a reason"},

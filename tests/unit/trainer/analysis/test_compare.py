@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from trainer.analysis.compare import Step, divergence_of, number
 from trainer.cli import main
-from trainer.engine.batch_hash import LINK_BYTES, Chain
+from trainer.engine.batch_hash import LINK_BYTES, HashChain
 
 BATCHES = st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=4), min_size=1, max_size=12)
 
 
-def chain(batches: list[list[int]]) -> Chain:
-    made = Chain()
+def chain(batches: list[list[int]]) -> HashChain:
+    made = HashChain()
     for batch in batches:
         made.add(torch.tensor(batch))
     return made

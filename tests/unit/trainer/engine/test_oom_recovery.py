@@ -192,11 +192,11 @@ def half_way(run: Training, step: int) -> Training:
 
 
 def test_step_that_was_taken_in_part_is_the_end_and_not_kept() -> None:
-    keeper_saw, asked = list[int](), list[int]()
+    keeper_saw, requested = list[int](), list[int]()
 
     class Keeper(StopAt):
         def on_out_of_memory(self, run: Training, rows: int) -> None:
-            asked.append(rows)
+            requested.append(rows)
 
         def on_checkpoint(self, run: Training, *, final: bool = False) -> None:
             keeper_saw.append(run.state.step)
@@ -205,7 +205,7 @@ def test_step_that_was_taken_in_part_is_the_end_and_not_kept() -> None:
         weights(half_way(training("fp64", guarded=True, callbacks=Callbacks([Keeper(0)])), 5))
     assert caught.value.where == "step 5, rank 0, cpu"
     assert caught.value.why == "some weights are changed and others not"
-    assert asked == [4]
+    assert requested == [4]
     assert keeper_saw == []
 
 

@@ -169,16 +169,16 @@ def test_data_of_other_bytes_are_refused_by_both_hashes() -> None:
 
 
 def test_fewer_epochs_or_steps_than_were_taken_are_refused() -> None:
-    rules.require_epochs("one", asked=3, trained=3)
+    rules.require_epochs("one", requested=3, trained=3)
     with pytest.raises(TrainerError, match="RM551") as caught:
-        rules.require_epochs("one", asked=2, trained=3)
+        rules.require_epochs("one", requested=2, trained=3)
     assert caught.value.what == "run one has trained 3 epochs, more than --epochs 2"
     assert caught.value.next == "Give --epochs 3 or more, or start a new run."
     assert caught.value.why == "Epochs that were trained cannot be undone."
-    rules.require_steps("one", asked=None, taken=3)
-    rules.require_steps("one", asked=3, taken=3)
+    rules.require_steps("one", requested=None, taken=3)
+    rules.require_steps("one", requested=3, taken=3)
     with pytest.raises(TrainerError, match="RM551") as caught:
-        rules.require_steps("one", asked=2, taken=3000)
+        rules.require_steps("one", requested=2, taken=3000)
     assert caught.value.what == "run one has taken 3,000 steps, more than --max-steps 2"
     assert caught.value.next == "Give --max-steps 3000 or more, or start a new run."
     assert caught.value.why == "Steps that were taken cannot be undone."

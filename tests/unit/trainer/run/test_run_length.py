@@ -117,7 +117,7 @@ class StopAfter:
 
     def count(self, training: Any) -> None:
         self.left -= 1
-        training.stop.asked = training.stop.asked or self.left <= 0
+        training.stop.requested = training.stop.requested or self.left <= 0
 
 
 def interrupted(tmp_path: Path, step: int, *flags: str) -> None:

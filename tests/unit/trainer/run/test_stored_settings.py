@@ -72,12 +72,12 @@ def test_model_with_recorded_settings_forecasts_and_is_reported_on(tmp_path: Pat
     flags = ["--epochs", "1", "--batch-size", "512", "--run", "one"]
     assert main(["train", "--output", str(tmp_path), *flags]) == 0
     folder = tmp_path / "one"
-    asked = ["predict", "--model", str(folder), "--data", str(SAMPLE)]
-    assert main([*asked, "--output", str(tmp_path / "now.csv")]) == 0
+    requested = ["predict", "--model", str(folder), "--data", str(SAMPLE)]
+    assert main([*requested, "--output", str(tmp_path / "now.csv")]) == 0
     metadata = json.loads((folder / "metadata.json").read_text())
     metadata["config"] = UNFINISHED["config"] | {"data": str(SAMPLE), "epochs": 1, "batch_size": 512, "dropout": 0.0}
     (folder / "metadata.json").write_text(json.dumps(metadata))
-    assert main([*asked, "--output", str(tmp_path / "then.csv")]) == 0
+    assert main([*requested, "--output", str(tmp_path / "then.csv")]) == 0
     assert (tmp_path / "then.csv").read_bytes() == (tmp_path / "now.csv").read_bytes()
     assert main(["report", str(folder), "--repeats", "1"]) == 0
     assert (folder / "report.html").is_file()

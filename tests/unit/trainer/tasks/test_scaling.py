@@ -53,17 +53,17 @@ def test_training_and_validation_rows_are_scaled_alike_whatever_holds_them(feed:
 def test_feed_is_chosen_by_the_bytes_of_the_training_rows_and_the_free_memory(
     free: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: dict[str, Any] = {}
+    requested: dict[str, Any] = {}
 
     def choose(feed: str, workers: int, **more: Any) -> Feed:
-        asked.update(more, feed=feed, workers=workers)
+        requested.update(more, feed=feed, workers=workers)
         return Feed(name="device", reason="for the test")
 
     monkeypatch.setattr(scaling, "choose_feed", choose)
     monkeypatch.setattr(scaling, "report", lambda device: free and SimpleNamespace(free=free, of=device))
     scaling.load_partitions(task(), placement("auto", tmp_path, torch.float32))
     cpu = torch.device("cpu")
-    assert asked == {"feed": "auto", "workers": 2, "needs": 6 * 3 * 4, "device": cpu, "free": free}
+    assert requested == {"feed": "auto", "workers": 2, "needs": 6 * 3 * 4, "device": cpu, "free": free}
 
 
 @pytest.mark.parametrize(("feed", "held_out"), [("device", "device"), ("host", "device"), ("mapped", "mapped")])

@@ -69,8 +69,8 @@ def read(outcome: Outcome) -> Findings:
 def unfinished(step: str, outcome: Outcome) -> Check:
     """The failed check of a child that hung or died in `step`."""
     how = "hung" if outcome.timed_out else f"ended by {outcome.signal_name or f'status {outcome.returncode}'}"
-    last_words = outcome.stderr_tail(lines=1)
-    return Check(name=step, status="fail", detail=f"the process {how}" + (f": {last_words}" if last_words else ""))
+    stderr_tail = outcome.stderr_tail(lines=1)
+    return Check(name=step, status="fail", detail=f"the process {how}" + (f": {stderr_tail}" if stderr_tail else ""))
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def measure(request: Request) -> Verdict:
         place=place,
         checks=lambda reports: sum_checks(reports, expected),
         numbers=bandwidths,
-        ways=cause_search.WAYS,
+        transports=cause_search.TRANSPORTS,
     )
     return judge.measure(subject, request)
 

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 PROBE = "two_gpu_step_data_parallel"
 MODULE = "trainer.diagnostics.probes.pair.data_parallel"
-WAYS = (NCCL_NO_P2P, cause_search.NCCL_NO_SHM)  # it broadcasts weights by NCCL within the process, and knows no gloo
+TRANSPORTS = (
+    NCCL_NO_P2P,
+    cause_search.NCCL_NO_SHM,
+)  # weights are broadcast by NCCL within the process, never gloo
 
 
 def measure(request: Request) -> Verdict:
@@ -43,17 +46,17 @@ def measure(request: Request) -> Verdict:
     found = child.verdict(PROBE, MODULE, request, limit * cause_search.FIRST_SHARE)
     if found.status == "pass":
         return found
-    tries = cause_search.retry(WAYS, lambda *way: again(request, *way), ends)
+    tries = cause_search.retry(TRANSPORTS, lambda *trial: again(request, *trial), ends)
     return cause_search.explained(found, host_facts.read(cards), tries, cause_search.of_copies)
 
 
-def again(request: Request, way: Transport, seconds: float) -> str:
-    """Why it does not work by another way either; empty if it does.
+def again(request: Request, transport: Transport, seconds: float) -> str:
+    """Why it does not work by another transport either; empty if it does.
 
     Args:
         seconds: time limit.
     """
-    found = child.verdict(PROBE, MODULE, request, seconds, way.environment)
+    found = child.verdict(PROBE, MODULE, request, seconds, transport.environment)
     return "" if found.status == "pass" else found.summary
 
 

@@ -1,6 +1,6 @@
 """Probe `two_gpu_step`: two ranks under torchrun reduce gradients to their mean and step like one process (DDP).
 
-Where two cards fail, the same step is tried again with other ways to communicate, to find what is in the way, as in
+Where two cards fail, the same step is tried again with other transports, to find what is in the way, as in
 every probe of two ranks; see `ranks.cause_search`. DataParallel, FSDP2 and a pipeline have probes, and verdicts, of
 their own.
 """
@@ -36,7 +36,7 @@ def measure(request: Request) -> Verdict:
         place=torchrun.place(request.expect),
         checks=step_checks,
         numbers=rank_numbers,
-        ways=cause_search.WAYS,
+        transports=cause_search.TRANSPORTS,
     )
     return judge.measure(subject, request)
 

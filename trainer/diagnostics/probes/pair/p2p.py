@@ -75,7 +75,7 @@ def direct(request: Request) -> Verdict:
     return dataclasses.replace(found, cards=present, present=present)
 
 
-def ways(pair: Sequence[int]) -> tuple[tuple[str, str], ...]:
+def directions(pair: Sequence[int]) -> tuple[tuple[str, str], ...]:
     """Both directions between two cards, as torch names these."""
     here, there = (f"cuda:{card}" for card in pair)
     return (here, there), (there, here)
@@ -83,14 +83,14 @@ def ways(pair: Sequence[int]) -> tuple[tuple[str, str], ...]:
 
 def checks(pair: Sequence[int], seed: int) -> list[Check]:
     """The copies of one pair both ways, and its memory in another process."""
-    return [*(check(way, size, seed) for way in ways(pair) for size in CHECKED), ipc_check(pair)]
+    return [*(check(direction, size, seed) for direction in directions(pair) for size in CHECKED), ipc_check(pair)]
 
 
 def numbers(pair: Sequence[int]) -> list[Number]:
     """What was measured on one pair."""
-    measured = [number for way in ways(pair) for size in SIZES for number in figures(way, size)]
+    measured = [number for direction in directions(pair) for size in SIZES for number in figures(direction, size)]
     peer = Number(name=f"{torchrun.named(pair)}peer access", value=float(peers(pair)), unit="0 or 1")
-    return [peer, *measured, both_ways(pair)]
+    return [peer, *measured, bidirectional(pair)]
 
 
 def peers(pair: Sequence[int]) -> bool:
@@ -100,11 +100,11 @@ def peers(pair: Sequence[int]) -> bool:
     return all(torch.cuda.can_device_access_peer(here, there) for here, there in itertools.permutations(pair))
 
 
-def check(way: tuple[str, str], size: int, seed: int) -> Check:
+def check(direction: tuple[str, str], size: int, seed: int) -> Check:
     """Each card sums its own bytes up; the sums agree.
 
     Args:
-        way: source and destination, as torch names them.
+        direction: source and destination, as torch names them.
         size: bytes to copy.
         seed: seed of the random bytes.
     """
@@ -112,9 +112,9 @@ def check(way: tuple[str, str], size: int, seed: int) -> Check:
 
     generator = torch.Generator().manual_seed(seed)
     host = torch.randint(0, 256, (size,), dtype=torch.uint8, generator=generator)
-    there = copy(host.to(way[0]), way[1])
-    synchronize(way)
-    name = f"{way[0]} to {way[1]} {size} bytes"
+    there = copy(host.to(direction[0]), direction[1])
+    synchronize(direction)
+    name = f"{direction[0]} to {direction[1]} {size} bytes"
     return equal(name, str(numerics.checksum(there)), str(numerics.checksum(host)), "checksum of the bytes")
 
 
@@ -132,24 +132,24 @@ def ipc_check(pair: Sequence[int]) -> Check:
     return equal(name, refused or "yes", "yes", detail=refused)
 
 
-def figures(way: tuple[str, str], size: int) -> list[Number]:
+def figures(direction: tuple[str, str], size: int) -> list[Number]:
     """GB/s of one size, and of the smallest its latency instead."""
     import torch
 
-    source = torch.zeros(size, dtype=torch.uint8, device=way[0])
-    target = torch.empty(size, dtype=torch.uint8, device=way[1])
-    seconds = best_seconds(lambda: target.copy_(source, non_blocking=True), way)
-    name = f"{way[0]} to {way[1]}"
+    source = torch.zeros(size, dtype=torch.uint8, device=direction[0])
+    target = torch.empty(size, dtype=torch.uint8, device=direction[1])
+    seconds = best_seconds(lambda: target.copy_(source, non_blocking=True), direction)
+    name = f"{direction[0]} to {direction[1]}"
     if size == LATENCY_OF:
         return [Number(name=f"{name} latency of {size} bytes", value=round(1e6 * seconds, 3), unit="µs")]
     return [Number(name=f"{name} {size} bytes", value=round(size / seconds / 1e9, 3), unit="GB/s")]
 
 
-def both_ways(pair: Sequence[int]) -> Number:
+def bidirectional(pair: Sequence[int]) -> Number:
     """GB/s of the largest size in both directions at once, both added up."""
     import torch
 
-    size, cards = SIZES[-1], ways(pair)[0]
+    size, cards = SIZES[-1], directions(pair)[0]
     blocks = {card: [torch.zeros(size, dtype=torch.uint8, device=card) for _ in range(2)] for card in cards}
     streams = {card: torch.cuda.Stream(device=card) for card in blocks}
 

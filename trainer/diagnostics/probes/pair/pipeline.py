@@ -17,7 +17,7 @@ from trainer.distributed.transports.transport import GLOO
 PROBE = "two_gpu_step_pipeline"
 RANK_MODULE = "trainer.diagnostics.probes.pair.ranks.pipeline_rank"
 # Not gloo alone: its send and receive take a tensor's address for one of host memory (torch's ProcessGroupGloo.cpp).
-WAYS = tuple(way for way in cause_search.WAYS if way != GLOO)
+TRANSPORTS = tuple(transport for transport in cause_search.TRANSPORTS if transport != GLOO)
 SINCE = "2.5"  # a stage whose shapes are inferred while it runs
 
 
@@ -31,7 +31,7 @@ def measure(request: Request) -> Verdict:
     if reason := why_not():
         return absent(probe=PROBE, reason=reason, device=device, versions=placement.versions())
     did = "split the layers and stepped like one process"
-    return compare_steps.measure(PROBE, RANK_MODULE, request, did, WAYS)
+    return compare_steps.measure(PROBE, RANK_MODULE, request, did, TRANSPORTS)
 
 
 def why_not() -> str:

@@ -108,9 +108,9 @@ def refused(name: str, kernel: str, reason: str) -> Check:
     """A fused kernel may lack a case; the math kernel is plain torch and may not.
 
     Args:
-        name: name of the check.
-        kernel: name of the kernel.
-        reason: torch's reason.
+        name: what is checked, as the verdict lists it, such as "flash fp16 causal".
+        kernel: a key of KERNELS: math, efficient or flash.
+        reason: text of torch's refusal; it becomes the check's detail.
     """
     if kernel == "math":
         return Check(name=name, status="fail", detail=reason)
@@ -121,7 +121,7 @@ def attempt(kernel: str, case: Case, device: Device, seed: int) -> Result | str:
     """Run one case, or say why the kernel will not. Only a refusal to start is one: what fails later is an error.
 
     Args:
-        kernel: name of the kernel.
+        kernel: a key of KERNELS: math, efficient or flash.
         seed: seed of the random numbers.
     """
     inputs = draw(case, seed)
@@ -138,7 +138,7 @@ def refusal(kernel: str, case: Case, device: Device) -> str:
     """Why torch has no such kernel for the case here, empty if it has; asked with a forward alone.
 
     Args:
-        kernel: name of the kernel.
+        kernel: a key of KERNELS: math, efficient or flash.
     """
     import torch
 
@@ -167,7 +167,7 @@ def results(kernel: str, inputs: Sequence[torch.Tensor], case: Case) -> list[tor
     """PARTS by one kernel.
 
     Args:
-        kernel: name of the kernel.
+        kernel: a key of KERNELS: math, efficient or flash.
         inputs: q, k, v and the gradient of the output.
     """
     import torch
@@ -182,7 +182,7 @@ def attend(kernel: str, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, case:
     """One call of scaled_dot_product_attention with no other kernel allowed.
 
     Args:
-        kernel: name of the kernel.
+        kernel: a key of KERNELS: math, efficient or flash.
         q: queries, shape (batch, heads, tokens, width).
         k: keys, shape (batch, heads, tokens, width).
         v: values, shape (batch, heads, tokens, width).

@@ -96,7 +96,7 @@ def measure(request: Request) -> Verdict:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what torch demands for repeatable products
     device, seed = placement.place(request.expect), numerics.fresh_seed()
     with tempfile.TemporaryDirectory() as folder:
-        ended = kill_a_training(Path(folder), request, seed)
+        ended = kill_training(Path(folder), request, seed)
         kept = checkpoint_store.stored(Path(folder))
         found, checks = (resume(device, seed, Path(folder))) if kept else (0, [])
     return conclude(
@@ -109,12 +109,12 @@ def measure(request: Request) -> Verdict:
     )
 
 
-def kill_a_training(folder: Path, request: Request, seed: int) -> int | None:
+def kill_training(folder: Path, request: Request, seed: int) -> int | None:
     """Start a training that writes to `folder`, kill it once it has kept some, return how it ended.
 
     Args:
-        folder: folder of the checkpoints.
-        seed: seed of the training.
+        folder: folder of the checkpoints, which the killed process wrote and the next one reads.
+        seed: seeds weights and batches; equal seeds train equally.
     """
     argv = [sys.executable, "-m", MODULE, "--expect", request.expect, "--train", str(seed), "--folder", str(folder)]
     process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=sys.stderr)
@@ -147,8 +147,8 @@ def resume(device: Device, seed: int, folder: Path) -> tuple[int, list[Check]]:
     """Return the step resumed from, and checks against an uninterrupted training.
 
     Args:
-        seed: seed of the training.
-        folder: folder of the checkpoints.
+        seed: seeds weights and batches; equal seeds train equally.
+        folder: folder of the checkpoints, which the killed process wrote and the next one reads.
     """
     whole = advance(Training(device, seed), STEPS)
     files, _ = checkpoint_store.read(checkpoint_store.stored(folder)[0])
@@ -200,12 +200,12 @@ def load(content: bytes, device: Device) -> dict[str, Any]:
     return state
 
 
-def train_for_ever(device: Device, seed: int, folder: Path) -> int:
+def train_until_killed(device: Device, seed: int, folder: Path) -> int:
     """What the process does that is killed: its steps, and the last ones over and over, keeping checkpoints.
 
     Args:
-        seed: seed of the training.
-        folder: folder of the checkpoints.
+        seed: seeds weights and batches; equal seeds train equally.
+        folder: folder of the checkpoints, which the killed process wrote and the next one reads.
     """
     training = Training(device, seed)
     while True:
@@ -225,7 +225,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if own.train is None:
         return entry.main("checkpoint", measure, rest)
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    return train_for_ever(placement.place(entry.parse_request(rest).expect), own.train, own.folder)
+    return train_until_killed(placement.place(entry.parse_request(rest).expect), own.train, own.folder)
 
 
 if __name__ == "__main__":

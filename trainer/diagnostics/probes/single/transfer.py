@@ -102,18 +102,18 @@ def speeds(name: str, host: torch.Tensor, there: torch.Tensor, layout: str, devi
         layout: contiguous or strided.
     """
     source = laid_out_on_device(there, layout)
-    ways: dict[str, Callable[[], object]] = {
+    copies_by_direction: dict[str, Callable[[], object]] = {
         "to the device": lambda: copy(host, device.torch_type),
         "back": lambda: copy(source, "cpu", pinned=host.is_pinned()),
     }
     gigabytes = host.numel() / 1e9
     return [
         Number(
-            name=f"{name} {way}",
+            name=f"{name} {direction}",
             value=round(gigabytes / numerics.best_seconds(work, device.torch_type, rounds=3), 3),
             unit="GB/s",
         )
-        for way, work in ways.items()
+        for direction, work in copies_by_direction.items()
     ]
 
 

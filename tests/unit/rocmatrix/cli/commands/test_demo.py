@@ -78,7 +78,7 @@ def test_page_of_the_demo_has_no_violation_that_axe_knows(tmp_path, width, dark)
 
 def test_stage_is_a_task_with_these_options():
     for stage in demo.stages(demo.Path("DEMO"), "RX 7900 XT"):
-        task, *words = stage.words
+        task, *words = stage.arguments
         flags = {f"--{flag.name}" for flag in known()[task].flags}
         assert {word for word in words if word.startswith("--")} <= flags
 

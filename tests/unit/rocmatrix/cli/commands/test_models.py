@@ -7,7 +7,7 @@ import pytest
 from rocmatrix.cli.commands import models as command
 from rocmatrix.cli.commands.models import Report
 from rocmatrix.cli.options.command import known, trainer_options
-from rocmatrix.cli.options.common import OfTrainer
+from rocmatrix.cli.options.common import TrainerCommandOptions
 from rocmatrix.images import native_env
 
 RUNNER = native_env.Native(python="python3", cell=None, why="stand-in")
@@ -20,7 +20,7 @@ def stand_in(monkeypatch):
 
 
 def test_dry_runs_print_the_commands(capsys):
-    command.compress(OfTrainer(dry_run=True), {"model": "TRAINING/one", "how": "int8,prune", "data": ""})
+    command.compress(TrainerCommandOptions(dry_run=True), {"model": "TRAINING/one", "how": "int8,prune", "data": ""})
     command.report(Report(run="TRAINING/one", dry_run=True), {"repeats": "9"})
     assert capsys.readouterr().out.splitlines() == [
         "python3 -P -m trainer compress --model=TRAINING/one --how=int8,prune",
@@ -30,7 +30,7 @@ def test_dry_runs_print_the_commands(capsys):
 
 def test_compress_without_a_model_states_what_is_needed(capsys):
     with pytest.raises(SystemExit) as caught:
-        command.compress(OfTrainer(dry_run=True), {})
+        command.compress(TrainerCommandOptions(dry_run=True), {})
     assert caught.value.code
     assert "RM404" in capsys.readouterr().err
 

@@ -7,7 +7,7 @@ import pytest
 
 from rocmatrix.cli.commands import predict as command
 from rocmatrix.cli.options.command import known, trainer_options
-from rocmatrix.cli.options.common import OfTrainer
+from rocmatrix.cli.options.common import TrainerCommandOptions
 from rocmatrix.images import native_env
 from rocmatrix.jobs import runner
 
@@ -21,7 +21,7 @@ def stand_in(monkeypatch):
 
 def test_dry_run_prints_the_command_and_runs_nothing(stand_in, monkeypatch, capsys):
     monkeypatch.setattr(subprocess, "Popen", lambda *args, **kwargs: pytest.fail("something was run"))
-    command.predict(OfTrainer(dry_run=True), {"model": "TRAINING/a b", "data": "bars.csv", "output": ""})
+    command.predict(TrainerCommandOptions(dry_run=True), {"model": "TRAINING/a b", "data": "bars.csv", "output": ""})
     assert capsys.readouterr().out == "python3 -P -m trainer predict '--model=TRAINING/a b' --data=bars.csv\n"
 
 
@@ -32,11 +32,11 @@ def test_events_are_handed_on_and_a_failure_is_the_tasks_own(stand_in, monkeypat
 
     monkeypatch.setattr(runner, "run", run)
     with pytest.raises(SystemExit) as caught:
-        command.predict(OfTrainer(as_json=True), {})
+        command.predict(TrainerCommandOptions(as_json=True), {})
     assert caught.value.code == 2
     assert json.loads(capsys.readouterr().out) == {"event": "done", "rows": 3}
     with pytest.raises(SystemExit):
-        command.predict(OfTrainer(), {})
+        command.predict(TrainerCommandOptions(), {})
     assert capsys.readouterr().out == ""
 
 

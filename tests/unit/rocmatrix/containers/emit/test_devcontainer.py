@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocmatrix.containers.emit.devcontainer import (
-    Noted,
+    Commented,
     devcontainer_json,
     devcontainer_rows,
     written,
@@ -92,7 +92,7 @@ def test_emitted_text_is_json(value):
 
 @given(st.lists(JSON, min_size=1, max_size=3))
 def test_notes_change_nothing(values):
-    noted = [Noted(note="why", value=value) for value in values]
+    noted = [Commented(note="why", value=value) for value in values]
     assert json.loads(without_comments(written(noted))) == values
 
 

@@ -148,5 +148,5 @@ def test_line_that_sbatch_would_misread_is_refused(wrong):
 
 
 def test_path_with_a_space_is_quoted():
-    script = sbatch_script(replace(BATCH, log="/srv/my runs/%j.log"), Launcher(words=("true",)))
+    script = sbatch_script(replace(BATCH, log="/srv/my runs/%j.log"), Launcher(command=("true",)))
     assert '#SBATCH --output="/srv/my runs/%j.log"\n' in script

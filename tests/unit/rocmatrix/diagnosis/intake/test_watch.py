@@ -6,7 +6,7 @@ import pytest
 
 from rocmatrix.diagnosis.intake import watch
 from rocmatrix.diagnosis.intake.follow import Follower
-from rocmatrix.diagnosis.ranking import Surroundings
+from rocmatrix.diagnosis.ranking import HostContext
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES
 
@@ -30,7 +30,7 @@ def watched(path, *steps):
         for found in watch.diagnoses(
             Follower(path),
             signatures=SIGNATURES,
-            here=Surroundings(),
+            here=HostContext(),
             matrix=None,
             failed_checks=frozenset(),
             pause=pause,

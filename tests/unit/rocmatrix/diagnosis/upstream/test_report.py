@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from rocmatrix.diagnosis import diagnosis
-from rocmatrix.diagnosis.ranking import Surroundings
+from rocmatrix.diagnosis.ranking import HostContext
 from rocmatrix.diagnosis.upstream import excerpt, facts, report, trackers
 from rocmatrix.host import hardware
 from rocmatrix.matrix.loading import load as matrix_file
@@ -19,7 +19,7 @@ FAULT = "RuntimeError: HIP error: invalid device function\n"
 def reported(log, host=None):
     programs = trackers.Programs(KNOWN)
     found = diagnosis.diagnose(
-        programs.watched([log.encode()]), name="a.log", signatures=SIGNATURES, here=Surroundings(), matrix=MATRIX
+        programs.watched([log.encode()]), name="a.log", signatures=SIGNATURES, here=HostContext(), matrix=MATRIX
     )
     quoted = excerpt.excerpt([log.encode()], found.best.line if found.best else None)
     best = found.best

@@ -21,7 +21,7 @@ def write(tmp_path, text, name="requirements.txt"):
 
 
 def asked(path):
-    return [line.asked for line in requirements_file.read(path)]
+    return [line.name_and_bounds for line in requirements_file.read(path)]
 
 
 def test_file_as_pip_takes_it_is_read(tmp_path):
@@ -33,7 +33,7 @@ def test_file_as_pip_takes_it_is_read(tmp_path):
         f"tqdm==4.1 \\\n    --hash=sha256:{'AB' * 32} \\\n    --hash=sha256:{'cd' * 32}\n-rmore.txt\n",
     )
     lines = requirements_file.read(path)
-    assert [line.asked for line in lines] == [
+    assert [line.name_and_bounds for line in lines] == [
         "scikit-learn==1.5.*", "peft[dev]>=0.1", "tqdm==4.1", "rich>=13", "numpy<3",
     ]  # fmt: skip
     assert [line.where.rpartition(":")[2] for line in lines] == ["4", "5", "7", "1", "1"]

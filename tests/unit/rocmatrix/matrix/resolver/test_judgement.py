@@ -8,7 +8,7 @@ from rocmatrix.matrix.resolver.judgement import Judged, judge
 
 
 def rule(verdict, *, decides=True, confidence="reported", id_="r"):
-    evidence = SimpleNamespace(confidence=confidence, words=f"{confidence} 2026-11-21: source of {id_}")
+    evidence = SimpleNamespace(confidence=confidence, summary=f"{confidence} 2026-11-21: source of {id_}")
     return SimpleNamespace(id=id_, verdict=verdict, decides=decides, reason=f"why {id_}", evidence=evidence)
 
 

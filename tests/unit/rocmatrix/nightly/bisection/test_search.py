@@ -22,8 +22,8 @@ def test_simulated_history_that_changes_once_gives_its_first_bad_version(good, b
     found = search(ends(history), answers(history))
     assert (found.good, found.bad, found.skipped) == (good - 1, good, ())
     assert found.monotone
-    assert len(found.asked) <= ceil(log2(len(history)))
-    assert len(found.asked) <= most_questions(Span(good=0, bad=len(history) - 1), ends(history))
+    assert len(found.tested) <= ceil(log2(len(history)))
+    assert len(found.tested) <= most_questions(Span(good=0, bad=len(history) - 1), ends(history))
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.sets(st.integers(0, 120)))
@@ -43,7 +43,7 @@ def test_simulated_history_that_changes_at_will_still_gives_a_step(middle):
     found = search(ends(history), answers(history))
     assert (history[found.good], history[found.bad]) == ("good", "bad")
     assert all(history[place] == "skip" for place in range(found.good + 1, found.bad))
-    assert len(set(found.asked)) == len(found.asked)
+    assert len(set(found.tested)) == len(found.tested)
 
 
 @given(st.lists(ANSWERS, min_size=1, max_size=30))
@@ -56,7 +56,7 @@ def test_recorded_history_runs_nothing_and_reports_its_changes(history):
     assert (within is not None) == falls
     if within:
         found = search(known, pytest.fail)
-        assert found.asked == ()
+        assert found.tested == ()
         assert found.monotone == (len(changes(known)) <= 1)
 
 
@@ -70,4 +70,4 @@ def test_plan_shows_the_order_in_which_all_would_be_tested():
     known = {0: "good", 8: "bad"}
     assert list(order(known, Span(good=0, bad=8))) == [4, 6, 7]
     history = ["good"] * 8 + ["bad"]
-    assert list(search(known, answers(history)).asked) == [4, 6, 7]
+    assert list(search(known, answers(history)).tested) == [4, 6, 7]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from trainer.analysis.language.plan import METHODS, Asked, plan
+from trainer.analysis.language.plan import METHODS, PlanRequest, plan
 from trainer.cli import main
 from trainer.run.memory_plan.cards import CONTEXT, GIB
 from trainer.run.memory_plan.fit import exact_fit
@@ -53,7 +53,7 @@ def test_plan_of_one_configuration_reports_its_parts(model, capsys):
 
 
 def test_table_has_more_rows_with_checkpointing(model, capsys):
-    plan(Asked(model=model, gpu="MI50 16 GB", method="lora", sequence=64, memory_gib=1.25))
+    plan(PlanRequest(model=model, gpu="MI50 16 GB", method="lora", sequence=64, memory_gib=1.25))
     assumed, off, full = events(capsys.readouterr().out)
     assert assumed["attention"] == ["math", "math"]
     assert off["precision"] == "fp16"  # gfx906 has no bf16
@@ -61,7 +61,7 @@ def test_table_has_more_rows_with_checkpointing(model, capsys):
 
 
 def test_plan_that_does_not_fit_names_what_would(model, capsys):
-    asked = Asked(
+    requested = PlanRequest(
         model=model,
         gpu="RX 7900 XTX",
         method="lora",
@@ -72,7 +72,7 @@ def test_plan_that_does_not_fit_names_what_would(model, capsys):
         fast="off",
     )
     with pytest.raises(TrainerError, match="RM737") as caught:
-        plan(asked)
+        plan(requested)
     words = str(caught.value)
     assert "GiB are needed, 0.3 are there" in words
     assert "This would fit: lora in bf16" in words
@@ -80,37 +80,37 @@ def test_plan_that_does_not_fit_names_what_would(model, capsys):
 
 def test_plan_for_more_memory_than_any_way_leaves_names_the_least(model, capsys):
     with pytest.raises(TrainerError, match="RM737") as caught:
-        plan(Asked(model=model, gpu="RX 7900 XTX", method="qlora", sequence=64, memory_gib=0.9, fast="off"))
+        plan(PlanRequest(model=model, gpu="RX 7900 XTX", method="qlora", sequence=64, memory_gib=0.9, fast="off"))
     assert "a card of at least" in str(caught.value)
 
 
 OFFER = re.compile(r"This would fit: (\w+) in \w+, ([\d,]+) x [\d,]+ tokens(?:, (\w+) checkpointing)?\.")
 
 
-def refused(asked):
+def refused(requested):
     """Plan what does not fit; return the error, and the program that its hint offers, None without one."""
     with pytest.raises(TrainerError, match="RM737") as caught:
-        plan(asked)
+        plan(requested)
     offer = OFFER.search(caught.value.next)
     if offer is None:
         return caught.value, None
-    program = replace(asked.programs(asked.card())[0], **METHODS[offer[1]], checkpointing=offer[3] or "off")
+    program = replace(requested.programs(requested.card())[0], **METHODS[offer[1]], checkpointing=offer[3] or "off")
     return caught.value, replace(program, rows=int(offer[2].replace(",", "")))
 
 
 def test_refusal_after_the_exact_plan_offers_what_fits_by_it(model, capsys):
     how = {"model": model, "gpu": "RX 7900 XTX", "method": "lora", "activation_checkpointing": "full", "sequence": 64}
-    program = Asked(**how).programs(Asked(**how).card())[0]
+    program = PlanRequest(**how).programs(PlanRequest(**how).card())[0]
     found = measured(replace(program, rows=64))
-    asked = Asked(**how, micro_batch=64, memory_gib=(CONTEXT + found.largest.allocated + 2**20) / GIB)
-    _, offered = refused(asked)
+    requested = PlanRequest(**how, micro_batch=64, memory_gib=(CONTEXT + found.largest.allocated + 2**20) / GIB)
+    _, offered = refused(requested)
     assert offered.rows < 64
-    assert exact_fit(offered, asked.card()).fits
+    assert exact_fit(offered, requested.card()).fits
 
 
 def test_refused_table_states_what_the_rows_asked_for_need(model, capsys):
     error, offered = refused(
-        Asked(model=model, gpu="RX 7900 XTX", micro_batch=1024, sequence=64, memory_gib=1.0, fast="off")
+        PlanRequest(model=model, gpu="RX 7900 XTX", micro_batch=1024, sequence=64, memory_gib=1.0, fast="off")
     )
     need, budget = map(float, re.findall(r"([\d.]+) (?:GiB are needed|are there)", error.why))
     assert "1024 x 64 tokens" in error.what
@@ -120,7 +120,7 @@ def test_refused_table_states_what_the_rows_asked_for_need(model, capsys):
 
 def test_plan_for_dpo_that_does_not_fit_offers_no_quantised_weights(model, capsys):
     error, offered = refused(
-        Asked(model=model, gpu="RX 7900 XTX", method="dpo", sequence=64, memory_gib=0.9005, fast="off")
+        PlanRequest(model=model, gpu="RX 7900 XTX", method="dpo", sequence=64, memory_gib=0.9005, fast="off")
     )
     assert offered is None
     assert "a card of at least" in error.next
@@ -134,13 +134,13 @@ def test_size_that_no_run_has_is_refused(size, model, capsys):
 
 def test_micro_batch_of_more_tokens_than_any_card_holds_is_refused(model):
     with pytest.raises(TrainerError, match="RM500"):
-        plan(Asked(model=model, gpu="RX 7900 XTX", micro_batch=4096, sequence=2**16))
+        plan(PlanRequest(model=model, gpu="RX 7900 XTX", micro_batch=4096, sequence=2**16))
 
 
 def test_two_cards_hold_the_whole_each_and_share_the_rows(model, capsys):
     how = {"model": model, "gpu": "RX 7900 XT", "method": "full", "activation_checkpointing": "off", "sequence": 64}
     for cards in (1, 2):
-        plan(Asked(**how, micro_batch=2, cards=cards))
+        plan(PlanRequest(**how, micro_batch=2, cards=cards))
     first, second = (each for each in events(capsys.readouterr().out) if each["event"] == "planned")
     assert first["bytes"] == second["bytes"]
     assert second["tokens_per_second"][1] == pytest.approx(2 * first["tokens_per_second"][1], abs=2)

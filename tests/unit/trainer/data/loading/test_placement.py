@@ -91,7 +91,7 @@ def test_rows_that_do_not_fit_come_from_the_host_by_a_thread() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "workers", "device", "want"),
+    ("requested", "workers", "device", "want"),
     [
         ("auto", 3, CPU, ("host", 3)),
         ("host", 0, CARD, ("host", 1)),
@@ -101,8 +101,8 @@ def test_rows_that_do_not_fit_come_from_the_host_by_a_thread() -> None:
         ("device", 0, CARD, ("device", 0)),
     ],
 )
-def test_requested_placement_is_taken(asked: str, workers: int, device: torch.device, want: object) -> None:
-    chosen = choose_feed(asked, workers, needs=1, device=device, free=2**22)
+def test_requested_placement_is_taken(requested: str, workers: int, device: torch.device, want: object) -> None:
+    chosen = choose_feed(requested, workers, needs=1, device=device, free=2**22)
     assert (chosen.name, chosen.workers) == want
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from trainer.data.bar import Bars, joined
-from trainer.data.features.inspect import survey
+from trainer.data.features.inspect import inspect_data
 from trainer.data.readers.bars import Reading, Source, open_source
 from trainer.runtime.errors import TrainerError
 
@@ -103,7 +103,7 @@ def test_export_is_read_without_an_option(tmp_path: Path, name: str) -> None:
     columns = (bars.open, bars.high, bars.low, bars.close, bars.volume)
     assert [column.tolist() for column in columns] == [[10.5, 11.5], [12.5, 12.5], [9.5, 9.5], [11.5, 11], [100, 90]]
     assert str(bars.date[0]) == begin
-    assert survey(source).tick == 0.5
+    assert inspect_data(source).tick == 0.5
 
 
 @pytest.mark.parametrize("name", ["MetaTrader 4", "Binance, no header, milliseconds", "HistData"])
@@ -175,7 +175,7 @@ def test_file_of_bad_rows_is_refused_for_the_first_of_them(tmp_path: Path) -> No
     path = tmp_path / "bars.csv"
     path.write_text("Date,Open,High,Low,Close,Volume\n2024-03-04,x,2,1,2,5\n2024-03-05,x,2,1,2,5\n")
     with pytest.raises(TrainerError, match="RM513"):
-        survey(open_source(path, Reading()))
+        inspect_data(open_source(path, Reading()))
 
 
 def test_file_that_may_not_be_read_is_named_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import torch.distributed as dist
 
 from trainer.distributed import torchrun
 from trainer.distributed.parallel import rendezvous
-from trainer.distributed.parallel.rendezvous import INVITATION, meet
+from trainer.distributed.parallel.rendezvous import RENDEZVOUS_KEY, meet
 from trainer.runtime.errors import TrainerError
 
 
@@ -47,17 +47,19 @@ def test_invitation_of_an_earlier_start_is_answered_in_vain(store: dist.HashStor
         follower = thread.submit(meet, store, 1, 2, seconds=20)
         time.sleep(0.3)
         assert not follower.done()  # it found the old invitation, and an agreement of which it is no part
-        assert json.loads(store.get(f"{INVITATION}/{old}/agreed")) != [store.get(f"{INVITATION}/{old}/1").decode()]
+        assert json.loads(store.get(f"{RENDEZVOUS_KEY}/{old}/agreed")) != [
+            store.get(f"{RENDEZVOUS_KEY}/{old}/1").decode()
+        ]
         new = meet(store, 0, 2, seconds=20)
         assert follower.result() == new != old
 
 
 def test_start_that_broke_off_between_the_ranks_leaves_nothing_that_misleads(store: dist.HashStore) -> None:
     with pytest.raises(TrainerError, match="RM568") as caught:
-        rendezvous.invite(store, 3, seconds=0.1)
+        rendezvous.publish_rendezvous_id(store, 3, seconds=0.1)
     assert caught.value.what == "rank(s) 1, 2 did not come within 0.1 s"
     with pytest.raises(TrainerError, match="RM568") as caught:
-        rendezvous.follow(store, 1, seconds=0.1)
+        rendezvous.await_rendezvous_id(store, 1, seconds=0.1)
     assert caught.value.what == "rank 1 was not answered by rank 0 within 0.1 s"
     names = start(store, 3, {0: 0.2})
     assert len(set(names)) == 1
@@ -66,7 +68,7 @@ def test_start_that_broke_off_between_the_ranks_leaves_nothing_that_misleads(sto
 def test_rank_alone_in_an_empty_store_waits_for_rank_0(store: dist.HashStore) -> None:
     with pytest.raises(TrainerError, match="RM568"):
         meet(store, 1, 2, seconds=0.05)
-    assert not store.check([INVITATION])
+    assert not store.check([RENDEZVOUS_KEY])
 
 
 def test_ranks_that_torchrun_starts_again_meet_though_its_store_is_the_old_one(tmp_path: Path) -> None:

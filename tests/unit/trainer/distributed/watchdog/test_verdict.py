@@ -4,7 +4,7 @@ import pytest
 
 from trainer.distributed.watchdog.heartbeat import SECTIONS, Beat
 from trainer.distributed.watchdog.timeouts import Limits
-from trainer.distributed.watchdog.verdict import culprits, late, message
+from trainer.distributed.watchdog.verdict import hung_ranks, late, message
 
 LIMITS = Limits(floor=1.0, ceiling=10.0)
 
@@ -39,13 +39,13 @@ def test_time_without_a_watcher_does_not_count() -> None:
 def test_rank_that_stopped_is_distinguished_from_those_that_wait(
     beats: dict[int, Beat], states: dict[int, str], blamed: list[int]
 ) -> None:
-    assert culprits(beats, states) == blamed
+    assert hung_ranks(beats, states) == blamed
 
 
 def test_message_names_which_rank_waits_for_which() -> None:
     beats = {0: beat("comms"), 1: beat("backward")}
     states = {0: "S", 1: "T"}
-    text = message(late(beats, LIMITS, now=20, watched_since=0), culprits(beats, states), states)
+    text = message(late(beats, LIMITS, now=20, watched_since=0), hung_ranks(beats, states), states)
     assert "rank 0 is in comms at step 5 since 20.0 s (limit 10.0 s; sleeping)" in text
     assert "The others wait for rank 1 (stopped by a signal)" in text
 

@@ -117,12 +117,14 @@ def test_kernel_that_refuses_reports_why() -> None:
 NETWORK = {"kind": "transformer", "widths": [4, 8, 8, 1], "token_width": 8, "heads": 2}
 
 
-def settle(asked: str = "auto", before: str | None = None, name: str = "fp32", **more: Any) -> tuple[nn.Module, Any]:
+def settle(
+    requested: str = "auto", before: str | None = None, name: str = "fp32", **more: Any
+) -> tuple[nn.Module, Any]:
     model, precision = build(NETWORK), Precision(name=name, reason="test", device_type="cpu")
     chosen = attend(
         model,
         attention_of(NETWORK),
-        asked,
+        requested,
         rows=16,
         device="cpu",
         precision=precision,

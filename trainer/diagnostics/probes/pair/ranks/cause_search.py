@@ -1,7 +1,7 @@
 """Why two cards do not work together: the same by other transports, and the facts of this machine.
 
 Every probe that takes two cards ends here where it did not pass. Nothing here changes a verdict's status. The cause
-is judged from which ways helped and from `host_facts`, never from words in a log. Sources: ROCm/rccl src/init.cc,
+is judged from which transports helped and from `host_facts`, never from words in a log. Sources: ROCm/rccl src/init.cc,
 ROCm/rccl#1129.
 """
 
@@ -23,20 +23,20 @@ NCCL_NO_SHM = Transport(
     environment={"NCCL_SHM_DISABLE": "1"},
     why="without shared memory, which is what a container with a small /dev/shm lacks",
 )
-WAYS = (NCCL_NO_P2P, NCCL_NO_SHM, GLOO, HOST)
+TRANSPORTS = (NCCL_NO_P2P, NCCL_NO_SHM, GLOO, HOST)
 FIRST_SHARE = 0.4  # of the time for the first try on cards; the rest is for what follows a failure
 IPC_DENIED = "card memory cannot be shared between processes (IPC denied)"
-LEAST_SECONDS = 5.0  # in less no way can show that it works
+LEAST_SECONDS = 5.0  # in less no transport can show that it works
 
-Attempt = Callable[[Transport, float], str]  # a way and its seconds to why it does not work, empty if it does
-Judge = Callable[["Sequence[Try]", HostFacts], tuple[str, str]]  # to the likely cause and its evidence
+Attempt = Callable[[Transport, float], str]  # a transport and its seconds to why it does not work, empty if it does
+Judge = Callable[["Sequence[TransportTrial]", HostFacts], tuple[str, str]]  # to the likely cause and its evidence
 
 
 @dataclass(frozen=True, kw_only=True)
-class Try:
-    """One way: why it did not work or was not tried, empty if it worked, and its seconds."""
+class TransportTrial:
+    """One transport: why it did not work or was not tried, empty if it worked, and its seconds."""
 
-    way: Transport
+    transport: Transport
     cause: str
     seconds: float
     tried: bool = True
@@ -49,11 +49,13 @@ class Try:
     @property
     def settings(self) -> str:
         """What to set for it, as text."""
-        named = " ".join(f"{name}={value}" for name, value in self.way.environment.items())
-        return named or {"gloo": "the gloo backend", "host": "staging through host memory"}[self.way.name]
+        named = " ".join(f"{name}={value}" for name, value in self.transport.environment.items())
+        return named or {"gloo": "the gloo backend", "host": "staging through host memory"}[self.transport.name]
 
 
-def explained(verdict: Verdict, facts: HostFacts, tries: Sequence[Try] = (), judge: Judge | None = None) -> Verdict:
+def explained(
+    verdict: Verdict, facts: HostFacts, tries: Sequence[TransportTrial] = (), judge: Judge | None = None
+) -> Verdict:
     """A verdict that did not pass, with what helped and the likely cause in its summary; its status stays.
 
     Args:
@@ -72,53 +74,53 @@ def explained(verdict: Verdict, facts: HostFacts, tries: Sequence[Try] = (), jud
     )
 
 
-def retry(ways: Sequence[Transport], attempt: Attempt, ends: float) -> tuple[Try, ...]:
-    """Each of `ways` in an equal share of what is left until `ends`.
+def retry(transports: Sequence[Transport], attempt: Attempt, ends: float) -> tuple[TransportTrial, ...]:
+    """Each of `transports` in an equal share of what is left until `ends`.
 
     Args:
-        ways: transports to try, in order.
+        transports: transports to try, in order.
         ends: end of the time, in seconds of the monotonic clock.
     """
-    tries: list[Try] = []
-    for number, way in enumerate(ways):
-        tries.append(one(way, attempt, (ends - time.monotonic()) / (len(ways) - number)))
+    tries: list[TransportTrial] = []
+    for number, transport in enumerate(transports):
+        tries.append(one(transport, attempt, (ends - time.monotonic()) / (len(transports) - number)))
     return tuple(tries)
 
 
-def one(way: Transport, attempt: Attempt, seconds: float) -> Try:
+def one(transport: Transport, attempt: Attempt, seconds: float) -> TransportTrial:
     """Try one transport, unless too little time is left for a result.
 
     Args:
         seconds: time limit.
     """
     if seconds < LEAST_SECONDS:
-        return Try(way=way, cause="no time was left for it", seconds=0.0, tried=False)
+        return TransportTrial(transport=transport, cause="no time was left for it", seconds=0.0, tried=False)
     started = time.monotonic()
-    cause = attempt(way, seconds)
-    return Try(way=way, cause=cause, seconds=round(time.monotonic() - started, 3))
+    cause = attempt(transport, seconds)
+    return TransportTrial(transport=transport, cause=cause, seconds=round(time.monotonic() - started, 3))
 
 
-def tries_text(tries: Sequence[Try], cause: str) -> str:
+def tries_text(tries: Sequence[TransportTrial], cause: str) -> str:
     """What the tries come to, in a sentence."""
     helped = [tried.settings for tried in tries if tried.helped]
     if helped:
         return f"Fails as it is; passes with {helped[0]} (likely: {cause})."
     if any(tried.tried for tried in tries):
-        return f"Fails as it is, and each other way that was tried (likely: {cause})."
+        return f"Fails as it is, and each other transport that was tried (likely: {cause})."
     return f"Likely: {cause}."
 
 
-def as_check(tried: Try) -> Check:
+def as_check(tried: TransportTrial) -> Check:
     """A try as a check, for the record: the verdict has failed before."""
     status: CheckStatus = "pass" if tried.helped else "fail" if tried.tried else "not-applicable"
     measured = tried.seconds if tried.tried else None
     return Check(name=f"retry with {tried.settings}", status=status, measured=measured, unit="s", detail=tried.cause)
 
 
-def diagnose(tries: Sequence[Try], found: tuple[str, str]) -> dict[str, str]:
+def diagnose(tries: Sequence[TransportTrial], found: tuple[str, str]) -> dict[str, str]:
     """Return what helped, the likely cause and its evidence."""
     helped = [tried.settings for tried in tries if tried.helped]
-    none = "none of the ways that were tried" if tries else "nothing was tried"
+    none = "none of the transports that were tried" if tries else "nothing was tried"
     return {"helped": "; ".join(helped) or none, "likely cause": found[0], "evidence": found[1]}
 
 
@@ -132,9 +134,9 @@ def hidden(facts: HostFacts) -> dict[str, str]:
     return diagnose((), ("a card is hidden", f"{seen}; {by}"))
 
 
-def likely(tries: Sequence[Try], facts: HostFacts) -> tuple[str, str]:
-    """The likely cause and its evidence for two processes, from which ways worked."""
-    ok = {tried.way.name: tried.helped for tried in tries}
+def likely(tries: Sequence[TransportTrial], facts: HostFacts) -> tuple[str, str]:
+    """The likely cause and its evidence for two processes, from which transports worked."""
+    ok = {tried.transport.name: tried.helped for tried in tries}
     without_shm, small = ok.get(NCCL_NO_SHM.name, False), facts.shm_free < SHM_NEEDED
     by_host = ok.get(GLOO.name, False) or ok.get(HOST.name, False)
     all_fail = len(ok) > 0 and all(tried.tried and tried.cause for tried in tries)
@@ -145,15 +147,15 @@ def likely(tries: Sequence[Try], facts: HostFacts) -> tuple[str, str]:
         (without_shm, "shared memory between the ranks does not work", f"it works without; {facts.shm}"),
         (small, "/dev/shm is too small", facts.shm),
         (by_host, "NCCL (RCCL on ROCm) does not work here", "it works over gloo"),
-        (all_fail, "not between the cards: no way works", "staging through host memory fails, too"),
-        (True, "not found", "not every way was tried"),
+        (all_fail, "not between the cards: no transport works", "staging through host memory fails, too"),
+        (True, "not found", "not every transport was tried"),
     )
     return next((cause, evidence) for holds, cause, evidence in causes if holds)
 
 
-def of_copies(tries: Sequence[Try], facts: HostFacts) -> tuple[str, str]:
+def of_copies(tries: Sequence[TransportTrial], facts: HostFacts) -> tuple[str, str]:
     """The same where one process copies from card to card: neither /dev/shm nor IPC has a part in that."""
-    ok = {tried.way.name: tried.helped for tried in tries}
+    ok = {tried.transport.name: tried.helped for tried in tries}
     without_p2p = ok.get(NCCL_NO_P2P.name, False)
     if ok.get(NCCL_NO_SHM.name, False) and not without_p2p:
         return "NCCL's shared memory does not work", f"it works without; {facts.shm}"

@@ -19,7 +19,7 @@ def main(probe: str, measure: Measure, direct: Measure, argv: Sequence[str] | No
     """The probe, or with FLAG the part of it that its child runs.
 
     Args:
-        probe: name of the probe.
+        probe: name in its registry, such as "blas"; the verdict carries it.
         measure: the parent's part.
         direct: the part that the child runs.
         argv: command line without the program; None for that of this process.
@@ -36,7 +36,7 @@ def verdict(
     """The verdict of `module`'s child on the two cards, or what its end amounts to.
 
     Args:
-        probe: name of the probe.
+        probe: name in its registry, such as "blas"; the verdict carries it.
         module: dotted name of the module that the child runs.
         seconds: time limit.
         environment: variables in addition to this process's.

@@ -24,7 +24,7 @@ def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, di
 
     Args:
         rank: 0 or 1.
-        device: device of this rank.
+        device: where this rank computes: cuda:RANK, or cpu for ranks without cards.
         seed: seed of the random numbers.
     """
     for operation in OPERATIONS:
@@ -40,7 +40,7 @@ def compare(operation: str, count: int, rank: int, device: torch.device, seed: i
         operation: name of the collective.
         count: number of fp32 values.
         rank: 0 or 1.
-        device: device of this rank.
+        device: where this rank computes: cuda:RANK, or cpu for ranks without cards.
         seed: seed of the pattern.
     """
     mine = [pattern(count, each, device, seed) for each in range(WORLD)]
@@ -58,7 +58,7 @@ def pattern(count: int, rank: int, device: torch.device, seed: int) -> torch.Ten
     Args:
         count: number of fp32 values.
         rank: 0 or 1.
-        device: device of this rank.
+        device: where this rank computes: cuda:RANK, or cpu for ranks without cards.
         seed: seed of the pattern.
     """
     import torch

@@ -23,15 +23,15 @@ MOVED_LIMIT = 1e-2  # relative; weights that hardly moved would prove nothing
 
 
 def measure(
-    probe: str, module: str, request: Request, did: str, ways: Sequence[Transport] = cause_search.WAYS
+    probe: str, module: str, request: Request, did: str, transports: Sequence[Transport] = cause_search.TRANSPORTS
 ) -> Verdict:
     """The verdict on two ranks of `module`; `did` states what they did.
 
     Args:
-        probe: name of the probe.
+        probe: name in its registry, such as "blas"; the verdict carries it.
         module: dotted name of the module that the ranks run.
         did: what the ranks did, as text for the summary.
-        ways: transports to try after a failure.
+        transports: transports to try after a failure.
 
     Raises:
         NoDeviceError: the expected kind of card is not there.
@@ -43,7 +43,7 @@ def measure(
         place=torchrun.place(request.expect),
         checks=weight_checks,
         numbers=lambda reports: [Number(name="steps", value=STEPS, unit="steps")],
-        ways=ways,
+        transports=transports,
     )
     return judge.measure(subject, request)
 
@@ -55,7 +55,7 @@ def compare(found: torch.Tensor, seed: int, device: torch.device, *, held: int, 
 
     Args:
         found: this rank's weights, flattened.
-        seed: seed of the training.
+        seed: seeds weights and batches; equal seeds train equally.
         device: device that the whole model is trained on.
         held: number of weights that this rank keeps.
         part: place of `found` among all weights.

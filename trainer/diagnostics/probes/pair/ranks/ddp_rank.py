@@ -45,7 +45,7 @@ def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, di
 
     Args:
         rank: 0 or 1.
-        device: device of this rank.
+        device: where this rank computes: cuda:RANK, or cpu for ranks without cards.
         seed: seed of the random numbers.
     """
     yield "gradients", compare_gradients(rank, device, seed)
@@ -122,7 +122,7 @@ def compare_gradients(rank: int, device: torch.device, seed: int) -> dict[str, f
 
     Args:
         rank: 0 or 1.
-        device: device of this rank.
+        device: where this rank computes: cuda:RANK, or cpu for ranks without cards.
         seed: seed of the random numbers.
     """
     import torch
@@ -160,7 +160,7 @@ def compare_weights(rank: int, device: torch.device, seed: int) -> dict[str, Any
 
     Args:
         rank: 0 or 1.
-        device: device of this rank.
+        device: where this rank computes: cuda:RANK, or cpu for ranks without cards.
         seed: seed of the random numbers.
     """
 

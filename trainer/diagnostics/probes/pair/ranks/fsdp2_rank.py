@@ -22,7 +22,7 @@ def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, di
 
     Args:
         rank: 0 or 1.
-        device: device of this rank.
+        device: where this rank computes: cuda:RANK, or cpu for ranks without cards.
         seed: seed of the random numbers.
     """
     import torch

@@ -25,7 +25,7 @@ IPC_SHARE = 0.2  # of the time after the first try
 class Subject:
     """What two ranks try: the module of each, what they did as text, and how their reports are read.
 
-    Those of `ways` are tried where it fails on two cards.
+    Those of `transports` are tried where it fails on two cards.
     """
 
     probe: str
@@ -34,11 +34,11 @@ class Subject:
     place: Place
     checks: Callable[[Sequence[Report]], list[Check]]
     numbers: Callable[[Sequence[Report]], list[Number]]
-    ways: Sequence[Transport]
+    transports: Sequence[Transport]
 
 
 def measure(subject: Subject, request: Request) -> Verdict:
-    """Run both ranks; on two cards that fail, try the other ways and name the likely cause."""
+    """Run both ranks; on two cards that fail, try the other transports and name the likely cause."""
     limit, place = torchrun.limit_of(request), subject.place
     ends, on_cards = time.monotonic() + limit, place.ran_on.kind != "cpu"
     verdicts = of_pairs(subject, request, limit * cause_search.FIRST_SHARE if on_cards else limit)
@@ -47,7 +47,9 @@ def measure(subject: Subject, request: Request) -> Verdict:
         return verdict
     facts = host_facts.read(place.cards, ipc_seconds=ipc_seconds(ends))
     tries = (
-        cause_search.retry(subject.ways, lambda way, seconds: again(subject, way, seconds, pair), ends)
+        cause_search.retry(
+            subject.transports, lambda transport, seconds: again(subject, transport, seconds, pair), ends
+        )
         if on_cards
         else ()
     )
@@ -148,8 +150,8 @@ def checks(subject: Subject, outcome: Outcome, reports: Sequence[Report]) -> lis
     return [*torchrun.finish_checks(outcome, reports), *subject.checks(reports)]
 
 
-def again(subject: Subject, way: Transport, seconds: float, pair: Sequence[int] = ()) -> str:
-    """Why both ranks do not work by another way either; empty if they do.
+def again(subject: Subject, transport: Transport, seconds: float, pair: Sequence[int] = ()) -> str:
+    """Why both ranks do not work by another transport either; empty if they do.
 
     Args:
         seconds: time limit.
@@ -160,8 +162,8 @@ def again(subject: Subject, way: Transport, seconds: float, pair: Sequence[int] 
         subject.place.ran_on,
         numerics.fresh_seed(),
         seconds,
-        backend=way.backend,
-        environment={**way.environment, **chooses(pair), ROUTE: way.name},
+        backend=transport.backend,
+        environment={**transport.environment, **chooses(pair), ROUTE: transport.name},
     )
     stops = ", ".join(f"rank {rank} {torchrun.last_phase(report)}" for rank, report in enumerate(reports))
     if outcome.timed_out:

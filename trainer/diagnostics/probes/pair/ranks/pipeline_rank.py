@@ -22,8 +22,8 @@ def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, di
 
     Args:
         rank: 0 or 1.
-        device: device of this rank.
-        seed: seed of the random numbers.
+        device: where this rank computes: cuda:RANK, or cpu for ranks without cards.
+        seed: seeds weights and batches; it must be equal on both ranks.
     """
     import torch
 
@@ -45,7 +45,7 @@ def mine(rank: int, device: torch.device, seed: int) -> tuple[torch.nn.Module, t
 
     Args:
         rank: 0 or 1.
-        device: device of this rank.
+        device: where this rank computes: cuda:RANK, or cpu for ranks without cards.
         seed: seed of the weights.
     """
     import torch

@@ -146,7 +146,7 @@ def hung(probe: str, device: Device, reports: Sequence[Report], limit: float) ->
     """The verdict on ranks that did not finish: where each of them stopped.
 
     Args:
-        probe: name of the probe.
+        probe: name in its registry, such as "blas"; the verdict carries it.
         reports: what each rank reported.
         limit: time limit in seconds.
     """

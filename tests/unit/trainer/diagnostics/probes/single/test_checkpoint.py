@@ -53,7 +53,7 @@ def test_training_that_ends_by_itself_or_keeps_nothing_proves_nothing(monkeypatc
     def dies(folder: Path, request: Request, seed: int) -> int:
         return 1
 
-    monkeypatch.setattr(checkpoint, "kill_a_training", dies)
+    monkeypatch.setattr(checkpoint, "kill_training", dies)
     verdict = checkpoint.measure(Request(expect="cpu"))
     assert [check.name for check in verdict.checks if check.status == "fail"] == [
         "the training was killed",

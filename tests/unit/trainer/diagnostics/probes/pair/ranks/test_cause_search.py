@@ -1,4 +1,4 @@
-"""The ladder of retries and the cause, on made-up facts and made-up outcomes of each way."""
+"""The ladder of retries and the cause, on made-up facts and made-up outcomes of each transport."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from trainer.diagnostics.probes.pair.ranks import cause_search
-from trainer.diagnostics.probes.pair.ranks.cause_search import NCCL_NO_SHM, Try
+from trainer.diagnostics.probes.pair.ranks.cause_search import NCCL_NO_SHM, TransportTrial
 from trainer.diagnostics.probes.pair.ranks.host_facts import HostFacts
 from trainer.diagnostics.probes.verdict import Verdict
 from trainer.distributed.transports.transport import GLOO, HOST, NCCL_NO_P2P, Transport
@@ -36,8 +36,11 @@ def facts(**changes: Any) -> HostFacts:
     return HostFacts(**(settings | changes))
 
 
-def tries(*worked: str) -> Sequence[Try]:
-    return [Try(way=way, cause="" if way.name in worked else "wrong", seconds=1.0) for way in cause_search.WAYS]
+def tries(*worked: str) -> Sequence[TransportTrial]:
+    return [
+        TransportTrial(transport=each, cause="" if each.name in worked else "wrong", seconds=1.0)
+        for each in cause_search.TRANSPORTS
+    ]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +59,7 @@ def tries(*worked: str) -> Sequence[Try]:
         (("gloo",), {}, "NCCL (RCCL on ROCm) does not work here", "the gloo backend"),
         (("host",), {"shm_free": 60 << 20}, "/dev/shm is too small", "staging through host memory"),
         (("host",), {}, "NCCL (RCCL on ROCm) does not work here", "staging through host memory"),
-        ((), {}, "no way works", "none of the ways that were tried"),
+        ((), {}, "no transport works", "none of the transports that were tried"),
     ],
 )
 def test_cause_follows_from_what_helped_and_from_facts_of_the_machine(
@@ -71,15 +74,15 @@ def test_cause_follows_from_what_helped_and_from_facts_of_the_machine(
 
 @pytest.mark.parametrize("works", list(itertools.product((False, True), repeat=4)))
 def test_rungs_can_each_help_and_each_fail(works: tuple[bool, ...]) -> None:
-    names = [way.name for way in cause_search.WAYS]
+    names = [transport.name for transport in cause_search.TRANSPORTS]
     worked = [name for name, works_here in zip(names, works, strict=True) if works_here]
     made = cause_search.retry(
-        cause_search.WAYS, lambda way, _: "" if way.name in worked else "wrong", time.monotonic() + 60
+        cause_search.TRANSPORTS, lambda transport, _: "" if transport.name in worked else "wrong", time.monotonic() + 60
     )
     found = cause_search.explained(FAILED, facts(), made)
     statuses = {check.name: check.status for check in found.checks}
     assert statuses == {f"retry with {WORDS[name]}": "pass" if name in worked else "fail" for name in names}
-    said = f"passes with {WORDS[worked[0]]}" if worked else "and each other way that was tried"
+    said = f"passes with {WORDS[worked[0]]}" if worked else "and each other transport that was tried"
     assert said in found.summary
     assert f"(likely: {found.diagnosis['likely cause']})" in found.summary
     assert found.summary.startswith(FAILED.summary)
@@ -92,7 +95,7 @@ def test_verdict_states_what_helped_in_one_sentence() -> None:
 
 def test_attempt_without_time_is_not_tried_and_proves_nothing() -> None:
     asked: list[Transport] = []
-    made = cause_search.retry(cause_search.WAYS, lambda way, _: asked.append(way) or "", time.monotonic() + 1.0)  # type: ignore[func-returns-value]
+    made = cause_search.retry(cause_search.TRANSPORTS, lambda each, _: asked.append(each) or "", time.monotonic() + 1.0)  # type: ignore[func-returns-value]
     assert asked == []
     found = cause_search.explained(FAILED, facts(), made)
     assert {check.status for check in found.checks} == {"not-applicable"}
@@ -102,7 +105,7 @@ def test_attempt_without_time_is_not_tried_and_proves_nothing() -> None:
 
 def test_attempts_that_end_early_leave_their_time_to_the_next() -> None:
     given: list[float] = []
-    cause_search.retry(cause_search.WAYS, lambda way, seconds: given.append(seconds) or "", time.monotonic() + 80)  # type: ignore[func-returns-value]
+    cause_search.retry(cause_search.TRANSPORTS, lambda _, seconds: given.append(seconds) or "", time.monotonic() + 80)  # type: ignore[func-returns-value]
     assert given == pytest.approx([20, 80 / 3, 40, 80], abs=0.5)
 
 
@@ -139,4 +142,4 @@ def test_copies_within_one_process_fail_for_other_reasons(
 
 
 def test_attempts_are_the_trainers_transports_and_shared_memory_off() -> None:
-    assert cause_search.WAYS == (NCCL_NO_P2P, NCCL_NO_SHM, GLOO, HOST)
+    assert cause_search.TRANSPORTS == (NCCL_NO_P2P, NCCL_NO_SHM, GLOO, HOST)

@@ -108,8 +108,8 @@ def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int
 
 
 def test_copies_go_from_and_to_each_card(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    def seen(way: tuple[str, str], size: int, seed: int) -> Check:
-        return equal(f"{way[0]} to {way[1]} {size} bytes", 1, 1)
+    def seen(direction: tuple[str, str], size: int, seed: int) -> Check:
+        return equal(f"{direction[0]} to {direction[1]} {size} bytes", 1, 1)
 
     opened: list[Sequence[int]] = []
     monkeypatch.setattr(p2p, "check", seen)

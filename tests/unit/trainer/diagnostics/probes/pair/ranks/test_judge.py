@@ -18,7 +18,7 @@ from trainer.runtime.child_process import Outcome
 PROBE = """
     import sys
     from trainer.diagnostics.probes.pair.ranks import cause_search as two_cards
-    two_cards.WAYS = tuple(way for way in two_cards.WAYS if way.name in {ways!r})
+    two_cards.TRANSPORTS = tuple(each for each in two_cards.TRANSPORTS if each.name in {transports!r})
     from trainer.diagnostics.probes.pair.ranks import ipc as card_ipc
     from trainer.diagnostics.probes.pair import collectives
     import importlib
@@ -59,7 +59,10 @@ PLANS: dict[str, tuple[str, dict[str, str]]] = {
     "two_gpu_step_fsdp2": ("fsdp2_rank", {"gloo": "pass", "host": "pass"}),
     "two_gpu_step_pipeline": ("pipeline_rank", {"host": "pass"}),
 }
-SETTINGS = {way.name: cause_search.Try(way=way, cause="", seconds=0.0).settings for way in cause_search.WAYS}
+SETTINGS = {
+    transport.name: cause_search.TransportTrial(transport=transport, cause="", seconds=0.0).settings
+    for transport in cause_search.TRANSPORTS
+}
 
 
 @pytest.mark.parametrize("name", PROBES)
@@ -68,14 +71,14 @@ def test_two_ranks_that_fail_are_tried_again_with_each_transport_and_stay_failed
 ) -> None:
     rank, plan = PLANS[name]
     (tmp_path / "faulty_rank.py").write_text(RANK.format(plan=plan, rank=rank))
-    verdict = runner.run(make_probe(PROBE.format(module=name, ways=tuple(plan)), name=name), "cuda", 400)
+    verdict = runner.run(make_probe(PROBE.format(module=name, transports=tuple(plan)), name=name), "cuda", 400)
     if verdict.status == "not-applicable":
         pytest.skip(verdict.summary)
     assert verdict.status == "fail"
     retries = {check.name: check.status for check in verdict.checks if check.name.startswith("retry")}
-    right = {f"retry with {SETTINGS[way]}": "pass" if end == "pass" else "fail" for way, end in plan.items()}
+    right = {f"retry with {SETTINGS[which]}": "pass" if end == "pass" else "fail" for which, end in plan.items()}
     assert retries == right, f"{verdict.checks}\n{verdict.stderr_tail}"
-    helped = next(SETTINGS[way] for way, end in plan.items() if end == "pass")
+    helped = next(SETTINGS[transport] for transport, end in plan.items() if end == "pass")
     assert f"Fails as it is; passes with {helped} (likely: " in verdict.summary
 
 
@@ -140,4 +143,4 @@ def test_reason_is_reported_in_time_where_everything_hangs(
     assert now[0] - 1000.0 <= probe.timeout_seconds - torchrun.MARGIN_SECONDS
     assert verdict.status == "timeout"
     assert {check.status for check in verdict.checks} == {"fail"}
-    assert "Fails as it is, and each other way that was tried" in verdict.summary
+    assert "Fails as it is, and each other transport that was tried" in verdict.summary

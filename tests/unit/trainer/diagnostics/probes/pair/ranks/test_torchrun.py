@@ -47,7 +47,7 @@ def simulated(monkeypatch):
         device = Device(kind="rocm", name="SIMULATED", arch="gfx942")
         subject = judge.Subject(
             probe="two_gpu_step", module="m", did="stepped", place=torchrun.Place(ran_on=device, cards=cards),
-            checks=lambda _: [equal("x", 1, 1)], numbers=lambda _: [], ways=cause_search.WAYS,
+            checks=lambda _: [equal("x", 1, 1)], numbers=lambda _: [], transports=cause_search.TRANSPORTS,
         )  # fmt: skip
         return judge.measure(subject, Request(expect="rocm", timeout_seconds=600)), tried
 

@@ -1,4 +1,4 @@
-"""Keeping a derived cell in matrix.yaml, as text, so that comments and the order of the file stay."""
+"""Append a derived cell to matrix.yaml as text, so that comments and the order of the file stay."""
 
 from __future__ import annotations
 

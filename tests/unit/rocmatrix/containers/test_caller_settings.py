@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocmatrix.cli.commands.run import Run
-from rocmatrix.containers import brought, emit
+from rocmatrix.containers import caller_settings, emit
 from rocmatrix.containers.emit import target as targets
 from rocmatrix.containers.emit.target import Host
 from rocmatrix.containers.settings import Mount, Port
@@ -44,7 +44,7 @@ def env_file(tmp_path, text):
 
 def test_file_of_variables_is_read_as_a_shell_takes_it(tmp_path):
     path = env_file(tmp_path, "# mine\n\nexport A=\"one two\"\r\nB='#x=y'\nC =  3  \nHERE\nD=\n")
-    found = brought.variables(["C=4", "E=a=b"], path, here={"HERE": "from the shell"})
+    found = caller_settings.variables(["C=4", "E=a=b"], path, here={"HERE": "from the shell"})
     assert found == {"A": "one two", "B": "#x=y", "C": "4", "HERE": "from the shell", "D": "", "E": "a=b"}
 
 
@@ -61,7 +61,7 @@ def test_file_of_variables_is_read_as_a_shell_takes_it(tmp_path):
 )
 def test_variable_that_cannot_be_passed_is_rm111_without_its_value(tmp_path, typed, text, where):
     with pytest.raises(RocmatrixError) as refused:
-        brought.variables(typed, env_file(tmp_path, text) if text else None, here={})
+        caller_settings.variables(typed, env_file(tmp_path, text) if text else None, here={})
     assert refused.value.code == "RM111"
     assert refused.value.where.endswith(where)
     assert SECRET not in refused.value.render()
@@ -69,7 +69,7 @@ def test_variable_that_cannot_be_passed_is_rm111_without_its_value(tmp_path, typ
 
 def test_file_that_is_not_there_is_rm111(tmp_path):
     with pytest.raises(RocmatrixError, match="RM111"):
-        brought.variables([], tmp_path / "absent.env")
+        caller_settings.variables([], tmp_path / "absent.env")
 
 
 @pytest.mark.parametrize(
@@ -132,15 +132,15 @@ def test_engines_client_gets_the_values_and_its_command_line_does_not(spec_of, t
 
 @given(st.integers(1, 65535), st.integers(1, 65535))
 def test_ports_are_published_on_the_loopback_alone(host, inside):
-    (port,) = brought.ports([f"{host}:{inside}"])
+    (port,) = caller_settings.ports([f"{host}:{inside}"])
     assert (port.flag, port.value) == ("--publish", f"127.0.0.1:{host}:{inside}")
-    assert brought.ports([str(inside), str(inside)])[0].value == f"127.0.0.1:{inside}:{inside}"
+    assert caller_settings.ports([str(inside), str(inside)])[0].value == f"127.0.0.1:{inside}:{inside}"
 
 
 @pytest.mark.parametrize("typed", ["0", "65536", "http", "0.0.0.0:80:80", "80:", "-1", "8888/udp", ""])
 def test_port_that_is_not_a_number_is_rm112(typed):
     with pytest.raises(RocmatrixError, match="RM112"):
-        brought.ports([typed])
+        caller_settings.ports([typed])
 
 
 def test_published_port_brings_the_network_and_nothing_else_does(spec_of):

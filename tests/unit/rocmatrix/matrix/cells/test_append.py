@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.matrix.cells import keeping
+from rocmatrix.matrix.cells import append
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -25,7 +25,7 @@ def checkout(tmp_path):
 )
 def test_kept_cell_is_the_derived_one_written(checkout, name):
     derived, before = MATRIX.cell(name), (checkout / "matrix.yaml").read_text()
-    keeping.add(MATRIX, derived, checkout, today="2026-11-22")
+    append.add(MATRIX, derived, checkout, today="2026-11-22")
     again = matrix_file.load(checkout)
     kept = again.cell(name)
     assert kept.written
@@ -36,4 +36,4 @@ def test_kept_cell_is_the_derived_one_written(checkout, name):
 
 def test_written_cell_is_not_kept_twice(checkout):
     with pytest.raises(RocmatrixError, match="RM015"):
-        keeping.add(MATRIX, MATRIX.cells[1], checkout, today="2026-11-22")
+        append.add(MATRIX, MATRIX.cells[1], checkout, today="2026-11-22")

@@ -7,7 +7,10 @@ import sys
 from trainer.cli import main
 
 if __name__ == "__main__":
-    os.environ["PYTHONSAFEPATH"] = "1"  # as -P, for its children: no file of the run folder is taken for a module
+    if (
+        sys.flags.safe_path
+    ):  # -P is not passed on: no file of the run folder is taken for a module by its children either
+        os.environ["PYTHONSAFEPATH"] = "1"
     # As process 1 of a container Python would ignore SIGTERM; this way a stop cleans up like Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

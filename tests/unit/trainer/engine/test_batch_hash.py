@@ -4,13 +4,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.engine.batch_hash import LINK_BYTES, Chain
+from trainer.engine.batch_hash import LINK_BYTES, HashChain
 
 BATCHES = st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=3), min_size=1, max_size=6)
 
 
 def links(batches, cut_after=()):
-    chain, found = Chain(), ""
+    chain, found = HashChain(), ""
     for number, rows in enumerate(batches):
         chain.add(torch.tensor(rows))
         if number in cut_after:

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.engine.batch_hash import Chain
+from trainer.engine.batch_hash import HashChain
 from trainer.engine.state import Epoch, MicroBatch, Sums, TrainState
 
 EPOCH = Epoch(epoch=1, train_loss=0.5, validation_loss=0.25, seconds=2.0, rows_per_second=50.0, best=True)
@@ -25,7 +25,7 @@ def state(**changes):
 def test_state_is_the_same_after_its_tree():
     before = state(
         step=7, epoch=1, batch=3, seconds=1.5, lowest=0.25, best={"a": torch.ones(2)}, history=[EPOCH],
-        chain=Chain(head=b"h" * 16, links=bytearray(b"link")), sums=Sums(loss=1.0, weight=2.0, rows=3), counted=2,
+        chain=HashChain(head=b"h" * 16, links=bytearray(b"link")), sums=Sums(loss=1.0, weight=2.0, rows=3), counted=2,
     )  # fmt: skip
     after = TrainState.from_tree(before.as_tree())
     assert torch.equal(after.losses, before.losses)
@@ -35,7 +35,7 @@ def test_state_is_the_same_after_its_tree():
 
 
 def test_links_in_a_tree_do_not_change_with_the_run():
-    before = state(chain=Chain(links=bytearray(b"ab")))
+    before = state(chain=HashChain(links=bytearray(b"ab")))
     tree = before.as_tree()
     before.chain.links += b"cd"
     assert bytes(TrainState.from_tree(tree).chain.links) == b"ab"

@@ -1,10 +1,21 @@
-"""PCI device ids to architectures."""
+"""PCI device ids to architectures: one architecture an id."""
 
 import pytest
 
-from rocmatrix.matrix.naming.device_ids import architecture
+from rocmatrix.matrix.naming.device_ids import _BY_NAME, architecture
+from tests.fixtures.cells import MATRIX
+
+KNOWN = {0x66A1: "gfx906", 0x66AF: "gfx906", 0x744C: "gfx1100", 0x1586: "gfx1151"}
+NONE = (None, 0, 0x2684, 0x9999)
 
 
-@pytest.mark.parametrize(("number", "gfx"), [(0x744C, "gfx1100"), (0x66AF, "gfx906"), (0x9999, None), (None, None)])
+@pytest.mark.parametrize(("number", "gfx"), [*KNOWN.items(), *((number, None) for number in NONE)])
 def test_device_id_leads_to_its_architecture(number, gfx):
     assert architecture(number) == gfx
+
+
+def test_device_id_stands_for_one_architecture_that_the_matrix_has_or_excludes():
+    numbers = [number for numbers in _BY_NAME.values() for number in numbers]
+    assert len(numbers) == len(set(numbers))
+    assert all(architecture(number) == name for name, own in _BY_NAME.items() for number in own)
+    assert set(MATRIX.architectures) & set(_BY_NAME)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.fixtures.bar_files import HEADER, ROWS, read, write
-from trainer.data.features.inspect import survey
+from trainer.data.features.inspect import inspect_data
 
 
 def test_spacing_and_price_step_are_found(tmp_path: Path) -> None:
-    found = survey(read(write(tmp_path, [HEADER, *ROWS]))[1])
+    found = inspect_data(read(write(tmp_path, [HEADER, *ROWS]))[1])
     assert (found.spacing, found.tick, found.vix, found.daily) == (60, 1, False, False)
     quarter = [row.replace(",100", ",100").replace(",10,", ",10.25,") for row in ROWS]
-    assert survey(read(write(tmp_path, [HEADER, *quarter]))[1]).tick == 0.25
+    assert inspect_data(read(write(tmp_path, [HEADER, *quarter]))[1]).tick == 0.25

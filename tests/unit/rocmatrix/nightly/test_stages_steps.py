@@ -193,7 +193,7 @@ def test_cell_that_fails_ends_the_others_and_all_are_tried_alone(world):
     assert [(each[0].name, each[2]) for each in steps(world, "recorded")] == [(GFX1100.name, {"log": own[1]})]
 
 
-def test_one_cell_that_fails_is_not_tried_a_second_time(world):
+def test_single_cell_that_fails_is_not_tried_a_second_time(world):
     world.refused[bake.target(CPU)] = RocmatrixError("RM204", what="no registry", where="hub")
     outcome = night(world).build([CPU])[CPU.name]
     assert (outcome.state, outcome.summary, len(steps(world, "run"))) == ("failed", "RM204 no registry; hub", 1)

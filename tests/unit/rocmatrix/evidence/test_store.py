@@ -203,3 +203,11 @@ def test_record_that_cannot_be_written_is_reported_once_a_file_with_the_reason(
         for kind, cell, file in (("build", "c", path), ("prove", "d", tmp_path / "another.db"))
     ]
     assert said == "".join(f"{text}\n" for text in expected)
+
+
+def test_folder_or_pipe_in_place_of_the_file_is_no_empty_evidence(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(RocmatrixError, match="RM621"):
+            store.read(place)
+    assert store.read(tmp_path / "none") == []

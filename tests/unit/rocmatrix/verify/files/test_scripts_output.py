@@ -78,6 +78,14 @@ def test_honest_cache_in_front_of_the_one_that_is_loaded_hides_nothing():
     assert any("/tmp/libc.so.6" in line for line in found)
 
 
+def test_count_of_old_entries_has_no_sign():
+    """Read as a negative number this one would lead to the honest cache, counted from the end."""
+    honest = cache_of(HONEST)
+    honest += bytes((8 - len(honest)) % 24)
+    head = b"ld.so-1.7.0\0" + struct.pack("<i", -(len(honest) + 16) // 12)
+    assert libraries(image(**{"/etc/ld.so.cache": head + honest})) == ["/etc/ld.so.cache: it is not of format 1.1"]
+
+
 @pytest.mark.parametrize("cache", [b"ld.so-1.7.0", b"ld.so-1.7.0\0\xff\xff\xff\xff", b"x" + b"glibc-ld.so.cache1.1"])
 def test_cache_that_ld_so_would_not_read_is_named(cache):
     assert libraries(image(**{"/etc/ld.so.cache": cache + cache_of(HONEST)})) != []

@@ -93,6 +93,19 @@ def test_run_of_another_machine_is_lost_after_a_week(path, monkeypatch):
         assert unfinished_runs.settle(path) == lost
 
 
+@pytest.mark.parametrize(("microseconds", "lost"), [(0, 0), (1, 1)])
+def test_run_of_another_machine_is_lost_only_once_a_week_is_over(path, monkeypatch, microseconds, lost):
+    noted(path, monkeypatch, host="another", at="2026-11-01T00:00:00.000Z")
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime(2026, 11, 8, microsecond=microseconds, tzinfo=tz)
+
+    monkeypatch.setattr(unfinished_runs, "datetime", Later)
+    assert unfinished_runs.settle(path) == lost
+
+
 def test_file_of_an_older_program_has_no_runs_and_is_left_as_it_is(path):
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA user_version = 2")

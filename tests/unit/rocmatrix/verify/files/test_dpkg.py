@@ -36,7 +36,7 @@ def packages(**texts):
     made = Tree()
     made.texts = {
         "/var/lib/dpkg/info/a.list": b"/.\n/bin\n/bin/a\n/usr/lib/l\n/usr/lib/f\n/usr/lib/\xff\n",
-        "/var/lib/dpkg/info/a.md5sums": f"{MD5}  bin/a\n{MD5}  usr/lib/a  b\nno digest\n".encode(),
+        "/var/lib/dpkg/info/a.md5sums": f"{MD5}  bin/a\n{MD5}  usr/lib/a  b\n{MD5}  X11/a\nno digest\n".encode(),
         "/var/lib/dpkg/info/b.md5sums": f"{hashlib.md5(b'y').hexdigest()}  bin/a\n{'0' * 31}  usr/lib/short\n".encode(),
         "/var/lib/dpkg/status": f"Conffiles:\n /etc/c {MD5}\n /etc/o {MD5} obsolete\n/etc/n {MD5}\n".encode(),
         "/var/lib/dpkg/other.list": b"/usr/lib/other\n",
@@ -52,6 +52,7 @@ def test_lists_digests_and_configuration_files_of_packages_are_read():
     assert found.md5 == {
         "/usr/bin/a": {x, y},
         "/usr/lib/a  b": {x},
+        "/X11/a": {x},
         "/usr/lib/short": {b""},
         "/etc/c": {x},
         "/etc/o": {x},

@@ -1,5 +1,6 @@
 """Pruning on SYNTHETIC wheel trees: other architectures' files go, own and shared ones stay, and nothing is silent."""
 
+import io
 import json
 import os
 import subprocess
@@ -206,3 +207,31 @@ def test_folder_that_cannot_be_changed_is_a_failure(tmp_path, monkeypatch, capsy
     monkeypatch.setattr(Path, "unlink", refuse)
     assert prune.main(["--architecture", "gfx1100", str(tmp_path)]) == 1
     assert "Permission denied" in capsys.readouterr().err
+
+
+def test_lost_file_is_named(tmp_path, monkeypatch):
+    write(tmp_path, wheel_tree("gfx1100", "gfx906"))
+    lost = tmp_path / "torch/lib/hipblaslt/library/TensileLiteLibrary_lazy_Mapping.dat"
+    remove = prune.remove
+    monkeypatch.setattr(prune, "remove", lambda libraries: (remove(libraries), lost.unlink()))
+    with pytest.raises(prune.RefusedError, match=f"^1 files that were to stay are gone, such as {lost}$"):
+        prune.prune(tmp_path, "gfx1100")
+
+
+def test_help_states_what_the_program_does_and_takes(capsys):
+    with pytest.raises(SystemExit):
+        prune.main(["--help"])
+    printed = capsys.readouterr().out
+    for words in ("Keep the kernels of one architecture.", "such as gfx1100", "where the wheels are installed"):
+        assert words in printed
+
+
+def test_outcome_that_cannot_be_printed_is_a_failure(tmp_path, monkeypatch, capsys):
+    class Full(io.StringIO):
+        def flush(self):
+            raise OSError(28, "No space left on device")
+
+    write(tmp_path, wheel_tree("gfx1100", "gfx906"))
+    monkeypatch.setattr(sys, "stdout", Full())
+    assert prune.main(["--architecture", "gfx1100", str(tmp_path)]) == 1
+    assert "No space left on device" in capsys.readouterr().err

@@ -160,6 +160,7 @@ def test_records_of_a_cell_are_read_alone(path):
     assert store.rows(path) == []
     path.touch()
     assert store.read(path) == []  # made by another process, and still empty
+    assert path.read_bytes() == b""
     store.add(path, [record("build", 1), record("build", 2, cell="another"), record("build", 3, log="x")])
     assert [each.at for each in store.read(path, cell="another")] == [record("build", 2).at]
     assert [each.log for _, each in store.rows(path, cell=record("build").cell)] == ["", "x"]

@@ -6,7 +6,7 @@ import pytest
 
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.naming import reading
-from rocmatrix.matrix.naming.lookup import index_of
+from rocmatrix.matrix.naming.lookup import Index, index_of
 from rocmatrix.matrix.naming.reading import Reading, processor_of, read
 
 ARCHITECTURES = matrix_file.load(Path(__file__).resolve().parents[5]).architectures
@@ -84,6 +84,7 @@ def test_part_of_a_name_allows_architectures(name, sets):
     [
         ("RX 7900 XTZ", ("7900",)),
         ("RX 9999", ("9999",)),
+        ("Graphics 780M XT", ("xt",)),
         ("RX 7900 XT 4444", ("7900", "xt", "4444")),
         ("board 310 RX 7900 XT", ()),
         ("9999 / RX 7900 XT", ()),
@@ -184,3 +185,18 @@ def test_part_without_a_line_or_a_number_has_those_of_the_part_before(name, mode
 def test_chip_that_another_maker_may_mean_leaves_a_name_open(name, words, architecture):
     found = read(ARCHITECTURES, name)
     assert (found.open, found.architecture) == (words, architecture)
+
+
+def test_desktop_card_in_a_laptop_may_be_its_m_or_s_and_no_other_model_may():
+    cards = ("Radeon RX 100", "Radeon RX 100M", "Radeon RX 100S", "Radeon RX 100 XT", "Radeon RX 100 XT M", "RX 400M")
+    rest = ("Radeon RX 200", "Radeon RX 200M", "Radeon RX 300", "Radeon RX 300S")
+    index = Index((("gfx1", (*cards, *rest), ("Radeon RX 200",)), ("gfx2", ("Ryzen 7 400",), ())))
+
+    def forms(*core):
+        return [model.name for model in reading._with_laptop_forms(index, tuple(index.models[core]))]
+
+    assert forms("100") == ["Radeon RX 100", "Radeon RX 100M", "Radeon RX 100S"]
+    assert forms("300") == ["Radeon RX 300", "Radeon RX 300S"]
+    assert forms("100", "xt") == ["Radeon RX 100 XT"]
+    assert forms("200") == ["Radeon RX 200"]  # a chip
+    assert forms("400") == ["Ryzen 7 400"]

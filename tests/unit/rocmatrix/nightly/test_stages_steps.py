@@ -131,7 +131,7 @@ def test_cells_that_are_due_are_baked_at_once_and_each_is_recorded(world):
         assert (built.inputs, built.argv, built.rebuilt) == (INPUTS, (), True)
         assert built.labels == {build.INPUTS_LABEL: INPUTS}
         assert built.image.id == f"sha256:{cell.name}"
-        assert 0 <= built.seconds < 60
+        assert 0 < built.seconds < 60
     assert {step[1:] for step in steps(world, "inputs")} == {(world.folder, None)}
 
 
@@ -184,6 +184,7 @@ def test_cell_that_fails_ends_the_others_and_all_are_tried_alone(world):
     runs = steps(world, "run")
     assert [step[1] for step in runs] == [world.folder / ".rocmatrix" / "nightly" / "n7.log", *own]
     assert [step[0][2:] for step in runs[1:]] == [[bake.target(cell)] for cell in CELLS]
+    assert len({step[0][0] for step in runs}) == 1  # one bake file
     ((cell, failed, named),) = steps(world, "failed")
     assert (cell, named) == (CPU, {"root": world.folder})
     assert (failed.code, failed.trouble.stage, failed.planned.inputs) == ("RM204", "registry", INPUTS)
@@ -198,6 +199,16 @@ def test_single_cell_that_fails_is_not_tried_a_second_time(world):
     outcome = night(world).build([CPU])[CPU.name]
     assert (outcome.state, outcome.summary, len(steps(world, "run"))) == ("failed", "RM204 no registry; hub", 1)
     assert len(steps(world, "failed")) == 1
+
+
+def test_failure_is_judged_by_the_engine_and_the_disk_of_its_bake(world, monkeypatch):
+    judged = []
+    monkeypatch.setattr(build, "failed", lambda *given: judged.append(given) or given[0])
+    world.refused[bake.target(CPU)] = error = RocmatrixError("RM204", what="no registry", where="hub")
+    night(world).build([CPU])
+    ((failed, planned, client, watched),) = judged
+    assert (failed, planned.tag, watched) == (error, "", ("room", client))
+    assert (client.work, client.closed) == (True, True)
 
 
 def test_failure_before_the_builder_runs_is_no_evidence(world):
@@ -248,6 +259,8 @@ def test_candidate_is_held_where_a_build_on_record_made_it(world):
     world.images[bake.candidate(CPU)] = image()
     assert night(world).holds(CPU)
     assert not night(world).holds(GFX1100)
+    world.images[bake.candidate(GFX1100)] = image()
+    assert not night(world).holds(GFX1100)  # no build of this cell is on record
     assert all(client.closed for client in world.clients)
 
 
@@ -415,6 +428,8 @@ def test_image_that_is_not_on_record_as_tested_is_never_promoted(tested):
     assert caught.value.where == str(tested.folder / "e.db")
     assert caught.value.what == "no image of these inputs is on record as proven and smoked"
     assert (tested.alone, build.tag(CPU) in tested.images) == ([], False)
+    with pytest.raises(RocmatrixError, match="RM652"):
+        night(tested).promote(GFX1100)  # what is on record is of another cell
 
 
 @pytest.mark.parametrize(
@@ -431,3 +446,8 @@ def test_room_is_made_among_the_images_of_nights_alone(world, monkeypatch, used,
     store.add(world.folder / "e.db", [own, *others])
     assert night(world, builder="b").make_room() == words
     assert given == [{"budget": 1000, "needed": ("needed:1",), "recorded": {IMAGE}, "builder": "b"}]
+
+
+def test_room_is_stated_in_gigabytes(world, monkeypatch):
+    monkeypatch.setattr(disk, "make_room", lambda **_: 10**20)
+    assert night(world, budget=10**19).make_room() == "RM632 100000000000.0 GB in use of 10000000000.0 GB"

@@ -21,7 +21,7 @@ from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.verify.finding import Check
 from rocmatrix.verify.proof import Proof
 from tests.fixtures import sysfs
-from tests.fixtures.cells import CPU
+from tests.fixtures.cells import CPU, GFX1100
 
 LABELS = {"org.rocmatrix.inputs": "5" * 64, "org.rocmatrix.base": "mirror/debian"}
 IMAGE = engine.Image(id="sha256:" + "9" * 64, labels=LABELS, size=1000)
@@ -101,11 +101,13 @@ def test_build_is_known_by_its_newest_record_without_trouble_of_the_host(path):
     trouble = Trouble(stage="disk", detail="full")
     recorder.record_failed_build(CPU, failed(inputs="7" * 64, trouble=trouble))
     store.add(path, [from_events.of_proof(CPU, proof(), inputs="7" * 64, image=IMAGE.id, night=None, marks=())])
+    recorder.record_build(GFX1100, replace(BUILT, inputs="6" * 64))  # the newest of all, and of another cell
     recorder.record_build(CPU, idle)
-    assert [each.kind for each in store.read(path)] == ["build", "build", "prove"]
+    assert [each.kind for each in store.read(path)] == ["build", "build", "prove", "build"]
     recorder.record_failed_build(CPU, failed(inputs=BUILT.inputs))  # the same inputs, and no image
     recorder.record_build(CPU, idle)
-    assert [each.passed for each in store.read(path) if each.kind == "build"] == [True, False, False, True]
+    own = [each.passed for each in store.read(path, cell=CPU.name) if each.kind == "build"]
+    assert own == [True, False, False, True]
 
 
 def failed(*, inputs="6" * 64, trouble=None):
@@ -199,6 +201,8 @@ def test_container_that_ran_names_its_own_image_and_labels(path, place):
     assert inputs == [None, "1" * 64]
     other = JobRequest(program=SMOKE, request=Request(), where="container", base="mirror/x", options={})
     assert recorder.record_job(other, replace(place, labels=None), PASSED).marks == ("other-base",)
+    rehearsed = replace(place, hardware=replace(place.hardware, simulated=True), labels=None)
+    assert recorder.record_job(requested(), rehearsed, PASSED).marks == ("simulated",)
 
 
 def test_output_of_which_no_record_can_be_made_has_failed_with_the_reason(path, place, monkeypatch):

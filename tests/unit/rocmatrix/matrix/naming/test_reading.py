@@ -148,8 +148,8 @@ def test_name_that_is_none_or_several_states_why(name, stated):
     "name",
     ["Ryzen 5 5600", "Ryzen 5 7500F", "Ryzen 7 5700X", "i5-6600", "i7 7700", "R9 270", "FirePro W7100", "V7600",
      "HD7600", "RT 9070", "Legion Go S", "Legion Go 2", "Radeon Graphics", "RX 5990 XT", "GTX 860M",
-     "GeForce GTX 780M", "GTX 880M", "GT 740M", "GeForce 610M", "Intel UHD Graphics 610", "NVIDIA 890", "ASUS Phoenix RTX 3060",
-     "Adreno 680", "HD 680M", "RS780", "Radeon 610"],
+     "GeForce GTX 780M", "GTX 880M", "GT 740M", "GeForce 610M", "Intel UHD Graphics 610", "NVIDIA 890",
+     "ASUS Phoenix RTX 3060", "Adreno 680", "HD 680M", "RS780", "Radeon 610"],
 )  # fmt: skip
 def test_neighbour_of_a_card_in_spelling_is_none(name):
     assert answer(name)[0] is None

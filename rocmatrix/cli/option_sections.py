@@ -18,6 +18,7 @@ TYPES = {
     "data": "PATH",
     "env": "NAME[=VALUE]",
     "env_file": "PATH",
+    "every": "SECONDS",
     "evidence": "PATH",
     "gpu": "GPU",
     "in": "{container,native,auto}",

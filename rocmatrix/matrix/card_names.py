@@ -24,10 +24,7 @@ def architecture_of(architectures: Mapping[str, Architecture], name: str) -> str
         return name
     reading = read(architectures, name)
     if reading.unserved:
-        what = f"{name!r} is {_a(reading.unserved)}, for which no release was built"
-        raise RocmatrixError(
-            "RM010", what=what, next="name another card, or take --gpu cpu: no wheel holds code for it"
-        )
+        raise without_release(name, reading.unserved)
     if (gfx := reading.architecture) in architectures:
         return str(gfx)
     if reading.open or not reading.sets:

@@ -100,7 +100,7 @@ def explain(
     """
     axes.checked_python(python)
     if request.gpu and (kind := card_names.unserved(matrix.architectures, request.gpu)):
-        return _without_code(request, kind, today=today, python=python)
+        return _without_code(matrix, request, kind, today=today, python=python)
     typed, (request, unknown) = request, _recorded(matrix, request, cards)
     choice, refusal = _answer(matrix, request, cards)
     cell = choice.cell if choice else None
@@ -120,14 +120,14 @@ def explain(
     )
 
 
-def _without_code(request: Request, kind: str, *, today: str, python: str | None) -> Explanation:
+def _without_code(matrix: Matrix, request: Request, kind: str, *, today: str, python: str | None) -> Explanation:
     """Return the explanation of an architecture, or a kind of cards, that no release was built for."""
     refusal = card_names.without_release(str(request.gpu), kind)
     subject = Subject(architecture=kind, torch=request.torch, rocm=request.rocm, release=None)
     judged = Judged(verdict="broken", because="no release holds code for it")
     return Explanation(
         request=request, today=today, subject=subject, cards=(), judged=judged, choice=None, refusal=refusal,
-        sections=(), python=python,
+        sections=tuple(sections(matrix, subject, today=today)), python=python,
     )  # fmt: skip
 
 
@@ -154,9 +154,7 @@ def _beyond(judged: Judged, unknown: tuple[str, ...]) -> Judged:
     if not unknown:
         return judged
     named = " and ".join(unknown)
-    return replace(
-        judged, because=f"{judged.because}; of {named} nothing is recorded, every release that is comes to this"
-    )
+    return replace(judged, because=f"{judged.because}, as in every release; nothing is recorded of {named}")
 
 
 def _judged(matrix: Matrix, subject: Subject, python: str | None, measured: Measured) -> Judged:

@@ -241,7 +241,8 @@ def test_architecture_without_a_release_is_broken_with_any_version():
     argued = explain(MATRIX, Request(gpu="BC-250"), today=TODAY)
     assert (argued.judged.verdict, argued.refusal.code) == ("broken", "RM010")
     assert argued.subject.summary == "gfx1013, ROCm of any version, torch of any version"
-    assert argued.described()["architecture"] == "gfx1013"
+    described = argued.described()
+    assert described["architecture"] == "gfx1013" and described["rules"] == [] and "general" in described
 
 
 def test_patch_release_is_named_next_to_the_wheels_that_serve_it():

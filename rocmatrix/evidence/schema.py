@@ -62,6 +62,17 @@ def default_file(root: Path) -> Path:
     return Path(named).expanduser().resolve() if named else root / ".rocmatrix" / "evidence.db"
 
 
+def is_there(path: Path) -> bool:
+    """Whether there is an evidence file.
+
+    Raises:
+        RocmatrixError: RM621 for a folder, a pipe or a device: it holds no records, but not because none were made.
+    """
+    if path.exists() and not path.is_file():
+        raise RocmatrixError("RM621", what="this is no file", where=str(path))
+    return path.is_file()
+
+
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """Let changes be made together, or none of them."""

@@ -116,14 +116,14 @@ def read(path: Path, *, cell: str | None = None, logs: bool = True) -> list[Reco
 
 
 def rows(path: Path, *, cell: str | None = None, logs: bool = True) -> list[tuple[str, Record]]:
-    """Return (origin, record), oldest first. Raises RM621.
+    """Return (origin, record), oldest first; none where there is no file. Raises RM621 for what is no evidence.
 
     Args:
         path: the evidence file.
         cell: name of a cell; None for all.
         logs: read the logs, too.
     """
-    if not path.is_file():
+    if not schema.is_there(path):
         return []
     with schema.opened(path, write=False) as connection:
         version = connection.execute("PRAGMA user_version").fetchone()[0]

@@ -52,7 +52,7 @@ def forget(path: Path, token: int) -> None:
 
 def settle(path: Path) -> int:
     """Make records of the runs that were lost; return how many. Nothing is written where there are none."""
-    if not path.is_file() or not _any(path):
+    if not schema.is_there(path) or not _any(path):
         return 0
     with schema.opened(path, write=True) as connection, schema.transaction(connection):
         return _settle(connection)

@@ -95,7 +95,7 @@ class Journal:
 
     def nights(self) -> list[Night]:
         """Return every night, oldest first; none where there is no file."""
-        if not self.path.is_file():
+        if not schema.is_there(self.path):
             return []
         with schema.opened(self.path, write=False) as connection:
             if connection.execute("PRAGMA user_version").fetchone()[0] < 2:

@@ -17,7 +17,7 @@ from trainer.distributed.parallel.world import BootstrapGroup, Membership
 from trainer.distributed.torchrun import end_with_launcher
 from trainer.distributed.transports.selection import Choice, Place, choose
 from trainer.distributed.transports.transport import AUTOMATIC, GLOO, candidates
-from trainer.distributed.watchdog.guard import Launch
+from trainer.distributed.watchdog.guard import Launch, launch_number
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit
 
@@ -28,8 +28,8 @@ PATIENCE = timedelta(hours=1)  # of torch's own groups; the watchdog looks close
 
 
 def world_size() -> int:
-    """Return how many ranks torchrun started; 1 for a plain process."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
+    """Return how many ranks torchrun started; 1 for a plain process. Raises RM500 where that is no number."""
+    return launch_number("WORLD_SIZE", 1)
 
 
 def device_of_rank(requested: str) -> str:

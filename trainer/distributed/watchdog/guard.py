@@ -14,10 +14,24 @@ from pathlib import Path
 from trainer.distributed.watchdog.heartbeat import HeartbeatWriter
 from trainer.distributed.watchdog.timeouts import Limits
 from trainer.distributed.watchdog.watcher import DUMP_SIGNAL, Watch
+from trainer.runtime.errors import TrainerError
 from trainer.runtime.paths import SOURCE_ROOT
 
 WATCHER = "trainer.distributed.watchdog.watcher"
 END_SECONDS = 5.0
+
+
+def launch_number(name: str, otherwise: int = 0) -> int:
+    """Return a launcher's environment variable as a number, `otherwise` where it is not set.
+
+    Raises:
+        TrainerError: RM500 where it is set to something else.
+    """
+    text = os.environ.get(name, str(otherwise))
+    if text.isascii() and text.isdigit():
+        return int(text)
+    what = f"the environment variable {name} is {text!r}, and a launcher such as torchrun sets it to a number"
+    raise TrainerError("RM500", what=what, next=f"For a run of one process: env -u {name} …")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +46,7 @@ class Launch:
 
     @classmethod
     def from_environment(cls) -> Launch:
-        """Return what torchrun set."""
+        """Return what torchrun set. Raises RM500 for a variable that is no number."""
         names = {
             "rank": "RANK",
             "local_rank": "LOCAL_RANK",
@@ -40,7 +54,7 @@ class Launch:
             "attempt": "TORCHELASTIC_RESTART_COUNT",
             "restarts": "TORCHELASTIC_MAX_RESTARTS",
         }
-        return cls(**{field: int(os.environ[name]) for field, name in names.items() if name in os.environ})
+        return cls(**{field: launch_number(name) for field, name in names.items() if name in os.environ})
 
     @property
     def ranks_here(self) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ import pytest
 
 from rocmatrix.evidence import store
 from rocmatrix.evidence.record import LOG_BYTES
+from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.evidence import record, smoke
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -112,3 +113,11 @@ if os.getuid() == 0:
     os.setuid(65534)  # root may write everywhere
 print(len(store.read(path)), store.save(path, record("prove")))
 """
+
+
+def test_folder_or_pipe_in_place_of_the_file_is_no_empty_evidence(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(RocmatrixError, match="RM621"):
+            store.read(place)
+    assert store.read(tmp_path / "none") == []

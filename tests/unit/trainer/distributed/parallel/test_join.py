@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from trainer.distributed.parallel.join import device_of_rank
+from trainer.distributed.parallel.join import device_of_rank, world_size
 from trainer.runtime.errors import TrainerError
 
 
@@ -39,3 +39,14 @@ def test_cards_that_are_too_few_are_refused_where_cards_are_requested(
     second_of_two(monkeypatch, cards=1)
     with pytest.raises(TrainerError, match="RM563"):
         device_of_rank(requested)
+
+
+@pytest.mark.parametrize("text", ["abc", "-1", "", "1.5", "²"])
+def test_variable_of_a_launcher_that_is_no_number_is_wrong_usage(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("WORLD_SIZE", text)
+    with pytest.raises(TrainerError, match="RM500") as caught:
+        world_size()
+    assert "WORLD_SIZE" in str(caught.value)
+    monkeypatch.setenv("RANK", text)
+    with pytest.raises(TrainerError, match=r"RM500[\s\S]*RANK"):
+        device_of_rank("auto")

@@ -137,16 +137,20 @@ def _recorded(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> tuple
     A nightly build or a ROCm before the first one here then needs no record of its own. Elsewhere the request is
     unchanged, and an unknown version is refused.
     """
-    known = {"rocm": {r.rocm for r in matrix.releases}, "torch": {r.torch for r in matrix.releases}}
-    versions = {axis: getattr(request, axis) for axis in known}
-    unknown = {axis: v for axis, v in versions.items() if v and not any(same_version(v, k) for k in known[axis])}
-    if not unknown or request.gpu is None or request.rocm in axes.CPU_WORDS:
+    rocm = _unknown(request.rocm, [release.rocm for release in matrix.releases])
+    torch = _unknown(request.torch, [release.torch for release in matrix.releases])
+    if not (rocm or torch) or request.gpu is None or request.rocm in axes.CPU_WORDS:
         return request, ()
-    rest = replace(request, **dict.fromkeys(unknown))
+    rest = replace(request, rocm=None if rocm else request.rocm, torch=None if torch else request.torch)
     _, refusal = _answer(matrix, rest, cards)
     if refusal is None or refusal.code != "RM012":
         return request, ()
-    return rest, tuple(f"{'ROCm' if axis == 'rocm' else axis} {version}" for axis, version in unknown.items())
+    return rest, tuple(f"{name} {version}" for name, version in (("ROCm", rocm), ("torch", torch)) if version)
+
+
+def _unknown(version: str | None, known: list[str | None] | list[str]) -> str | None:
+    """Return a version that none of these equals, None where one does, or where it is open."""
+    return None if version is None or any(same_version(version, other) for other in known) else version
 
 
 def _beyond(judged: Judged, unknown: tuple[str, ...]) -> Judged:

@@ -6,6 +6,7 @@ Docker's SDK sends requests to the engine; only BuildKit is reached through the 
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import docker
     import docker.models.images
 
+LOOPBACK_NAMES = ("localhost", "ip6-localhost", "ip6-loopback")
 TIMEOUT_SECONDS = 20
 WORK_SECONDS = 900  # a busy engine was seen to make a container, or send the first bytes of an export, after minutes
 _NEXT_STEPS: dict[type[OSError], str] = {
@@ -92,7 +94,13 @@ def _context() -> Any:
     from docker.context import ContextAPI
 
     name = os.environ.get("DOCKER_CONTEXT")
-    context: Any = ContextAPI.get_context(name) if name else ContextAPI.get_current_context()
+    try:
+        context: Any = ContextAPI.get_context(name) if name else ContextAPI.get_current_context()
+    except Exception as error:  # of a file of the user's, read by the SDK: whatever it meets there
+        where, step = "~/.docker, or DOCKER_CONFIG", "`docker context ls` and `docker context use default` mend it."
+        raise RocmatrixError(
+            "RM201", what=f"the docker context cannot be read: {error}", where=where, next=step
+        ) from error
     if name and context is None:
         step = "`docker context ls` lists the contexts."
         raise RocmatrixError("RM201", what=f"there is no docker context {name!r}", where="DOCKER_CONTEXT", next=step)
@@ -113,7 +121,7 @@ def _require_local() -> None:
     if on_another_machine(os.environ.get("DOCKER_HOST") or (context.Host if context else "") or ""):
         raise RocmatrixError(
             "RM201",
-            what="the engine is on another machine",
+            what="the engine's address is not this machine's",
             where=address(),
             why="a run is given this machine's cards, device nodes and folders, which that engine does not have",
             next="Run ./invokew on that machine, in a checkout there; or take this machine's engine: "
@@ -134,12 +142,14 @@ def on_another_machine(host: str) -> bool:
         name = (urlsplit(f"//{rest}").hostname or "localhost").rstrip(".")
     except ValueError:  # no address: the engine's client states what is wrong with it
         return False
-    if name == "localhost" or name.endswith(".localhost"):
+    if name in (*LOOPBACK_NAMES, socket.gethostname().lower()) or name.endswith(".localhost"):
         return False
     try:
-        return not (ip_address(name).is_loopback or ip_address(name).is_unspecified)
+        found = ip_address(name)
     except ValueError:  # a name
         return True
+    found = getattr(found, "ipv4_mapped", None) or found
+    return not (found.is_loopback or found.is_unspecified)
 
 
 def require_buildx() -> None:

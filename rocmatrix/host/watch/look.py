@@ -73,9 +73,10 @@ class Watch:
 
     def look(self) -> Look:
         """Read every card. A card that went away stays listed as gone, one that came is added."""
-        if (found := self._files.names(DRM)) != self._drm:
-            self._drm, self.machine = found, hardware.survey(self._files)
-            self._cards |= _plugged(self.machine)
+        if (names := self._files.names(DRM)) != self._drm:
+            self._drm, self.machine = names, hardware.survey(self._files)
+            found = _plugged(self.machine)
+            self._cards = self._cards | {key: found[key] for key in found.keys() - self._cards}  # numbers are kept
         ids = {card.gpu_id: place for (place, _), group in self._cards.items() for card in group if card.gpu_id}
         at, used = self._clock(), processes.read(self._files, ids)
         listed = tuple(self._process(use, at) for use in used.uses.values())

@@ -21,7 +21,7 @@ LOGS = ("telemetry.jsonl", "batches.jsonl")
 MOST_BYTES = 1 << 18  # of a log that are read at once; of a longer one, the newest
 SHOWN = (
     *("epoch", "step", "first_step", "rows_per_second", "step_ms", "mfu", "train_loss", "validation_loss"),
-    *("joules_per_row", "checkpoint_age_s", "slower", "cause", "words"),
+    *("joules_per_row", "checkpoint_age_s", "slower", "cause", "what", "words"),
 )
 PER_BATCH = ("links", "losses", "head")
 Event = dict[str, Any]
@@ -105,10 +105,15 @@ def _new(path: Path, log: _Log) -> Iterator[Event]:
 def _event(line: bytes) -> Event | None:
     """Return a line's event; half a line, and what is no object, is none."""
     try:
-        found = json.loads(line, parse_constant=lambda _: None)  # NaN and infinity are no JSON
+        found = json.loads(line, parse_constant=lambda _: None, parse_float=_finite)  # NaN and infinity are no JSON
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def _finite(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None  # 1e999
 
 
 def _brief(event: Event) -> Event:

@@ -4,7 +4,8 @@ Kernels before `gfx_target_version` in the KFD topology name no architecture, an
 topology at all. Sources: ROCm/ROCT-Thunk-Interface@49fd2466:src/topology.c (`gfxip_lookup_table`, by which ROCr itself
 knows cards on such kernels) and GPUOpen-Tools/device_info@a44c00c0:DeviceInfo.cpp (later chips; 0x73FF is
 gfx1032 in all revisions but one). Renoir is 9.0.0 in the first, for want of another name, and gfx90c in the second.
-0x7408 and 0x13FE: pciutils/pciids@c1c1254 (MI250X, BC-250).
+0x7408 and 0x13FE: pciutils/pciids@c1c1254 (MI250X, BC-250). 0x74A0, 0x74A2, 0x74A5, 0x74B5, 0x74B9, 0x75A3 and 0x7424:
+pci.ids of 2026 (MI300A, MI308X, MI325X, virtual functions of MI300X and MI325X, MI355X, RX 6300).
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ _BY_NAME: Mapping[str, tuple[int, ...]] = {
     "gfx908": (0x7388, 0x738C, 0x738E, 0x7390),
     "gfx90a": (0x7408, 0x740C, 0x740F),
     "gfx90c": (0x15E7, 0x1636, 0x1638, 0x164C),
-    "gfx942": (0x74A1, 0x74A9),
-    "gfx950": (0x75A0, 0x75A1),
+    "gfx942": (0x74A0, 0x74A1, 0x74A2, 0x74A5, 0x74A9, 0x74B5, 0x74B9),
+    "gfx950": (0x75A0, 0x75A1, 0x75A3),
     "gfx1010": (0x7310, 0x7312, 0x7318, 0x7319, 0x731A, 0x731B, 0x731E, 0x731F),
     "gfx1011": (0x7360, 0x7362),
     "gfx1012": (0x7340, 0x7341, 0x7343, 0x7347, 0x734F),
@@ -36,7 +37,7 @@ _BY_NAME: Mapping[str, tuple[int, ...]] = {
     "gfx1031": (0x73C0, 0x73C1, 0x73C3, 0x73CE, 0x73DF),
     "gfx1032": (0x73E0, 0x73E1, 0x73E3, 0x73EF, 0x73FF),
     "gfx1033": (0x163F,),
-    "gfx1034": (0x7420, 0x7421, 0x7422, 0x7423, 0x743F),
+    "gfx1034": (0x7420, 0x7421, 0x7422, 0x7423, 0x7424, 0x743F),
     "gfx1035": (0x164D, 0x1681),
     "gfx1036": (0x13C0, 0x1506, 0x164E),
     "gfx1100": (0x73A8, 0x7448, 0x7449, 0x744A, 0x744B, 0x744C, 0x745E),

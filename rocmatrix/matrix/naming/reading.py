@@ -49,8 +49,9 @@ def read(architectures: Mapping[str, Architecture], name: str) -> Reading:
     plain = text.plain(name)
     if vendor := text.of_another_maker(plain):
         return Reading(other=vendor)
-    if numbers := text.device_ids(plain):
-        return _by_id(architectures, numbers)
+    known = {number: gfx for number in text.device_ids(plain) if (gfx := device_ids.architecture(number))}
+    if known:  # one of a card newer than the table says nothing: the words may
+        return _by_id(architectures, known)
     if unserved := _unserved(architectures, plain):
         return Reading(unserved=unserved)
     return _by_words(architectures, plain)
@@ -63,13 +64,11 @@ def processor_of(architectures: Mapping[str, Architecture], name: str) -> str | 
     return first.strip() if rest and first.strip() and not known else None
 
 
-def _by_id(architectures: Mapping[str, Architecture], numbers: tuple[int, ...]) -> Reading:
-    found = {number: device_ids.architecture(number) for number in numbers}
-    absent = [number for number, gfx in found.items() if gfx not in architectures]
+def _by_id(architectures: Mapping[str, Architecture], found: Mapping[int, str]) -> Reading:
+    absent = [gfx for gfx in found.values() if gfx not in architectures]
     if absent:
-        gfx = found[absent[0]]
-        return Reading(unserved=gfx or f"PCI device 1002:{absent[0]:04x}")
-    rows = tuple((f"1002:{number:04x}", str(gfx)) for number, gfx in found.items())
+        return Reading(unserved=absent[0])
+    rows = tuple((f"1002:{number:04x}", gfx) for number, gfx in found.items())
     return Reading(sets=tuple(frozenset([gfx]) for _, gfx in rows), rows=rows)
 
 
@@ -93,12 +92,27 @@ def _by_words(architectures: Mapping[str, Architecture], plain: str) -> Reading:
     for label, family in _families(architectures, plain):
         sets.append(family)
         rows += [(label, gfx) for gfx in sorted(family)]
-    exact = bool(targets) or any(model.chip for models in hits for model in models)
+    exact = bool(targets) or any(map(_names_a_chip, parts))
     other = OTHER_MAKERS.search(plain)
+    foreign = (other[0],) if other and any(map(_may_be_another_makers, parts)) else ()
     return Reading(
         sets=tuple(sets), rows=tuple(dict.fromkeys(rows)), models=tuple(hits),
-        open=() if exact else _open(parts), other=other[0] if other else None,
+        open=foreign + (() if exact else _open(parts)), other=other[0] if other else None,
     )  # fmt: skip
+
+
+def _chips(part: Found) -> list[tuple[str, ...]]:
+    return [model.core for models in part.hits for model in models if model.chip]
+
+
+def _names_a_chip(part: Found) -> bool:
+    """Whether a part names a chip beyond doubt: by a word, or by a number behind one of AMD's lines."""
+    return any(core[0].isalpha() or part.lines - {"graphics"} for core in _chips(part))
+
+
+def _may_be_another_makers(part: Found) -> bool:
+    """Whether a part has a chip that another maker's card may be called, and no line of AMD's: 780M, Phoenix."""
+    return any(len(core) == 1 or core[0].isdigit() for core in _chips(part)) and not part.lines - {"graphics"}
 
 
 def _kept(index: Index, processor: str) -> str:

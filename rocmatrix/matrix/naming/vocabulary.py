@@ -43,7 +43,7 @@ NO_GRAPHICS = re.compile(r"\bryzen\s+(?:[3579]\s+)?(?:pro\s+)?[1-57]\d[05]0(?:x3
 UNSERVED = {
     "gfx1013": re.compile(r"\bbc-?250\b|\bcyan skillfish\b"),
     "gfx902": re.compile(
-        r"\braven\b|\bpicasso\b|\bryzen\s+(?:[3579]\s+)?(?:pro\s+)?[23][2-7][05]0[a-z]{1,2}\b|\bv1[0-9]{3}b\b"
+        r"\braven\b|\bpicasso\b|\bryzen\s+(?:[3579]\s+)?(?:pro\s+)?[23][2-7][05]0(?:ge?|u|h|c)\b|\bv1[0-9]{3}b\b"
     ),
     "gfx904": re.compile(r"\bvega\s?12\b|\bpro\s+vega\s+(?:16|20)\b"),
     "gfx701": re.compile(r"\bhawaii\b|\br9 [23]9[05]x?\b|\bfirepro w[89]100\b"),
@@ -53,8 +53,8 @@ UNSERVED = {
 UNITS_OF_VEGA = re.compile(
     r"\b(?:radeon\s+(?:rx\s+)?)vega\s?(?:[1-9]|10|11)\b|\bvega\s?(?:[1-9]|11)\b|\bvega\s?10\s+(?:graphics|mobile)\b"
 )
-# Before GCN 3: Radeon HD, R5 to R9 and their mobile forms, FirePro and FireGL.
+# Before GCN 3: Radeon HD, R5 to R9 and their mobile forms, FirePro and FireGL, Radeon 520 and 610 (pci.ids 6665).
 OLDER = re.compile(
     r"\bradeon\s+hd\b|\bhd\s?\d{4}[a-z]?\b|\bmobility\b|\bfiregl\b|\bfirepro\b(?!\s+s9300)|\brv\d{3}\b"
-    r"|\br[2-9]e?(?:\s?-\s?|\s+)m?\d{3}[a-z]{0,2}\b|\bradeon\s+r[1-9]e?\b(?!\s+(?:nano|fury))"
+    r"|\br[2-9]e?(?:\s?-\s?|\s+)m?\d{3}[a-z]{0,2}\b|\bradeon\s+r[1-9]e?\b(?!\s+(?:nano|fury))|\bradeon\s+(?:520|610)\b(?!\s?m\b)"
 )

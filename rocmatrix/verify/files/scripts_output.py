@@ -21,7 +21,8 @@ BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 SELECTION = "/etc/ca-certificates.conf"
 CERTIFICATES = "/usr/share/ca-certificates/"
 ADDED = "/usr/local/share/ca-certificates/"  # a base's own; any other file there is named as of no package
-_MAGIC = b"glibc-ld.so.cache1.1"
+_MAGIC, _OLD_MAGIC = b"glibc-ld.so.cache1.1", b"ld.so-1.7.0"
+_OLD_HEADER, _OLD_ENTRY = 16, 12  # bytes
 _HEADER, _ENTRY = struct.Struct("<20sIIB3xI12x"), struct.Struct("<iIIIQ")
 _TRUSTED = ("/usr/lib", "/usr/lib64", "/usr/lib32", "/usr/libx32")
 _BY_PROCESSOR = re.compile(r"/glibc-hwcaps/[^/]+$")
@@ -50,11 +51,10 @@ def libraries(cache: bytes) -> list[Library]:
     Args:
         cache: content of /etc/ld.so.cache.
     """
-    start = cache.find(_MAGIC)
-    if start < 0:
-        raise ValueError("it is not of format 1.1")
-    data = cache[start:]
     try:
+        data = cache[_start(cache) :]
+        if not data.startswith(_MAGIC):
+            raise ValueError("it is not of format 1.1")
         count = _HEADER.unpack_from(data)[1]
         rows = [_ENTRY.unpack_from(data, _HEADER.size + number * _ENTRY.size) for number in range(count)]
         return [
@@ -63,6 +63,14 @@ def libraries(cache: bytes) -> list[Library]:
         ]
     except (struct.error, UnicodeDecodeError) as error:
         raise ValueError(f"it cannot be read: {error}") from None
+
+
+def _start(cache: bytes) -> int:
+    """Return where ld.so looks for format 1.1: behind the entries of the old format, at a multiple of eight."""
+    if not cache.startswith(_OLD_MAGIC):
+        return 0
+    (count,) = struct.unpack_from("<I", cache, _OLD_HEADER - 4)
+    return (_OLD_HEADER + _OLD_ENTRY * int(count) + 7) // 8 * 8
 
 
 def _text(data: bytes, start: int) -> str:

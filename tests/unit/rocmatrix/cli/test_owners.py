@@ -31,7 +31,10 @@ WALKS = {
     "mi50-with-a-script-of-its-own": (
         machines.mi50,
         [
-            ("build --gpu MI50 --torch 2.4.1+rocm6.0 --with transformers,peft,accelerate --dry-run", "org.rocmatrix"),
+            (
+                "build --gpu MI50 --torch 2.4.1+rocm6.0 --with transformers,peft,accelerate --dry-run",
+                "rocm6.0-torch2.4.1-gfx906-with-accelerate-peft-transformers",
+            ),
             (
                 "run --sysfs TREE --gpu MI50 --torch 2.4.1+rocm6.0 --with transformers,peft,accelerate --code . "
                 "--dry-run -- python /code/tune.py",

@@ -91,13 +91,13 @@ def test_address_wins_over_a_context(contexts, tmp_path, monkeypatch):
 def test_engine_on_another_machine_is_refused_before_it_is_asked(host, monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", host)
     monkeypatch.setattr(engine, "_client", lambda: pytest.fail("it was asked"))
-    expect_rm201("the engine is on another machine", host)
+    expect_rm201("the engine's address is not this machine's", host)
 
 
 def test_context_of_another_machine_is_refused_and_named(contexts, monkeypatch):
     contexts("lab", "ssh://me@lab")
     monkeypatch.setenv("DOCKER_CONTEXT", "lab")
-    expect_rm201("the engine is on another machine", "docker context 'lab'", "docker context use default")
+    expect_rm201("the engine's address is not this machine's", "docker context 'lab'", "docker context use default")
 
 
 @pytest.mark.parametrize(
@@ -229,3 +229,19 @@ def test_client_errors_of_every_kind_have_a_code_of_their_own():
     for error in (docker.errors.APIError("conflict"), docker.errors.NotFound("gone"), requests.ConnectionError("cut")):
         assert console.known(error).code == "RM672"
     assert console.known(RocmatrixError("RM203", what="x")).code == "RM203"
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"Name": 1}'])
+def test_context_whose_file_is_damaged_is_no_error_of_this_program(contexts, tmp_path, monkeypatch, content):
+    contexts("broken", "ssh://me@lab")
+    (meta,) = tmp_path.rglob("meta.json")
+    meta.write_text(content)
+    monkeypatch.setenv("DOCKER_CONTEXT", "broken")
+    expect_rm201()
+
+
+@pytest.mark.parametrize(
+    "name", ["localhost", "127.0.0.2", "[::1]", "[::ffff:127.0.0.1]", "ip6-localhost", socket.gethostname(), "0.0.0.0"]
+)
+def test_names_of_this_machine_are_not_another_one(name):
+    assert not engine.on_another_machine(f"tcp://{name}:2375")

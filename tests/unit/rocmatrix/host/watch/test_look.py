@@ -108,6 +108,7 @@ def test_card_that_vanishes_stays_listed_as_gone(machine, tmp_path):
         (CARD, "gone"),
         ("0000:08:00.0", "present"),
     ]
+    assert [card.partitions for card in found.cards] == [(0,), (1,)]  # the numbers of before
     assert "(gone)" in "\n".join(frame.lines(found, width=80, source="test"))
 
 

@@ -46,8 +46,8 @@ def test_line_that_is_no_event_is_left_out(partial, line):
 
 
 def test_figure_that_is_not_finite_is_unknown(partial):
-    add(partial, '{"event": "window", "mfu": NaN, "step_ms": -Infinity}\n')
-    assert run_events.run_of(partial).events() == [{"event": "window", "mfu": None, "step_ms": None}]
+    add(partial, '{"event": "window", "mfu": NaN, "step_ms": -Infinity, "epoch": 1e999}\n')
+    assert run_events.run_of(partial).events() == [{"event": "window", "mfu": None, "step_ms": None, "epoch": None}]
 
 
 def test_log_that_begins_anew_is_read_anew(partial):

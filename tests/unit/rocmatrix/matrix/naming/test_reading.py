@@ -102,6 +102,12 @@ def test_letters_behind_a_model_lead_to_a_card_of_that_model_or_to_none(gfx):
         ("RX 9070, RX 9070 XT", "gfx1201"),
         ("Ryzen AI 9 HX370", "gfx1150"),
         ("Ryzen 7600X", "gfx1036"),
+        ("Ryzen 7 3700X with RX 6800 XT", "gfx1030"),
+        ("Ryzen 5 2600X, RX 580", "gfx803"),
+        ("RTX 4060 and Radeon 780M", "gfx1103"),
+        ("Strix Halo vs RTX 5090", "gfx1151"),
+        ("Instinct MI300A [1002:74a0]", "gfx942"),
+        ("Radeon RX 7900 XTX [1002:ffff]", "gfx1100"),
         ("\uff32\uff38 \uff17\uff19\uff10\uff10 XTX", "gfx1100"),
     ],
 )
@@ -141,7 +147,9 @@ def test_name_that_is_none_or_several_states_why(name, stated):
 @pytest.mark.parametrize(
     "name",
     ["Ryzen 5 5600", "Ryzen 5 7500F", "Ryzen 7 5700X", "i5-6600", "i7 7700", "R9 270", "FirePro W7100", "V7600",
-     "HD7600", "RT 9070", "Legion Go S", "Legion Go 2", "Radeon Graphics", "RX 5990 XT"],
+     "HD7600", "RT 9070", "Legion Go S", "Legion Go 2", "Radeon Graphics", "RX 5990 XT", "GTX 860M",
+     "GeForce GTX 780M", "GTX 880M", "GT 740M", "GeForce 610M", "Intel UHD Graphics 610", "NVIDIA 890",
+     "ASUS Phoenix RTX 3060", "Adreno 680", "HD 680M", "RS780", "Radeon 610"],
 )  # fmt: skip
 def test_neighbour_of_a_card_in_spelling_is_none(name):
     assert answer(name)[0] is None

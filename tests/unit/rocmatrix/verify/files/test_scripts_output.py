@@ -57,8 +57,28 @@ def test_honest_cache_and_bundle_pass():
     assert libraries(Tree()) == [] and certificates(Tree()) == []
 
 
-def test_cache_behind_one_of_the_old_format_is_read():
-    assert libraries(image(**{"/etc/ld.so.cache": b"ld.so-1.7.0\0" + bytes(12) + cache_of(HONEST)})) == []
+def old_format(entries):
+    """The head of a cache of both formats; ld.so takes the new one at the next multiple of eight behind its entries."""
+    return (b"ld.so-1.7.0\0" + struct.pack("<I", entries) + bytes(12 * entries)).ljust(-(-(16 + 12 * entries) // 8) * 8)
+
+
+@pytest.mark.parametrize("entries", [0, 1, 2])
+def test_cache_behind_one_of_the_old_format_is_read(entries):
+    assert libraries(image(**{"/etc/ld.so.cache": old_format(entries) + cache_of(HONEST)})) == []
+
+
+def test_honest_cache_in_front_of_the_one_that_is_loaded_hides_nothing():
+    decoy = cache_of(HONEST)
+    decoy += bytes(-len(decoy) % 12)
+    loaded = cache_of([("libc.so.6", "/tmp/libc.so.6")])
+    head = b"ld.so-1.7.0\0" + struct.pack("<I", len(decoy) // 12) + decoy
+    found = libraries(image(**{"/etc/ld.so.cache": head + bytes(-len(head) % 8) + loaded}))
+    assert any("/tmp/libc.so.6" in line for line in found)
+
+
+@pytest.mark.parametrize("cache", [b"ld.so-1.7.0", b"ld.so-1.7.0\0\xff\xff\xff\xff", b"x" + b"glibc-ld.so.cache1.1"])
+def test_cache_that_ld_so_would_not_read_is_named(cache):
+    assert libraries(image(**{"/etc/ld.so.cache": cache + cache_of(HONEST)})) != []
 
 
 def test_files_that_are_read_are_kept_by_the_tree():

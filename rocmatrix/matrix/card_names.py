@@ -24,12 +24,33 @@ def architecture_of(architectures: Mapping[str, Architecture], name: str) -> str
         return name
     reading = read(architectures, name)
     if reading.unserved:
-        raise RocmatrixError("RM010", what=f"{name!r} is {_a(reading.unserved)}, for which no release was built")
+        raise without_release(name, reading.unserved)
     if (gfx := reading.architecture) in architectures:
         return str(gfx)
     if reading.open or not reading.sets:
         raise _unknown(architectures, name, reading)
     raise _ambiguous(name, list(reading.rows))
+
+
+def unserved(architectures: Mapping[str, Architecture], name: str) -> str | None:
+    """Return the architecture, or the kind of card, of a name that no release was built for, None for any other.
+
+    Args:
+        architectures: all architectures by gfx name.
+        name: name as typed.
+    """
+    return None if name in architectures else read(architectures, name).unserved
+
+
+def without_release(name: str, kind: str) -> RocmatrixError:
+    """Return the RM010 for a name whose architecture no release was built for.
+
+    Args:
+        name: name as typed.
+        kind: what `unserved` returns for it.
+    """
+    what = f"{name!r} is {_a(kind)}, for which no release was built"
+    return RocmatrixError("RM010", what=what, next="name another card, or take --gpu cpu: no wheel has code for it")
 
 
 def card_of(architectures: Mapping[str, Architecture], name: str | None, architecture: str | None) -> str | None:

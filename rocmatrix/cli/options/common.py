@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,7 @@ def wheel_version(torch: str, rocm: str, gpu: str) -> tuple[str, str, str]:
     if found is None:
         what, step = f"torch {torch} is no build for AMD cards", f"Give --torch {version}, and --rocm or --gpu with it."
         raise RocmatrixError("RM404", what=what, next=step)
-    if rocm and not _same(rocm, found[1]):
+    if rocm and not (_same(rocm, found[1]) or _same(_line(rocm), found[1])):
         what = f"--torch {torch} is of ROCm {found[1]}, and --rocm asks for {rocm}"
         raise RocmatrixError("RM404", what=what, next=f"Leave one out: --torch {version} --rocm {rocm} asks for both.")
     return version, rocm or found[1], gpu
@@ -72,7 +73,22 @@ def wheel_version(torch: str, rocm: str, gpu: str) -> tuple[str, str, str]:
 def _same(one: str, other: str) -> bool:
     from rocmatrix.matrix.resolver.request import same_version
 
-    return same_version(one, other)
+    return one == other or same_version(one, other)
+
+
+def _line(rocm: str) -> str:
+    """Return the ROCm that wheels for a release are called by; a word such as `cpu` unchanged."""
+    from rocmatrix.matrix.naming import versions
+    from rocmatrix.runtime.paths import ROOT
+
+    return versions.line(rocm, _lines(ROOT)) if rocm else rocm
+
+
+@lru_cache(maxsize=2)
+def _lines(root: Path) -> tuple[str, ...]:
+    from rocmatrix.matrix.loading import load
+
+    return tuple(release.rocm for release in load.load(root).releases if release.rocm)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,9 +136,12 @@ class Axes:
         from rocmatrix.matrix.naming import versions
         from rocmatrix.matrix.resolver.resolve import Request
 
-        torch, rocm, gpu = wheel_version(versions.torch(self.torch), versions.rocm(self.rocm), self.gpu)
+        typed = versions.rocm(self.rocm)
+        torch, rocm, gpu = wheel_version(versions.torch(self.torch), typed, self.gpu)
+        served = _line(typed) or rocm
         return Request(
-            rocm=rocm or None,
+            rocm=served or None,
+            rocm_release=None if _same(served, rocm) else typed,
             torch=torch or None,
             gpu=gpu or None,
             cell=self.cell or None,

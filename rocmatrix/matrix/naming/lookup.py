@@ -142,13 +142,25 @@ class Index:
         plural = last.isalpha() and last.endswith("s") and len(typed) > 1 and (len(last) > 1 or typed[-2].isdigit())
         if not exact and plural:
             short = (*typed[:-1], last[:-1]) if len(last) > 1 else typed[:-1]
-            return self.models.get(short, [])
+            return self.models.get(short) or self._without_letters(typed, lines)
         cards = any(not model.ryzen for model in exact)
         longer = (
             [] if cards or not _numbered(typed) or (exact and not _bare(typed, lines)) else self._beginning_with(typed)
         )
         processors = [m for m in self.numbers.get(typed[0], []) if m.ryzen and m not in exact]
-        return [*exact, *longer, *(processors if _bare(typed, lines) else [])]
+        lettered = [] if exact or longer else self._without_letters(typed, lines)
+        return [*exact, *longer, *lettered, *(processors if _bare(typed, lines) else [])]
+
+    def _without_letters(self, typed: tuple[str, ...], lines: frozenset[str]) -> list[Model]:
+        """Return the cards of a number whose letter was left out: an AI PRO 9700 is an AI PRO R9700.
+
+        Only with both words, which no other line has: a Pro 7900 may be a Ryzen.
+        """
+        line = frozenset(["ai", "pro"])
+        if not line <= lines or "ryzen" in lines:
+            return []
+        known = self.numbers.get(typed[0], [])
+        return [model for model in known if model.core[1:] == typed and line <= model.lines and not model.ryzen]
 
     def _beginning_with(self, typed: tuple[str, ...]) -> list[Model]:
         """Return the cards that these words begin, with letters alone left out; of processors the letters decide."""

@@ -23,9 +23,14 @@ _AROUND = re.compile(
 )
 _MEMORY = re.compile(r"\b\d+\s*gi?b\b")
 _COUNT = re.compile(
-    r"(?<![\w.])[1-9]\d?\s?[x\u00d7*](?:\s+(?=\S)|(?=mi|rx|amd|radeon|instinct|\d{4}|$))"
-    r"|(?<=\S)\s*\(?\b(?:[x\u00d7]\s?[1-9]\d?|[1-9]\d?\s?[x\u00d7])\b\)?(?=\s*(?:$|[,;/)]))"
+    r"(?<![\w.])[1-9]\d?\s?[x\u00d7*](?:\s+(?=\S)|(?=mi|rx|amd|radeon|instinct|\d{4}))"
+    r"|(?<=\S)\s*\(?\b(?:[x\u00d7]\s?[1-9]\d?|(?:1[0-6]|[1-9])\s?[x\u00d7])\b\)?(?=\s*(?:$|[,;/)]))"
     r"|\b(?:a\s+)?(?:dual(?!\s+slot)|two|three|four|eight|quad|pair of)\s+(?=\S)"
+)
+# "dual R9700s" are two R9700; a suffix of a card's own is written large, as in "2x R9700S".
+_PLURAL = re.compile(
+    r"((?i:\b(?:dual|two|three|four|five|six|seven|eight|quad|several|both|pair of)\b|(?<![\w.])[2-9]\d?\s?[x\u00d7*])"
+    r".*?\d{3})s\b"
 )
 _SEPARATOR = re.compile(r"\s*(?:/|,|;|\||\n|\(|\)|\[|\]|:\s|\band\b|\bor\b|\boder\b|&|\bw/|\bwith\b|\bvs\.?\s|\+\s)\s*")
 _PIECE = re.compile(r"[a-z]+|\d+")
@@ -44,8 +49,9 @@ class Word:
 
 
 def plain(name: str) -> str:
-    """Return a name in one letter case and width, without trade marks."""
-    return _MARKS.sub(" ", unicodedata.normalize("NFKC", name.replace("™", " ")).casefold())
+    """Return a name in one letter case and width, without trade marks and the s of several cards."""
+    one = _PLURAL.sub(r"\1", unicodedata.normalize("NFKC", name.replace("™", " ")))
+    return _MARKS.sub(" ", one.casefold())
 
 
 def targets(text: str) -> tuple[str, ...]:

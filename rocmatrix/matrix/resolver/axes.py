@@ -60,6 +60,9 @@ def chosen(
     why = f"the axis of {cell.name}: {cell.why}" if cell and taken else _newest(matrix, request, architecture, release)
     if request.rocm is None and release.rocm is not None:
         yield ChosenAxis(axis="rocm", value=release.rocm, why=why)
+    elif request.rocm_release is not None:
+        named = f"ROCm {request.rocm_release} has no wheels of its own: those for {request.rocm} serve it"
+        yield ChosenAxis(axis="rocm", value=str(request.rocm), why=named)
     if request.torch is None:
         yield ChosenAxis(axis="torch", value=release.torch, why=why)
 

@@ -5,7 +5,7 @@ Pure: today's date is a parameter, so that the same matrix explains the same on 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rocmatrix.matrix import card_names
@@ -15,6 +15,7 @@ from rocmatrix.matrix.resolver.axes import ChosenAxis
 from rocmatrix.matrix.resolver.judgement import Judged, Measured, judge
 from rocmatrix.matrix.resolver.points import LIBRARY_TITLES, Point, Section, Subject, rules_on, sections
 from rocmatrix.matrix.resolver.refusal import known_first, releases_of
+from rocmatrix.matrix.resolver.request import same_version
 from rocmatrix.matrix.resolver.resolve import Choice, Request, resolve, with_hardware
 from rocmatrix.matrix.rule import verdict_of
 from rocmatrix.runtime.errors import RocmatrixError
@@ -98,22 +99,66 @@ def explain(
         measured: combinations that this project's records show at work.
     """
     axes.checked_python(python)
+    if request.gpu and (kind := card_names.unserved(matrix.architectures, request.gpu)):
+        return _without_code(matrix, request, kind, today=today, python=python)
+    typed, (request, unknown) = request, _recorded(matrix, request, cards)
     choice, refusal = _answer(matrix, request, cards)
     cell = choice.cell if choice else None
     subject = _subject(matrix, request, choice, cards)
     architecture = matrix.architectures.get(subject.architecture or "")
     return Explanation(
-        request=request,
+        request=typed,
         today=today,
         subject=subject,
         cards=architecture.names if architecture else (),
-        judged=_judged(matrix, subject, python, measured),
+        judged=_beyond(_judged(matrix, subject, None if unknown else python, measured), unknown),
         choice=choice,
         refusal=refusal,
         sections=tuple(sections(matrix, subject, today=today, allowed=_allowed_releases(matrix, request, subject))),
         chosen=_chosen(matrix, request, subject, cell, python, found=_found(matrix, request, cards, unusable)),
         python=python or (cell.python if cell else None),
     )
+
+
+def _without_code(matrix: Matrix, request: Request, kind: str, *, today: str, python: str | None) -> Explanation:
+    """Return the explanation of an architecture, or a kind of cards, that no release was built for."""
+    refusal = card_names.without_release(str(request.gpu), kind)
+    subject = Subject(architecture=kind, torch=request.torch, rocm=request.rocm, release=None)
+    judged = Judged(verdict="broken", because="no release holds code for it")
+    return Explanation(
+        request=request, today=today, subject=subject, cards=(), judged=judged, choice=None, refusal=refusal,
+        sections=tuple(sections(matrix, subject, today=today)), python=python,
+    )  # fmt: skip
+
+
+def _recorded(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> tuple[Request, tuple[str, ...]]:
+    """Return a request without the versions that no release has, and these, where every release of the rest is broken.
+
+    A nightly build or a ROCm before the first one here then needs no record of its own. Elsewhere the request is
+    unchanged, and an unknown version is refused.
+    """
+    rocm = _unknown(request.rocm, [release.rocm for release in matrix.releases])
+    torch = _unknown(request.torch, [release.torch for release in matrix.releases])
+    if not (rocm or torch) or request.gpu is None or request.rocm in axes.CPU_WORDS:
+        return request, ()
+    rest = replace(request, rocm=None if rocm else request.rocm, torch=None if torch else request.torch)
+    _, refusal = _answer(matrix, rest, cards)
+    if refusal is None or refusal.code != "RM012":
+        return request, ()
+    return rest, tuple(f"{name} {version}" for name, version in (("ROCm", rocm), ("torch", torch)) if version)
+
+
+def _unknown(version: str | None, known: list[str | None] | list[str]) -> str | None:
+    """Return a version that none of these equals, None where one does, or where it is open."""
+    return None if version is None or any(same_version(version, other) for other in known) else version
+
+
+def _beyond(judged: Judged, unknown: tuple[str, ...]) -> Judged:
+    """Return a headline whose reason names the versions that no release here has."""
+    if not unknown:
+        return judged
+    named = " and ".join(unknown)
+    return replace(judged, because=f"{judged.because}, as in every release; nothing is recorded of {named}")
 
 
 def _judged(matrix: Matrix, subject: Subject, python: str | None, measured: Measured) -> Judged:

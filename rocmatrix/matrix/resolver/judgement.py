@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from packaging.version import Version
+
 from rocmatrix.matrix.matrix import Architecture, Matrix, Release, Rule
 from rocmatrix.matrix.rule import verdict_of
 from rocmatrix.matrix.support import Support
@@ -93,7 +95,8 @@ def _unopposed(
         return _listed(matrix.architectures[architecture], support, release, card, reported=bool(works))
     if works:
         return Judged(verdict="reported", because=f"rule {works[0].id}: {works[0].evidence.summary}")
-    return Judged(verdict="expected", because=f"compiled in, and no rule excludes it; {_unlisted(support, card)}")
+    unlisted = f"{_unlisted(support, card)}{_listed_elsewhere(matrix, architecture, card)}"
+    return Judged(verdict="expected", because=f"compiled in, and no rule excludes it; {unlisted}")
 
 
 def _listed(
@@ -108,6 +111,18 @@ def _listed(
         return Judged(verdict="supported", because=because)
     others: Judgement = "reported" if reported else "expected"
     return Judged(verdict="supported", because=because, cards=support.cards, others=others)
+
+
+def _listed_elsewhere(matrix: Matrix, architecture: str, card: str | None) -> str:
+    """Return for which ROCm with device code for it AMD lists a card, or an architecture, as the end of a sentence.
+
+    Args:
+        architecture: gfx name.
+        card: name of one card; None for the whole architecture.
+    """
+    built = dict.fromkeys(r.rocm for r in matrix.releases if r.rocm and architecture in (r.architectures or ()))
+    lines = sorted((r for r in built if matrix.support_of(architecture, r, card=card).official), key=Version)
+    return f"; for ROCm {' to '.join(dict.fromkeys((lines[0], lines[-1])))} it does" if lines else ""
 
 
 def _unlisted(support: Support, card: str | None) -> str:

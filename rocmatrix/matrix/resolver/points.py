@@ -73,7 +73,8 @@ class Subject:
     @property
     def summary(self) -> str:
         """The combination as a person would say it."""
-        rocm = f"ROCm {self.rocm}" if self.rocm else "no ROCm"
+        none = "no ROCm" if self.release or self.architecture is None else "ROCm of any version"
+        rocm = f"ROCm {self.rocm}" if self.rocm else none
         card = f"{self.card} ({self.architecture})" if self.card else self.architecture or "no card"
         return f"{card}, {rocm}, torch {self.torch or 'of any version'}"
 

@@ -15,10 +15,12 @@ from rocmatrix.matrix.matrix import Cell
 class Request:
     """The axes a person named; None leaves an axis open. `gpu` is a gfx name, a card or `auto`.
 
-    `companions` are packages to add to the cell; they have no part in choosing it.
+    `companions` are packages to add to the cell; they have no part in choosing it. `rocm_release` is the release as
+    typed where `rocm` is the name of its wheels: 6.4.2 for 6.4.
     """
 
     rocm: str | None = None
+    rocm_release: str | None = None
     torch: str | None = None
     gpu: str | None = None
     cell: str | None = None
@@ -26,7 +28,7 @@ class Request:
     companions: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        axes = {**vars(self), "companions": None, "with": ",".join(self.companions) or None}
+        axes = {**vars(self), "rocm_release": None, "companions": None, "with": ",".join(self.companions) or None}
         given = [f"--{axis} {value}" for axis, value in axes.items() if value is not None]
         return " ".join(given) or "nothing in particular"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.matrix.card_names import architecture_of, card_of
+from rocmatrix.matrix.card_names import architecture_of, card_of, unserved
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -172,8 +172,26 @@ def test_name_of_another_makers_card_gets_no_card_of_amds_as_the_nearest(name):
 
 @pytest.mark.parametrize(("name", "gfx"), [("BC-250", "gfx1013"), ("Raven Ridge", "gfx902"), ("R9 390X", "gfx701")])
 def test_card_that_no_release_was_built_for_is_named_so(name, gfx):
-    with pytest.raises(RocmatrixError, match=f"is a {gfx}, for which no release was built"):
+    with pytest.raises(RocmatrixError, match=f"is a {gfx}, for which no release was built") as caught:
         architecture_of(ARCHITECTURES, name)
+    assert "no wheel has code for it" in caught.value.next
+    assert unserved(ARCHITECTURES, name) == gfx and unserved(ARCHITECTURES, "gfx1100") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "card"),
+    [
+        ("dual R9700s", "Radeon AI PRO R9700"),
+        ("2x R9700S", "Radeon AI PRO R9700S"),
+        ("AI Pro 9700", "Radeon AI PRO R9700"),
+    ],
+)
+def test_cards_of_several_are_the_card_and_not_another_with_an_s(name, card):
+    assert card_of(ARCHITECTURES, name, "gfx1201") == card
+
+
+def test_family_of_several_cards_of_one_architecture_is_that_architecture():
+    assert architecture_of(ARCHITECTURES, "Vega M") == "gfx803"
 
 
 @pytest.mark.parametrize("name", ["Nitro+", "Sapphire", "Radeon RX 7990 XT Pulse", "RX 5700XTX", "Ryzen 9 7950X4D"])

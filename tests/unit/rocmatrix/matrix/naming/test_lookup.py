@@ -9,6 +9,7 @@ INDEX = Index(
     (
         ("gfx1", ("Radeon RX 100", "Radeon RX 100 XT", "Radeon Pro 560M", "Big Chip"), ("Big Chip",)),
         ("gfx2", ("Ryzen 7 100", "Ryzen AI 9 HX 370", "Radeon RX 560M"), ()),
+        ("gfx3", ("Radeon AI PRO R9700", "Radeon AI PRO R9700S", "Radeon Pro W9700"), ()),
     )
 )
 
@@ -33,6 +34,10 @@ def hits(name):
         ("ryzen ai 370", [["gfx2"]]),
         ("instinct 100", []),
         ("rx 100 ryzen 7 100", [["gfx1"], ["gfx2"]]),
+        ("ai pro 9700", [["gfx3"]]),
+        ("ai pro 9700s", [["gfx3"]]),
+        ("pro 9700", []),
+        ("ryzen ai pro 9700", []),
     ],
 )
 def test_models_of_words_fit_their_lines(name, found):
@@ -50,3 +55,8 @@ def test_words_that_may_make_another_model_are_left_over(name, left):
 
 def test_lone_suffix_belongs_to_the_number_before_it():
     assert INDEX.read(words_of("xt"), number="100").hits[0][0].name == "Radeon RX 100 XT"
+
+
+def test_letter_left_out_of_a_number_names_the_card_of_its_line():
+    assert [model.name for model in INDEX.read(words_of("ai pro 9700")).hits[0]] == ["Radeon AI PRO R9700"]
+    assert [model.name for model in INDEX.read(words_of("ai pro 9700s")).hits[0]] == ["Radeon AI PRO R9700S"]

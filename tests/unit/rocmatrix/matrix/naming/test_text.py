@@ -20,6 +20,11 @@ def words(name):
         ("RX 6800/6800 XT or 6900 XT", ["rx 6800", "6800 xt", "6900 xt"]),
         ("Radeon(TM) 780M on Ubuntu 24.04, ROCm 6.4.1", ["radeon 780 m on"]),
         ("Radoen RX 580's", ["radeon rx 580"]),
+        ("Radeon Pro Vega 64X", ["radeon pro vega 64 x"]),
+        ("dual R9700s", ["r 9700"]),
+        ("2x R9700S", ["r 9700 s"]),
+        ("RX6800s", ["rx 6800 s"]),
+        ("1x RX6800s", ["rx 6800 s"]),
         ("RTX 3090 and RX 580", ["rx 580"]),
     ],
 )

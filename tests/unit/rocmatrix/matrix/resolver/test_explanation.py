@@ -207,3 +207,44 @@ def test_rule_on_both_releases_is_no_news_of_the_neighbour():
     argued = explain(MATRIX, Request(gpu="MI50", rocm="6.3", torch="2.7.0"), today=TODAY)
     assert "gfx906-mi50-torch-2.7-rocm-6.3" in abouts(argued, "rules")
     assert "gfx906-mi50-torch-2.7-rocm-6.3" not in abouts(argued, "neighbours")
+
+
+@pytest.mark.parametrize(
+    ("request_", "beyond"),
+    [
+        (Request(gpu="RX 480", rocm="4.1.1"), "ROCm 4.1.1"),
+        (Request(gpu="Renoir", rocm="5.1.1", torch="1.12.0"), "ROCm 5.1.1 and torch 1.12.0"),
+        (Request(gpu="Vega 56", rocm="7.2", torch="2.12.0.dev20260408"), "torch 2.12.0.dev20260408"),
+    ],
+)
+def test_unknown_version_is_broken_where_every_release_of_the_rest_is(request_, beyond):
+    argued = explain(MATRIX, request_, today=TODAY, python="3.7")
+    assert argued.judged.verdict == "broken" and argued.request == request_
+    assert argued.judged.because.endswith(f"as in every release; nothing is recorded of {beyond}")
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request(gpu="Vega 56", rocm="5.1.1"),
+        Request(gpu="RX 7900 XTX", torch="2.12.0.dev20260408", rocm="7.2"),
+        Request(rocm="4.1.1"),
+        Request(gpu="RX 480", cell="nowhere"),
+    ],
+)
+def test_unknown_version_is_refused_where_a_release_of_the_rest_works(request_):
+    with pytest.raises(RocmatrixError, match="RM010"):
+        explain(MATRIX, request_, today=TODAY)
+
+
+def test_architecture_without_a_release_is_broken_with_any_version():
+    argued = explain(MATRIX, Request(gpu="BC-250"), today=TODAY)
+    assert (argued.judged.verdict, argued.refusal.code) == ("broken", "RM010")
+    assert argued.subject.summary == "gfx1013, ROCm of any version, torch of any version"
+    described = argued.described()
+    assert described["architecture"] == "gfx1013" and described["rules"] == [] and "general" in described
+
+
+def test_patch_release_is_named_next_to_the_wheels_that_serve_it():
+    argued = explain(MATRIX, Request(gpu="MI210", rocm="6.2", rocm_release="6.2.2"), today=TODAY)
+    assert argued.chosen[0].axis == "rocm" and "ROCm 6.2.2 has no wheels of its own" in argued.chosen[0].why

@@ -25,18 +25,21 @@ def cell(of, *, architecture=None, confidence="measured here"):
     return SimpleNamespace(architecture=architecture, release=of, evidence=evidence)
 
 
-def judged(*rules, made=None, held=None, cells=(), architecture="gfx1100", card=None, measured=(), chips=("W1",)):
-    asked = []
+def judged(
+    *rules, made=None, held=None, cells=(), architecture="gfx1100", card=None, measured=(), chips=("W1",), others=()
+):
+    asked, listed = [], [other.rocm for other in others]
 
-    def support_of(*named, card):
-        asked.append((*named, card))
-        return held or support()
+    def support_of(gfx, rocm, *, card):
+        asked.append((gfx, rocm, card))
+        return support(official=True) if rocm in listed else held or support()
 
     cards = ("RX 1", "RX 2", "W1")
     architectures = {"gfx1100": SimpleNamespace(cards=cards, chips=chips)}
-    matrix = SimpleNamespace(support_of=support_of, architectures=architectures, cells=cells)
+    matrix = SimpleNamespace(support_of=support_of, architectures=architectures, cells=cells, releases=others)
     found = judge(matrix, architecture=architecture, release=made, rules=list(rules), card=card, measured=measured)
-    assert asked in ([], [(architecture, "6.3", card)])
+    assert asked[:1] in ([], [(architecture, "6.3", card)])
+    assert len(asked) <= 1 + len(others)
     return found
 
 
@@ -142,3 +145,10 @@ def test_reported_combination_names_its_rule_and_source():
 def test_compiled_combination_is_expected_with_the_cards_of_amds_list(held, words):
     found = judged(made=MADE, held=held, card="RX 2")
     assert found == Judged(verdict="expected", because=f"compiled in, and no rule excludes it; {words}")
+
+
+def test_unlisted_card_names_the_rocm_that_lists_it():
+    later = [release(rocm="10.0"), release(rocm="7.14"), release(rocm="6.4", architectures=["gfx906"])]
+    found = judged(made=MADE, card="RX 1", others=later)
+    assert found.verdict == "expected" and found.because.endswith("; for ROCm 7.14 to 10.0 it does")
+    assert judged(made=MADE, others=[release(rocm="7.14")]).because.endswith("; for ROCm 7.14 it does")

@@ -422,14 +422,14 @@ def test_tag_that_does_not_move_is_a_failure(tested):
 
 
 def test_image_that_is_not_on_record_as_tested_is_never_promoted(tested):
+    with pytest.raises(RocmatrixError, match="RM652"):
+        night(tested).promote(GFX1100)  # what is on record is of another cell
     store.add(tested.folder / "e.db", [record("smoke", 9, cell=CPU.name, passed=False)])
     with pytest.raises(RocmatrixError, match="RM652") as caught:
         night(tested).promote(CPU)
     assert caught.value.where == str(tested.folder / "e.db")
     assert caught.value.what == "no image of these inputs is on record as proven and smoked"
     assert (tested.alone, build.tag(CPU) in tested.images) == ([], False)
-    with pytest.raises(RocmatrixError, match="RM652"):
-        night(tested).promote(GFX1100)  # what is on record is of another cell
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ def test_output_of_which_no_record_can_be_made_has_failed_with_the_reason(path, 
     def once(cell, done, hardware, **about):
         made.append(done)
         if len(made) == 1:
-            raise KeyError("simulated")
+            raise KeyError("simulated \ud800")
         return whole(cell, done, hardware, **about)
 
     monkeypatch.setitem(from_events.OF_PROGRAM, "smoke", once)
@@ -220,7 +220,7 @@ def test_output_of_which_no_record_can_be_made_has_failed_with_the_reason(path, 
         made.clear()
         found = recorder.record_job(requested(), place, replace(PASSED, status=status, container=container))
         assert (found.passed, found.log, found.image) == (
-            False, "what it said is no record: KeyError: 'simulated'", container.image
+            False, "what it said is no record: KeyError: 'simulated \\ud800'", container.image
         )  # fmt: skip
         assert (made[1].status, made[1].events) == (kept, ())
 
@@ -297,6 +297,7 @@ def test_proof_is_recorded_with_the_image_that_it_is_of(path):
     kept, lost = store.read(path)
     assert [verdict.probe for verdict in kept.verdicts] == ["files"]
     assert (kept.passed, lost.passed, lost.trouble) == (True, False, None)
+    assert "simulated" in lost.model_dump_json()
     for each in (kept, lost):
         assert (each.kind, each.cell, each.inputs, each.image, each.night, each.marks) == (
             "prove", CPU.name, "5" * 64, IMAGE.id, "n7", ("other-base",)
@@ -308,3 +309,19 @@ def test_lost_runs_are_settled_in_the_file_of_this_program(path, monkeypatch):
     monkeypatch.setattr(unfinished_runs, "settle", asked.append)
     recorder.settle()
     assert asked == [path]
+
+
+def test_reason_that_is_no_text_is_replaced_and_a_lost_run_ended_without_a_status(path, place, monkeypatch):
+    made, whole = [], from_events.OF_PROGRAM["smoke"]
+
+    def refuse(cell, done, hardware, **about):
+        made.append(done)
+        if done.events:
+            raise ValueError("odd \ud800")
+        return whole(cell, done, hardware, **about)
+
+    monkeypatch.setitem(from_events.OF_PROGRAM, "smoke", refuse)
+    with recorder.watched(requested(), place) as keep:
+        assert keep(PASSED).log == "what it said is no record: ValueError: odd ?"
+    assert [done.status for done in made] == [-1, 0, -1]
+    assert made[0].stderr_tail == recorder.LOST.encode()

@@ -50,16 +50,15 @@ def test_chip_is_one_only_where_it_is_stated():
     assert [model(lines=lines).ryzen for lines in (["ryzen"], ["rx"])] == [True, False]
 
 
-INDEX = Index(
-    (
-        ("gfx1", ("Radeon RX 100", "Radeon RX 100 XT", "Big Chip", "Radeon", "RX 7"), ("Big Chip",)),
-        ("gfx2", ("Ryzen AI 9 HX 370", "Ryzen AI Max+ 395", "Ryzen 7 5700G", "Ryzen AI 370 X 2"), ()),
-    )
+NAMES = (
+    ("gfx1", ("Radeon RX 100", "Radeon RX 100 XT", "Big Chip", "Radeon", "RX 7"), ("Big Chip",)),
+    ("gfx2", ("Ryzen AI 9 HX 370", "Ryzen AI Max+ 395", "Ryzen 7 5700G", "Ryzen AI 370 X 2"), ()),
 )
 
 
 def test_index_holds_each_model_by_its_words_joined_and_by_its_number():
-    names = {core: [each.name for each in models] for core, models in INDEX.models.items()}
+    index = Index(NAMES)
+    names = {core: [each.name for each in models] for core, models in index.models.items()}
     assert names == {
         ("100",): ["Radeon RX 100"],
         ("100", "xt"): ["Radeon RX 100 XT"],
@@ -73,17 +72,26 @@ def test_index_holds_each_model_by_its_words_joined_and_by_its_number():
         ("5700", "g"): ["Ryzen 7 5700G"],
         ("370", "x", "2"): ["Ryzen AI 370 X 2"],
     }
-    numbers = {number: [each.name for each in models] for number, models in INDEX.numbers.items()}
+    numbers = {number: [each.name for each in models] for number, models in index.numbers.items()}
     assert numbers == {
         "100": ["Radeon RX 100", "Radeon RX 100 XT"],
         "370": ["Ryzen AI 9 HX 370", "Ryzen AI 370 X 2"],
         "395": ["Ryzen AI Max+ 395"],
         "5700": ["Ryzen 7 5700G"],
     }
-    assert INDEX.longest == 3
-    (big,) = INDEX.models[("bigchip",)]
+    assert index.longest == 3
+    (big,) = index.models[("bigchip",)]
     assert (big.chip, big.gfx, big.lines) == (True, "gfx1", frozenset())
-    assert (INDEX.models[("100",)][0].chip, INDEX.models[("100",)][0].lines) == (False, {"radeon", "rx"})
+    assert (index.models[("100",)][0].chip, index.models[("100",)][0].lines) == (False, {"radeon", "rx"})
+
+
+def test_index_of_architectures_holds_their_names_and_chips():
+    known = {"gfx1": SimpleNamespace(names=("Radeon RX 100", "RX 200"), chips=["RX 200"])}
+    models = index_of(known).models
+    assert {core: (found[0].gfx, found[0].chip) for core, found in models.items()} == {
+        ("100",): ("gfx1", False),
+        ("200",): ("gfx1", True),
+    }
 
 
 def test_index_of_the_same_names_is_the_same():
@@ -259,12 +267,12 @@ def test_letters_before_a_number_are_a_part_of_it(text, prefix):
     ],
 )
 def test_part_has_its_lines_and_the_form_of_its_card(text, lines, laptop):
-    found = INDEX.read(words_of(text))
+    found = Index(NAMES).read(words_of(text))
     assert (found.lines, found.laptop) == (lines, laptop)
 
 
 def names(text, **more):
-    return [[each.name for each in models] for models in INDEX.read(words_of(text), **more).hits]
+    return [[each.name for each in models] for models in Index(NAMES).read(words_of(text), **more).hits]
 
 
 @pytest.mark.parametrize(

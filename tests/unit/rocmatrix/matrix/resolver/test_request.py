@@ -85,3 +85,7 @@ def test_newer_rocm_and_then_newer_torch_leads_of_two_cells_with_the_same_marks(
         of("c", rocm="7.0", torch="2.10.0"),
     ]
     assert [c.name for c in sorted(cells, key=preference(Request()))] == ["c", "b", "a"]
+
+
+def test_request_is_written_by_the_name_of_its_wheels_and_not_by_the_release_typed():
+    assert str(Request(rocm="6.4", rocm_release="6.4.2", gpu="gfx1100")) == "--rocm 6.4 --gpu gfx1100"

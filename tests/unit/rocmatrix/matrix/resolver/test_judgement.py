@@ -40,6 +40,7 @@ def judged(
     found = judge(matrix, architecture=architecture, release=made, rules=list(rules), card=card, measured=measured)
     assert asked[:1] in ([], [(architecture, "6.3", card)])
     assert len(asked) <= 1 + len(others)
+    assert {(gfx, named) for gfx, _, named in asked} <= {(architecture, card)}
     return found
 
 

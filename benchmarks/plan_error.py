@@ -7,6 +7,9 @@ On a CPU the plan is compared with the bytes that torch's own allocator reports 
 the same step on real tensors: another source than the operations that the plan follows, kernels' workspaces included.
 A CPU has none of a card's kernels, faster ways or segments: those stand in the record alone, which are six
 configurations of one NVIDIA H200. Nothing was compared on an AMD card. Results: benchmarks/results/plan_error.json.
+
+`share_of_peak` is derived, not measured: steps per second on record, times the plan's FLOPs of a step, by the peak of
+trainer/telemetry/peaks.py.
 """
 
 from __future__ import annotations
@@ -26,12 +29,14 @@ sys.path.insert(0, str(ROOT))
 import torch  # noqa: E402
 from torch.profiler import ProfilerActivity, profile  # noqa: E402
 
+from benchmarks.language_speed import CASES  # noqa: E402
 from trainer.config.sections.decoder import AdapterConfig, DecoderConfig  # noqa: E402
 from trainer.engine.loop import forward_backward, step_optimizer  # noqa: E402
 from trainer.models.activation_checkpointing import checkpointed, layers  # noqa: E402
-from trainer.run.memory_plan.program import Program, batch, measured, training_of  # noqa: E402
+from trainer.run.memory_plan.program import Footprint, Program, batch, measured, training_of  # noqa: E402
 from trainer.run.memory_plan.shapes import SHAPES  # noqa: E402
 from trainer.tasks.language.network import build  # noqa: E402
+from trainer.telemetry.peaks import find  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results"
 GIB = 2**30
@@ -85,9 +90,25 @@ def on_record() -> dict[str, Any]:
             "planned_step_gib": round(step, 2),
             "error_of_step": round(step / real - 1, 4),
             "reserved_share": round(planned.reserved / planned.largest.allocated, 4),
+            "share_of_peak": round(share_of_peak(name, planned, record["cases"][name]["tokens_per_second"]), 3),
         }
         print(f"{name}: {found[name]}", flush=True)
     return found
+
+
+def share_of_peak(name: str, planned: Footprint, rate: float) -> float:
+    """Return the share of the H200's peak that a recorded run reached.
+
+    Args:
+        name: a key of language_speed's CASES, whose rate counts each row of DPO as full; the step's FLOPs do not.
+        rate: tokens per second on record.
+    """
+    case, peak = CASES[name], find("NVIDIA H200", "sm_90")
+    narrow, wide = (peak.flops(dtype) if peak else None for dtype in ("bf16", "fp32"))
+    if not narrow or not wide:
+        raise ValueError("trainer/telemetry/peaks.py has no peak of the H200")
+    steps = rate / (case.rows * case.tokens * (2 if case.method == "dpo" else 1))
+    return steps * (planned.flops / narrow + planned.wide_flops / wide)
 
 
 def configurations() -> list[tuple[str, Program]]:

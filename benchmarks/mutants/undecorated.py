@@ -1,8 +1,8 @@
 """Rewrite decorated functions so that mutmut mutates them, too.
 
 mutmut leaves decorated functions alone, and properties decide much here. In the mutated copy `@property def f` is
-written as `def f` followed by `f = property(f)`, which means the same. Caches are left out: a value kept from before
-the fork would hide a mutant.
+written as `def f` followed by `f = property(f)`, which means the same; so is the recorder's `harmless`. Caches are left
+out: a value kept from before the fork would hide a mutant.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ ASSIGNED = (
     m.Name("property")
     | m.Name("cached_property")
     | m.Name("contextmanager")
+    | m.Name("harmless")
     | m.Attribute(attr=m.Name("contextmanager"))
 )
 

@@ -18,6 +18,7 @@ TYPES = {
     "data": "PATH",
     "env": "NAME[=VALUE]",
     "env_file": "PATH",
+    "every": "SECONDS",
     "evidence": "PATH",
     "gpu": "GPU",
     "in": "{container,native,auto}",
@@ -33,21 +34,21 @@ TYPES = {
 
 
 def with_types(
-    options: Sequence[Option], described: Mapping[str, Mapping[str, Any]], *, repeated: Collection[str] = ()
+    options: Sequence[Option], described: Mapping[str, Mapping[str, Any]], *, bare: Collection[str] = ()
 ) -> list[Option]:
     """Return the options with the type of their value in place of STRING, where it is known.
 
     Args:
         options: pairs of names and text.
         described: what the trainer states about its options, by name with underscores.
-        repeated: names, with underscores, of the options that may be repeated: invoke shows them like switches.
+        bare: names, with underscores, of the options whose value invoke does not show: lists and floats.
     """
-    return [(_typed(names, described, repeated), text) for names, text in options]
+    return [(_typed(names, described, bare), text) for names, text in options]
 
 
-def _typed(names: str, described: Mapping[str, Mapping[str, Any]], repeated: Collection[str]) -> str:
+def _typed(names: str, described: Mapping[str, Mapping[str, Any]], bare: Collection[str]) -> str:
     name = name_of(names)
-    names = f"{names}=STRING" if name in repeated else names
+    names = f"{names}=STRING" if name in bare else names
     known = described[name].get("type", "") if name in described else TYPES.get(name, "")
     return names.replace("=STRING", f"={known}") if known else names
 

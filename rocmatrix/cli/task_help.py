@@ -25,8 +25,8 @@ def page(command: Command, usage: str, *, program: str, everything: bool, width:
         width: columns of the terminal, of which the last one stays free.
     """
     described, name = command.described, command.name
-    repeated = {flag.name.replace("-", "_") for flag in command.flags if flag.kind is list}
-    options = option_sections.with_types(pairs(command.flags), described, repeated=repeated)
+    bare = {flag.name.replace("-", "_") for flag in command.flags if flag.kind in (list, float)}
+    options = option_sections.with_types(pairs(command.flags), described, bare=bare)
     if not any("section" in each for each in described.values()):
         return text(usage, command.about, options, width=width)
     found = option_sections.sections(options, described, everything=everything)

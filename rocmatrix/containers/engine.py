@@ -124,7 +124,7 @@ def _require_local() -> None:
             what="the engine's address is not this machine's",
             where=address(),
             why="a run is given this machine's cards, device nodes and folders, which that engine does not have",
-            next="Run ./invokew on that machine, in a checkout there; or take this machine's engine: "
+            next="Run it on that machine, in a checkout there; or take this machine's engine: "
             "`unset DOCKER_HOST DOCKER_CONTEXT` and `docker context use default`.",
         )
 

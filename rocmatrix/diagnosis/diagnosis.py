@@ -42,7 +42,10 @@ NOTHING = (
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """What was found in a log of `lines` lines and `bytes` bytes (unpacked), and which rules are touched."""
+    """What was found in a log of `lines` lines and `bytes` bytes (unpacked), and which rules are touched.
+
+    `here` is what it was ranked for: this host, or a card or cell as requested; `stated` is what the log alone states.
+    """
 
     name: str
     lines: int
@@ -53,6 +56,7 @@ class Diagnosis:
     signs: dict[tuple[str, int], Match] = field(default_factory=dict)
     failed_checks: frozenset[str] = frozenset()
     left_out: tuple[str, ...] = ()
+    stated: HostContext = field(default_factory=HostContext)
 
     @property
     def best(self) -> Match | None:
@@ -82,9 +86,10 @@ def diagnose(
     """
     reader = Values()
     scanned = Scanner(signatures).scan(reader.watched(blocks))
-    return concluded(
+    found = concluded(
         scanned, name=name, here=reader.completed(here), matrix=matrix, failed_checks=frozenset(failed_checks)
     )
+    return replace(found, stated=reader.stated())
 
 
 def diagnose_all(
@@ -113,7 +118,7 @@ def diagnose_all(
     found = concluded(
         whole, name=name, here=reader.completed(here), matrix=matrix, failed_checks=frozenset(failed_checks)
     )
-    return replace(found, left_out=tuple(left_out))
+    return replace(found, left_out=tuple(left_out), stated=reader.stated())
 
 
 def concluded(

@@ -47,6 +47,10 @@ class Values:
             rocm=here.rocm or rocm,
         )
 
+    def stated(self) -> HostContext:
+        """Return what the log alone states; `others` are all architectures that it names."""
+        return replace(self.completed(HostContext()), others=tuple(self.architectures))
+
     def _look_at(self, block: bytes) -> None:
         if b"gfx" in block:
             found = (match[1].decode() for match in _CARD.finditer(block))

@@ -7,6 +7,7 @@ import codecs
 import gzip
 import io
 import lzma
+import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,17 +17,23 @@ from rocmatrix.runtime.errors import RocmatrixError
 
 CHUNK = 4 << 20
 LONGEST_LINE = 8 << 20  # a longer one is cut: binary files have no lines at all
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
-_PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
+PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 _BREAKS = (EOFError, OSError, zlib.error, lzma.LZMAError)
 
 
 def opened(path: Path) -> BinaryIO:
-    """Open a log. Raises RM610 where there is nothing to read."""
+    """Open a log. Raises RM610 where there is nothing to read. A named pipe without a writer counts as empty."""
     try:
-        return path.open("rb")
+        stream = open(path, "rb", opener=_without_waiting)  # noqa: SIM115 -- Path.open takes no opener
     except OSError as error:
         raise RocmatrixError("RM610", what=str(error.strerror), where=str(path)) from error
+    os.set_blocking(stream.fileno(), True)  # a pipe with a writer is read to its end
+    return stream
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def chunks(stream: BinaryIO, *, name: str, size: int = CHUNK) -> Iterator[bytes]:
@@ -43,10 +50,10 @@ def chunks(stream: BinaryIO, *, name: str, size: int = CHUNK) -> Iterator[bytes]
     head = buffered.peek(8)[:8]
     if not head:
         raise RocmatrixError("RM610", what="it is empty", where=name)
-    packing = next((packing for magic, packing in _PACKED.items() if head.startswith(magic)), None)
+    packing = next((packing for magic, packing in PACKED.items() if head.startswith(magic)), None)
     plain = _unpacked(packing, buffered) if packing else buffered
     blocks = _read(plain, packing, name, size)
-    yield from _whole_lines(_narrowed(blocks) if head.startswith(_UTF16) else blocks)
+    yield from _whole_lines(_narrowed(blocks) if head.startswith(UTF16) else blocks)
 
 
 def _unpacked(packing: str, packed: IO[bytes]) -> IO[bytes]:

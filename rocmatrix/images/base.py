@@ -81,9 +81,12 @@ def refuse_known(cell: Cell, name: str | None) -> None:
     Args:
         name: reference of the base as a person named it; None for the cell's own.
     """
-    bare = (name or "").removeprefix("docker.io/").removeprefix("library/").partition("@")[0]
+    if name is None:
+        return
+    bare = name.removeprefix("docker.io/").removeprefix("library/").partition("@")[0]
     known = PUBLIC.get(bare.partition(":")[0]) or TAGGED.get(bare.removesuffix("-slim"))
-    _refuse(cell, str(name), DISTRIBUTIONS.get(known or ""), why=f"its distribution is {known}")
+    if known is not None:
+        _refuse(cell, name, DISTRIBUTIONS[known], why=f"its distribution is {known}")
 
 
 def refuse_held(cell: Cell, client: docker.DockerClient, other: OtherBase) -> None:
@@ -134,9 +137,9 @@ def python_of(client: docker.DockerClient, image: str) -> str | None:
 def _python_in(container: docker.models.containers.Container) -> str | None:
     with suppress(*engine.failures()):
         about = container.get_archive("/usr/bin/python3")[1] or {}
-        if found := _LINK.match(str(about.get("linkTarget") or "")):
+        if found := _LINK.match(str(about.get("linkTarget"))):
             return found[1]
-    with suppress(*engine.failures(), KeyError, tarfile.TarError):
+    with suppress(KeyError, tarfile.TarError):  # the engine's failures end in `python_of`
         packed = io.BytesIO(b"".join(container.get_archive("/usr/lib/os-release")[0]))
         with tarfile.open(fileobj=packed) as archive:
             text = archive.extractfile("os-release")

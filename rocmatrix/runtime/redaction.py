@@ -10,7 +10,44 @@ import socket
 # before four numbers that are an address: after the word of a version, only of three digits or of a private network
 _NOT_AFTER = r"(?<!version )(?<!version: )(?<!version=)(?<!version\": \")(?<!==)(?<!>=)(?<!<=)(?<!\bv)"
 NO_VERSION = rf"(?:{_NOT_AFTER}|(?=10\.|(?:\d{{1,3}}\.){{0,3}}\d{{3}}))"
+_WORD = r"(?:tokens?|secrets?|passw(?:or)?ds?|passphrase|api[_-]?keys?|access[_-]?keys?|secret[_-]?keys?|private[_-]?keys?|credentials?)"
+# what grants access: in every text that is shared, and in a bundle
+SECRETS = (
+    (re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:(?!-----)[\s\S]){0,20000}(?:-----END [A-Z ]{0,40}-----)?"), "<secret>"),
+    (re.compile(r"\beyJ[\w-]{8,4000}\.[\w-]{4,4000}(?:\.[\w-]{0,4000})?"), "<token>"),
+    (re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{35}|\b(?:gh[opsu]|pypi|npm|dckr_pat|sk|rk)[_-][\w-]{16,400}"), "<token>"),
+    (re.compile(r"(?P<name>\b(?:Bearer|Authorization:(?: \w{1,20})?) )[^\s\"']{6,4000}", re.IGNORECASE), r"\g<name><secret>"),
+    (re.compile(r"(?P<name>\bBasic )(?=\w[\w+/]{0,400}[A-Z0-9=])[\w+/]{6,4000}={0,2}"), r"\g<name><secret>"),  # a word of prose has no such letter
+    (re.compile(r"(?P<name>\b(?:Set-)?Cookie: )[^\n]{1,4000}", re.IGNORECASE), r"\g<name><secret>"),
+    (re.compile(r"(?P<name>\b(?:api key|wandb login|huggingface-cli login) )(?=\w{0,400}\d)[\w-]{16,400}", re.IGNORECASE), r"\g<name><secret>"),
+    (re.compile(rf"(?P<name>(?<![a-z])--?[\w-]{{0,40}}{_WORD}[ =])[^\s\"',]{{1,4000}}", re.IGNORECASE), r"\g<name><secret>"),
+    (re.compile(rf"(?P<name>(?<!eos_)(?<!bos_)(?<!pad_)(?<!unk_){_WORD}[\"']?\s{{0,3}}[=:]\s{{0,3}}[\"']?)(?!<secret>)(?!\d{{1,12}}(?:\.\d+)?(?![\w.@!#$%^&*-]))(?:(?<=\")[^\"\n]{{1,4000}}|(?<=')[^'\n]{{1,4000}}|[^\s\"',;]{{1,4000}})", re.IGNORECASE), r"\g<name><secret>"),
+    (re.compile(r"(?P<name>(?:passw(?:or)?d|passphrase|\bpin)[\"']?\s{0,3}[=:]\s{0,3}[\"']?)\d{1,40}", re.IGNORECASE), r"\g<name><secret>"),
+    (re.compile(r"(?P<name>\blogin\b[^\n]{0,200}? -p |(?<!\S)(?:-u|--user) (?=[^\s:]{1,64}:[^\s/]))\S{1,400}"), r"\g<name><secret>"),
+)  # fmt: skip
+# what names a machine or its user
+MACHINES = (
+    (re.compile(r"(?P<name>\b(?:srun|slurmstepd|sbatch|mpirun|prterun): (?:error|warning): )[\w.,\[\]-]{1,1000}(?=: tasks?\b)"), r"\g<name><host>"),
+    (re.compile(r"(?<= ON )[\w.,\[\]-]{1,1000}(?= CANCELLED\b)"), "<host>"),
+    (re.compile(r"(?P<name>\bhost )[\w.-]{1,253}(?= port \d)"), r"\g<name><host>"),
+    (re.compile(r"(?P<name>^[ \t]{0,20}host[ \t]{1,20}: )[\w.-]{1,253}", re.MULTILINE), r"\g<name><host>"),
+    (re.compile(r"(?P<name>\b(?:SLURM\w{0,40}NODE\w{0,20}|nodelist|e?ssid)[=:]\s{0,3})[^\s,;]{1,1000}", re.IGNORECASE), r"\g<name><name>"),
+    (re.compile(r"\[[A-Za-z][\w.-]{0,253}\](?=:\d{2,5})"), "[<host>]"),
+    (re.compile(r"^[\w.-]{1,64}(?= kernel: )", re.MULTILINE), "<host>"),
+    (re.compile(r"\b[\w-]{1,63}(?:\.[\w-]{1,63}){0,8}\.(?:local|lan|internal|intranet|corp|home|localdomain|cluster)\b", re.IGNORECASE), "<host>"),
+    (re.compile(r"\b[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}:\d{2,5}(?=/)"), "<host>"),
+    (re.compile(r"\bip-\d{1,3}(?:-\d{1,3}){3}\b"), "<host>"),
+    (re.compile(r"(?P<time>\b\d{4}-\d\d-\d\dT[\d:.,+Z-]{8,30} )(?!(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)\b)[\w.-]{1,64}(?= [\w./@-]{1,64}(?:\[\d{1,9}\])?: )"), r"\g<time><host>"),
+    (re.compile(r"(?<![/\w.-])[A-Za-z_][\w.-]{0,63}@(?!sha256:)[\w.-]{1,63}(?=[:\s])"), "<user>@<host>"),
+    (re.compile(r"(?P<name>(?<!\bthe )\b(?:hostname|nodename|host|user|username|logname|MASTER_ADDR|rdzv[_-]endpoint)[\"']?\s{0,3}[=:]\s{0,3}[\"']?|\brdzv[_-]endpoint )(?!localhost\b|127\.0\.0\.1|<)[A-Za-z][\w.-]{0,253}", re.IGNORECASE), r"\g<name><name>"),
+    (re.compile(r"\((?!localhost,)[A-Za-z][\w.-]{0,253}(?=, \d{2,5}\))"), "(<host>"),
+    (re.compile(r"(?P<name>\b[ug]id=\d{1,10}\()[^)\n]{1,64}"), r"\g<name><name>"),
+    (re.compile(r"(?P<name>\b(?:\w{0,20}serial(?:[_ -]?(?:number|num|no))?|s/n|asset[_ ]tag|machine[_ -]?id|unique[_ ]?id|\w{0,10}guid|uuid)[\"']?\s{0,30}[:=#]?\s{0,3}[\"']?)(?=[\w-]*\d)(?!<)[\w:.-]{4,100}", re.IGNORECASE), r"\g<name><id>"),
+    (re.compile(r"\bGPU-[0-9a-f]{8,32}\b(?!-)", re.IGNORECASE), "GPU-<id>"),
+    (re.compile(r"\b[0-9a-f]{2}(?:-[0-9a-f]{2}){5,7}\b|\b[0-9a-f]{2}(?::[0-9a-f]{2}){5,19}\b|\b[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4}\b|\benx[0-9a-f]{12}\b", re.IGNORECASE), "<mac>"),
+)  # fmt: skip
 _FORMS = (
+    *SECRETS,
     (re.compile(r"\b(?:hf_|ghp_|github_pat_|sk-|glpat-|xox[bp]-)[\w-]{8,200}"), "<token>"),
     (re.compile(r"\b(?P<name>[\w]{0,40}(?:TOKEN|SECRET|PASSWORD|API_KEY))(?P<sign>[=:] ?)\S{1,200}"), r"\g<name>\g<sign><secret>"),
     (re.compile(r"://[^/\s:@]{1,100}:[^/\s@]{1,100}@"), "://<user>:<secret>@"),
@@ -26,6 +63,7 @@ _FORMS = (
     (re.compile(r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:[+-]\d\d:?\d\d|Z) )[\w.-]{1,64}(?= (?:kernel|[\w./@-]{1,64}\[\d{1,9}\]): )"), r"\g<time><host>"),
     (re.compile(r"(?P<name>\"(?:_HOSTNAME|Hostname|_MACHINE_ID|_BOOT_ID|nodeName|Domainname)\" ?: ?\")[^\"]{1,100}"), r"\g<name><id>"),
     (re.compile(r"\b[\w-]{1,63}(?=:\d{2,9}:\d{2,9} \[\d{1,3}\])"), "<host>"),
+    *MACHINES,
 )  # fmt: skip
 
 

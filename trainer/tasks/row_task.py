@@ -18,7 +18,7 @@ from trainer.models.build import build, fitting_layers
 from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, batch_weight_of, loss_sum_of
 from trainer.tasks import export
 from trainer.tasks.metrics.comparison import simpler_models
-from trainer.tasks.metrics.score import as_numbers, confusions_of, score_of
+from trainer.tasks.metrics.score import as_numbers, baselines_by_part, confusions_of, score_of
 from trainer.tasks.metrics.summary import row_lines
 from trainer.tasks.prepared import Task
 from trainer.tasks.row_records import model_record, row_records
@@ -92,12 +92,13 @@ class RowTask:
         split = self.data.split
         parts = {"validation": split.validation, "test": split.test}
         outputs = {name: (part, outputs_of(self.data, part, evaluation)) for name, part in parts.items()}
-        figures: dict[str, Any] = {name: score_of(self.data, *each) for name, each in outputs.items()}
+        against = baselines_by_part(self.data, parts)
+        figures: dict[str, Any] = {name: score_of(self.data, *each, against[name]) for name, each in outputs.items()}
         confusions = confusions_of(self.data, outputs)
         figures |= {"confusion": confusions} if confusions else {}
         if self.baselines == "none":
             return figures
-        return figures | {"baselines": simpler_models(self.data, outputs, self.baselines)}
+        return figures | {"baselines": simpler_models(self.data, outputs, against, self.baselines)}
 
     def describe(self, network: NetworkSpec) -> dict[str, Any]:
         """Return the entries of metadata.json that the first schema has."""

@@ -56,7 +56,7 @@ def diagnose(args: Diagnose) -> None:
     with _kept(args) as log:
         found = _diagnosed(args, matrix, log)
         if args.report:
-            print(_report(found, matrix, log))
+            print(_report(found, matrix, log, requested=_is_requested(args)))
         else:
             _print(found, args)
     if found.best is None:
@@ -101,7 +101,12 @@ def _known() -> tuple[Signature, ...]:
 
 
 def _checks(args: Diagnose) -> frozenset[str]:
-    return frozenset() if args.cell or args.gpu not in ("", "auto") else _failed_checks()
+    return frozenset() if _is_requested(args) else _failed_checks()
+
+
+def _is_requested(args: Diagnose) -> bool:
+    """Whether the log is said to be of a certain card or cell, so of another machine than this."""
+    return bool(args.cell) or args.gpu not in ("", "auto")
 
 
 def _sound(blocks: Iterable[bytes]) -> Iterator[bytes]:
@@ -147,7 +152,7 @@ def _pause() -> bool:
     return True
 
 
-def _report(found: Diagnosis, matrix: Matrix, log: Path | None) -> str:
+def _report(found: Diagnosis, matrix: Matrix, log: Path | None, *, requested: bool) -> str:
     """Return the report of a failure, filled with what the log and this host state."""
     from rocmatrix.diagnosis.intake import folder
     from rocmatrix.diagnosis.upstream import excerpt, facts, report, trackers
@@ -163,8 +168,9 @@ def _report(found: Diagnosis, matrix: Matrix, log: Path | None) -> str:
     fitting = trackers.chosen(
         known, line=best.text if best else "", named=programs.named, signature=best.signature if best else None
     )
-    stated = facts.of_log("\n".join((*quoted.head, *quoted.quoted)), found, matrix.architectures)
-    return report.report(found, fitting, {**facts.of_host(hardware.detect(), matrix.architectures), **stated}, quoted)
+    text = "\n".join((*quoted.head, *quoted.quoted))
+    stated = facts.known(text, found, matrix.architectures, requested=requested, host=hardware.detect())
+    return report.report(found, fitting, stated, quoted)
 
 
 def _shareable(content: Any) -> Any:

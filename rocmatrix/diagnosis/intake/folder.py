@@ -8,14 +8,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocmatrix.diagnosis import log_reader
 from rocmatrix.runtime.errors import RocmatrixError
 
 MOST_LOGS = 5000
 SNIFFED = 4096
-_PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd")
 _PACKINGS = {".gz", ".bz2", ".xz", ".zst"}
 _ENDINGS = {"", ".log", ".out", ".err", ".txt", ".json", ".jsonl", ".ndjson", ".dmesg", ".stdout", ".stderr", ".output"}
-_ROTATED = re.compile(r"(?:[.-]\d{1,14}|\.old|\.prev|\.bak)$")
+# output (.o) or errors (.e) of a job of PBS or SGE after the script's name, with the numbers of job and array's task
+_OF_A_JOB = re.compile(r"\.p?[oe]\d{1,14}(?:[.-]\d{1,9})?$")
+_ROTATED = re.compile(r"(?:[.-]\d{1,14}|\.old|\.prev|\.bak)$", re.IGNORECASE)
 _NO_LOGS = re.compile(
     r"(?i)^(?:dockerfile|containerfile|makefile|license|licence|copying|notice|readme|authors|changelog|cmakelists\.txt|"
     r"requirements[\w.-]*\.txt|constraints[\w.-]*\.txt|.*config\.json|tokenizer.*|vocab.*|merges\.txt|package(?:-lock)?\.json)$"
@@ -79,7 +81,9 @@ def is_log_name(name: str) -> bool:
     """
     if _NO_LOGS.match(name):
         return False
-    plain = Path(name).stem if Path(name).suffix in _PACKINGS else name
+    plain = Path(name).stem if Path(name).suffix.lower() in _PACKINGS else name
+    if _OF_A_JOB.search(plain):
+        return True
     while (shorter := _ROTATED.sub("", plain)) != plain:
         plain = shorter
     return Path(plain).suffix.lower() in _ENDINGS
@@ -88,4 +92,4 @@ def is_log_name(name: str) -> bool:
 def _is_text(path: Path) -> bool:
     with path.open("rb") as file:
         head = file.read(SNIFFED)
-    return head.startswith((*_PACKED, b"\xff\xfe", b"\xfe\xff")) or b"\0" not in head
+    return head.startswith((*log_reader.PACKED, *log_reader.UTF16)) or b"\0" not in head

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import stat
 from pathlib import Path
 
 from rocmatrix.diagnosis import log_reader
@@ -12,7 +13,7 @@ from rocmatrix.diagnosis.intake.folder import is_folder
 from rocmatrix.runtime.errors import RocmatrixError
 
 REMEMBERED = 256  # bytes before the place that was read to: other ones there mean another text
-_PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd")
+_MARKS = (*log_reader.PACKED, *log_reader.UTF16)  # a text that begins so is not plain
 
 
 class Follower:
@@ -22,7 +23,7 @@ class Follower:
     written over (copytruncate). `partial` is the last line as far as it is written.
 
     Args:
-        path: the log. Raises RM610 where it cannot be opened, RM684 where it is packed or a folder.
+        path: the log. Raises RM610 where it cannot be opened, RM684 where it is packed, a folder or a pipe.
     """
 
     def __init__(self, path: Path) -> None:
@@ -32,33 +33,53 @@ class Follower:
         self.partial, self._tail = b"", b""
         self._file = _opened(path)
         self._begin()
-        if self._head.startswith(_PACKED):
-            raise RocmatrixError("RM684", what="it is packed", where=str(path))
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
     def read(self) -> bytes:
-        """Return the new whole lines, at most about 4 MiB; empty where there are none."""
+        """Return the new whole lines, at most about 4 MiB; empty where there are none.
+
+        A last line without its end comes before the text that took the file's place. Raises RM684 where that is packed.
+        """
         if self._is_cut():
-            self._file.seek(0)
+            if self.partial:
+                return self._pending()
             self._restart()
-        data = self._file.read(log_reader.CHUNK)
+        data = self._new()
         if not data and self._is_replaced():
+            if self.partial:
+                return self._pending()
             self._file.close()
             self._file = _opened(self.path)
             self._restart()
-            data = self._file.read(log_reader.CHUNK)
+            data = self._new()
         self._tail = (self._tail + data)[-REMEMBERED:]
         return self._lines(data)
 
+    def _pending(self) -> bytes:
+        half, self.partial = self.partial, b""
+        return half
+
+    def _new(self) -> bytes:
+        """Return the bytes that were not read yet; none while those that are there do not yet show the encoding."""
+        if self._is_undecided():
+            self._begin()
+        return b"" if self._is_undecided() else self._file.read(log_reader.CHUNK)
+
+    def _is_undecided(self) -> bool:
+        return any(mark.startswith(self._head) and mark != self._head for mark in _MARKS)
+
     def _begin(self) -> None:
         self._decoder: codecs.IncrementalDecoder | None
-        self._head = self._file.read(4)
         self._file.seek(0)
+        self._head = self._file.read(max(map(len, _MARKS)))
+        self._file.seek(0)
+        if self._head.startswith(tuple(log_reader.PACKED)):
+            raise RocmatrixError("RM684", what="it is packed", where=str(self.path))
         self._tail, self.partial = b"", b""
-        wide = self._head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        wide = self._head.startswith(log_reader.UTF16)
         self._decoder = codecs.getincrementaldecoder("utf-16")(errors="replace") if wide else None
 
     def _restart(self) -> None:
@@ -82,16 +103,18 @@ class Follower:
         return self._file.read(len(self._tail)) != self._tail
 
     def _is_replaced(self) -> bool:
-        """Whether the name stands for another file now; while there is none, the old one is kept."""
+        """Whether the name stands for another plain file now; while there is none, the old one is kept."""
         try:
             there = self.path.stat()
         except OSError:
             return False
         mine = os.fstat(self._file.fileno())
-        return (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino)
+        return stat.S_ISREG(there.st_mode) and (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino)
 
 
 def _opened(path: Path) -> io.FileIO:
     """Open without a buffer: what a buffer holds is not what stands in the file now."""
-    log_reader.opened(path).close()
-    return io.FileIO(path)
+    with log_reader.opened(path) as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise RocmatrixError("RM684", what="it is no plain file", where=str(path))
+        return io.FileIO(os.dup(stream.fileno()), "rb")

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rocmatrix.diagnosis.diagnosis import Diagnosis
+from rocmatrix.diagnosis.ranking import HostContext
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.matrix.architecture import Architecture
 
-FROM_LOG, FROM_HOST = "from the log", "of this host"
+FROM_LOG, FROM_HOST, REQUESTED = "from the log", "of this host", "as requested by --gpu or --cell"
 Facts = Mapping[str, tuple[str, str]]
 Cards = Mapping[str, Architecture]
 
@@ -44,6 +45,31 @@ _COMPONENTS = (
 )  # fmt: skip
 
 
+def known(text: str, found: Diagnosis, cards: Cards, *, requested: bool, host: Hardware) -> Facts:
+    """Return what log, request and host state; the log comes first.
+
+    This host counts only where the log can be its own: no card or cell was requested, and the log names no architecture
+    or one of this host.
+
+    Args:
+        text: lines of the log, as many as were kept.
+        requested: whether --gpu or --cell was given.
+    """
+    stated, named = of_log(text, found, cards), found.stated.others
+    if requested:
+        return {**_of_context(found.here, cards, REQUESTED), **stated}
+    is_own = not named or not set(named).isdisjoint(host.architectures)
+    return {**(of_host(host, cards) if is_own else {}), **stated}
+
+
+def _of_context(context: HostContext, cards: Cards, origin: str) -> Facts:
+    values = {
+        "rocm": context.rocm,
+        "cards": _card(context.architecture, cards) if context.architecture else None,
+    }
+    return {name: (value, origin) for name, value in values.items() if value}
+
+
 def of_log(text: str, found: Diagnosis, cards: Cards) -> Facts:
     """Return what the log states, by the name of the fact.
 
@@ -52,14 +78,11 @@ def of_log(text: str, found: Diagnosis, cards: Cards) -> Facts:
     """
     facts: dict[str, tuple[str, str]] = {}
     versions = {name: match[1] for name, form in _VERSIONS.items() if (match := form.search(text))}
-    if found.here.torch and found.here.rocm:
-        versions["torch"] = f"{found.here.torch}+rocm{found.here.rocm}"
+    if found.stated.torch and found.stated.rocm:
+        versions["torch"] = f"{found.stated.torch}+rocm{found.stated.rocm}"
     if versions:
         facts["versions"] = ", ".join(f"{name} {version}" for name, version in versions.items()), FROM_LOG
-    if found.here.rocm:
-        facts["rocm"] = found.here.rocm, FROM_LOG
-    if found.here.architecture:
-        facts["cards"] = _card(found.here.architecture, cards), FROM_LOG
+    facts |= _of_context(found.stated, cards, FROM_LOG)
     facts |= {name: (match[1].strip(), FROM_LOG) for name, form in _ONE.items() if (match := form.search(text))}
     seen = found.best.text.lower() if found.best else ""
     component = next((name for name, word in _COMPONENTS if word in seen), None)

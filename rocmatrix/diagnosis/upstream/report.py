@@ -61,12 +61,25 @@ def _failure(found: Diagnosis) -> str:
     if found.best is None:
         return "The log below; no known failure was found in it."
     also = "".join(f"\n- also: {match.text}" for match in found.ranked.failures[1:3])
-    return f"`{found.best.text}` ({found.best.where} of the log){also}"
+    return f"{_code(found.best.text)} ({found.best.where} of the log){also}"
+
+
+def _fence(lines: Sequence[str]) -> str:
+    """Return more backticks than stand together in the lines, at least three: fewer would end the block."""
+    return "`" * max(3, 1 + max((len(run) for line in lines for run in re.findall("`+", line)), default=0))
+
+
+def _code(text: str) -> str:
+    """Return a text as code within a line: between more backticks than stand together in it."""
+    runs = re.findall("`+", text)
+    mark = "`" * (1 + max(map(len, runs), default=0))
+    return f"{mark} {text} {mark}" if runs else f"{mark}{text}{mark}"
 
 
 def _field(ask: Ask, filled: Facts, quoted: Excerpt) -> list[str]:
     if ask.fill == "lines":
-        return [f"From line {quoted.first} of the log:", "", "```text", *quoted.quoted, "```"]
+        fence = _fence(quoted.quoted)
+        return [f"From line {quoted.first} of the log:", "", f"{fence}text", *quoted.quoted, fence]
     if ask.fill not in filled:
         return [_unknown(ask)]
     value, origin = filled[ask.fill]

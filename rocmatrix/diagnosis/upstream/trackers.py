@@ -63,8 +63,7 @@ def chosen(known: Sequence[Tracker], *, line: str, named: Iterable[str], signatu
     of_line = [one for one in known if _names(one, line.lower()) and (one.areas == [] or one.id == "kernel")]
     programs = [one for one in known if one.id in set(named) and not one.areas]
     by_area = [one for one in known if signature is not None and signature.area in one.areas]
-    ordered = {one.id: one for one in reversed([*of_line, *programs, *by_area, known[-1]])}
-    return list(reversed(ordered.values()))
+    return list({one.id: one for one in (*of_line, *programs, *by_area, known[-1])}.values())  # each at its first place
 
 
 def _names(one: Tracker, text: str) -> bool:

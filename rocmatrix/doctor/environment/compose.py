@@ -18,8 +18,6 @@ from rocmatrix.doctor.environment.lint_input import Assignment, Command, Subject
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.runtime.errors import RocmatrixError
 
-DEEPEST = 20
-
 
 def of_compose(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = None) -> tuple[Subject, ...]:
     """Return the services of a compose file. Raises RM310 where a file cannot be read, RM311 where it is not compose.
@@ -34,8 +32,9 @@ def of_compose(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = 
     text = read_text(path)
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
-        raise RocmatrixError("RM311", what=" ".join(str(error).split()), where=str(path)) from error
+    except (yaml.YAMLError, RecursionError) as error:
+        what = "it is nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())
+        raise RocmatrixError("RM311", what=what, where=str(path)) from error
     services = _items(root).get("services")
     if not isinstance(services, yaml.MappingNode):
         raise RocmatrixError("RM311", what="it has no services", where=str(path))
@@ -154,20 +153,28 @@ def _interpolated(text: str, shell: Mapping[str, str]) -> str:
     return "$".join(substituted(part, dict(shell)) for part in text.split("$$"))
 
 
-def _items(node: yaml.Node | None, depth: int = 0) -> dict[str, yaml.Node]:
+def _items(node: yaml.Node | None) -> dict[str, yaml.Node]:
     """Return a mapping's entries; those merged in by << come first, so that its own win."""
-    if not isinstance(node, yaml.MappingNode) or depth > DEEPEST:
-        return {}
-    merged: dict[str, yaml.Node] = {}
-    own: dict[str, yaml.Node] = {}
-    for key, value in node.value:
-        if key.tag.endswith(":merge"):
-            sources = value.value if isinstance(value, yaml.SequenceNode) else [value]
-            for source in reversed(sources):
-                merged |= _items(source, depth + 1)
-        else:
-            own[str(key.value)] = value
-    return merged | own
+    layers: list[dict[str, yaml.Node]] = []
+    left, seen = [node], set[int]()
+    while left:
+        each = left.pop()
+        if not isinstance(each, yaml.MappingNode) or id(each) in seen:  # what was merged before wins over it again
+            continue
+        seen.add(id(each))
+        layers.append({str(key.value): value for key, value in each.value if _is_name(key)})
+        left += reversed(
+            [source for key, value in each.value if key.tag.endswith(":merge") for source in _sources(value)]
+        )
+    return {name: value for layer in reversed(layers) for name, value in layer.items()}
+
+
+def _is_name(key: yaml.Node) -> bool:
+    return isinstance(key, yaml.ScalarNode) and not key.tag.endswith(":merge")
+
+
+def _sources(node: yaml.Node) -> list[yaml.Node]:
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else [node]
 
 
 def _scalar(node: yaml.Node, path: Path) -> str:

@@ -68,9 +68,9 @@ def of_dockerfile(path: Path) -> tuple[Subject, ...]:
 
 
 def read_text(path: Path) -> str:
-    """Return a file's text. Raises RM310 where it is missing or no text."""
+    """Return a file's text, without a byte order mark. Raises RM310 where it is missing or no text."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8").removeprefix("\ufeff")
     except (OSError, ValueError) as error:  # ValueError: no text, or a name with a NUL
         raise RocmatrixError("RM310", what="the file cannot be read", where=str(path), why=str(error)) from error
 

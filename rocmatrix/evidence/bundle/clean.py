@@ -12,39 +12,19 @@ from typing import Any
 
 from rocmatrix.evidence.bundle.identity import Identity
 from rocmatrix.runtime.paths import ROOT
-from rocmatrix.runtime.redaction import NO_VERSION, redacted
+from rocmatrix.runtime.redaction import MACHINES, NO_VERSION, SECRETS, redacted
 
-_WORD = r"(?:tokens?|secrets?|passw(?:or)?ds?|passphrase|api[_-]?keys?|access[_-]?keys?|secret[_-]?keys?|private[_-]?keys?|credentials?)"
 _HOSTS = r"(?:[\w-]+\.)*(?:amd\.com|radeon\.com|pytorch\.org|github\.com|kernel\.org)"
 # what is not printed separates a word from its form
 _CONTROL = re.compile(r"\x1b(?:\[[0-9;?]{0,40}[A-Za-z]|\][^\x07\n]{0,400}\x07)|[\x00-\x08\x0b-\x1f\x7f]")
 _FORMS = (
-    (re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:(?!-----)[\s\S]){0,20000}(?:-----END [A-Z ]{0,40}-----)?"), "<secret>"),
-    (re.compile(r"\beyJ[\w-]{8,4000}\.[\w-]{4,4000}(?:\.[\w-]{0,4000})?"), "<token>"),
-    (re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{35}|\b(?:gh[opsu]|pypi|npm|dckr_pat|sk|rk)[_-][\w-]{16,400}"), "<token>"),
-    (re.compile(r"(?P<name>\b(?:Bearer|Basic|Authorization:(?: \w{1,20})?) )[^\s\"']{6,4000}", re.IGNORECASE), r"\g<name><secret>"),
-    (re.compile(rf"(?P<name>(?<![a-z])--?[\w-]{{0,40}}{_WORD}[ =])[^\s\"',]{{1,4000}}", re.IGNORECASE), r"\g<name><secret>"),
-    (re.compile(rf"(?P<name>{_WORD}[\"']?\s{{0,3}}[=:]\s{{0,3}}[\"']?)(?!<secret>)(?!\d{{1,12}}(?:\.\d+)?(?![\w.@!#$%^&*-]))(?:(?<=\")[^\"\n]{{1,4000}}|(?<=')[^'\n]{{1,4000}}|[^\s\"',;]{{1,4000}})", re.IGNORECASE), r"\g<name><secret>"),
-    (re.compile(r"(?P<name>(?:passw(?:or)?d|passphrase|\bpin)[\"']?\s{0,3}[=:]\s{0,3}[\"']?)\d{1,40}", re.IGNORECASE), r"\g<name><secret>"),
+    *SECRETS,
+    (re.compile(r"(?P<name>\bBasic )[^\s\"']{6,4000}", re.IGNORECASE), r"\g<name><secret>"),
     (re.compile(rf"(?P<scheme>\b[a-z][a-z+]{{1,12}}://)(?!{_HOSTS}(?![\w.-]))(?:[^/\s\"'<>@]{{0,200}}@)?[\w.\[\]:-]{{1,253}}(?P<rest>(?:/[^\s\"'<>]{{0,2000}})?)", re.IGNORECASE), r"\g<scheme><host>"),
-    (re.compile(r"(?P<name>\blogin\b[^\n]{0,200}? -p |(?<!\S)(?:-u|--user) (?=[^\s:]{1,64}:[^\s/]))\S{1,400}"), r"\g<name><secret>"),
     (re.compile(r"\bgit@[\w.-]{1,253}:\S{1,400}|(?<![\w~])~[a-z_][\w.-]{0,63}/[^\s\"'<>]{0,2000}"), "<path>"),
-    (re.compile(r"(?P<name>\b(?:SLURM\w{0,40}NODE\w{0,20}|nodelist|e?ssid)[=:]\s{0,3})[^\s,;]{1,1000}", re.IGNORECASE), r"\g<name><name>"),
-    (re.compile(r"\[[A-Za-z][\w.-]{0,253}\](?=:\d{2,5})"), "[<host>]"),
-    (re.compile(r"^[\w.-]{1,64}(?= kernel: )", re.MULTILINE), "<host>"),
     (re.compile(rf"(?<![\w.@/-])(?!{_HOSTS}(?![\w.-]))(?:[\w-]{{1,63}}\.){{1,8}}(?:com|net|edu|gov|org)(?![\w-]|\.\w)"), "<host>"),
     (re.compile(r"(?P<name>file://)/?[^\s\"'<>]{1,2000}"), r"\g<name><path>"),
-    (re.compile(r"\b[\w-]{1,63}(?:\.[\w-]{1,63}){0,8}\.(?:local|lan|internal|intranet|corp|home|localdomain|cluster)\b", re.IGNORECASE), "<host>"),
-    (re.compile(r"\b[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}:\d{2,5}(?=/)"), "<host>"),
-    (re.compile(r"\bip-\d{1,3}(?:-\d{1,3}){3}\b"), "<host>"),
-    (re.compile(r"(?P<time>\b\d{4}-\d\d-\d\dT[\d:.,+Z-]{8,30} )[\w.-]{1,64}(?= [\w./@-]{1,64}(?:\[\d{1,9}\])?: )"), r"\g<time><host>"),
-    (re.compile(r"(?<![/\w.-])[A-Za-z_][\w.-]{0,63}@(?!sha256:)[\w.-]{1,63}(?=[:\s])"), "<user>@<host>"),
-    (re.compile(r"(?P<name>\b(?:hostname|nodename|host|user|username|logname|MASTER_ADDR|rdzv[_-]endpoint)[\"']?\s{0,3}[=:]\s{0,3}[\"']?|\brdzv[_-]endpoint )(?!localhost\b|127\.0\.0\.1|<)[A-Za-z][\w.-]{0,253}", re.IGNORECASE), r"\g<name><name>"),
-    (re.compile(r"\((?!localhost,)[A-Za-z][\w.-]{0,253}(?=, \d{2,5}\))"), "(<host>"),
-    (re.compile(r"(?P<name>\b[ug]id=\d{1,10}\()[^)\n]{1,64}"), r"\g<name><name>"),
-    (re.compile(r"(?P<name>\b(?:\w{0,20}serial(?:[_ -]?(?:number|num|no))?|s/n|asset[_ ]tag|machine[_ -]?id|unique[_ ]?id|\w{0,10}guid|uuid)[\"']?\s{0,30}[:=#]?\s{0,3}[\"']?)(?=[\w-]*\d)(?!<)[\w:.-]{4,100}", re.IGNORECASE), r"\g<name><id>"),
-    (re.compile(r"\bGPU-[0-9a-f]{8,32}\b(?!-)", re.IGNORECASE), "GPU-<id>"),
-    (re.compile(r"\b[0-9a-f]{2}(?:-[0-9a-f]{2}){5,7}\b|\b[0-9a-f]{2}(?::[0-9a-f]{2}){5,19}\b|\b[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4}\b|\benx[0-9a-f]{12}\b", re.IGNORECASE), "<mac>"),
+    *MACHINES,
     (re.compile(rf"{NO_VERSION}(?<![\d.])(?!127\.0\.0\.1(?!\d)|0\.0\.0\.0(?!\d))(?:\d{{1,3}}\.){{3}}\d{{1,3}}(?!\.?\d)", re.IGNORECASE), "<address>"),
     (re.compile(r"(?<![\w:])(?:[0-9a-f]{1,4}:){1,7}:(?:[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){0,6})?(?![\w:])", re.IGNORECASE), "<address>"),
 )  # fmt: skip

@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
+from rocmatrix.images.pip_report import PLATFORMS
 from rocmatrix.matrix.matrix import Cell, Wheel
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
@@ -27,8 +28,11 @@ LOCK = Path("requirements") / "plain-torch.yaml"
 ANSWER = "ROCMATRIX_PLAIN_WHEELS"  # yes or no, in place of the question on a terminal
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 PLATFORM = "x86_64-manylinux_2_28"
-UNPACKED = 2.0  # times the bytes of the wheels, measured; pip keeps neither them nor a cache
+# Installed bytes by those of the wheels, rounded up from 1.85: 2.7 GB of wheels gave a .venv of 5.0 GB on 2026-11-23,
+# by a full run of `./invokew` in debootstrapped Debian trixie, Python 3.13. pip keeps neither wheels nor a cache.
+UNPACKED = 2.0
 _OURS = ("torch", "triton", "cuda-", "nvidia-")  # the packages that the CPU build does without, and torch
+_PLATFORMS = {*PLATFORMS, "any", "manylinux2010_x86_64", "manylinux1_x86_64"}  # pip takes the last two by itself
 _HEADER = "# Written by `./invokew pins`: torch from the Python package index. File -> sha256 and bytes.\n"
 
 
@@ -66,9 +70,11 @@ def plain(cell: Cell, root: Path) -> Plain | None:
 
 
 def _suits(file: str, python: str) -> bool:
-    """Say whether a wheel's file is for this Python, or for each."""
+    """Say whether a wheel's file is for this Python's ABI, or for each Python, and runs on every base."""
     *_, tags = parse_wheel_filename(file)
-    return any(tag.interpreter in (f"cp{python.replace('.', '')}", "py3") for tag in tags)
+    own = f"cp{python.replace('.', '')}"  # cp313t is the ABI without the interpreter's lock
+    abis = {(own, own), (own, "abi3"), (own, "none"), ("py3", "none")}
+    return any((tag.interpreter, tag.abi) in abis and tag.platform in _PLATFORMS for tag in tags)
 
 
 def _wheel(file: str, sha256: str) -> Wheel:
@@ -137,15 +143,10 @@ def _resolved(torch: str, python: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _chosen(wheels: list[dict[str, Any]], python: str) -> tuple[str, dict[str, Any]]:
-    """Return file, hash and size of the one wheel for a Python on x86_64. Raises StopIteration where there is none."""
-    rows = [(each["url"].rpartition("/")[2], each) for each in wheels]
-    abi = f"-cp{python.replace('.', '')}-"
-    fitting = [
-        (file, row)
-        for file, row in rows
-        if _suits(file, python)
-        and ("x86_64" in file or file.endswith("-any.whl"))
-        and ("-cp" not in file or 2 * abi[:-1] in file)
-    ]
-    file, row = fitting[0]
-    return file, {"sha256": row["hashes"]["sha256"], "bytes": row["size"]}
+    """Return file, hash and size of the first wheel for a Python on x86_64. Raises RM105 where there is none."""
+    rows = {each["url"].rpartition("/")[2]: each for each in wheels}
+    file = next((file for file in rows if _suits(file, python)), None)
+    if file is None:
+        why = f"for x86_64 there is none among: {', '.join(rows) or 'no wheels at all'}"
+        raise RocmatrixError("RM105", what=f"a wheel for Python {python}", where=str(LOCK), why=why)
+    return file, {"sha256": rows[file]["hashes"]["sha256"], "bytes": rows[file]["size"]}

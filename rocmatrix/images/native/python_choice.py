@@ -71,8 +71,10 @@ def version_of(python: str) -> str:
 
 def main(paths: Sequence[str]) -> int:
     """Print the path of a better Python, or nothing."""
-    by_version = {version_of(path): path for path in reversed(paths)}  # of two alike the first stays
-    pythons = [(path, version) for version, path in reversed(by_version.items()) if version]
+    by_version: dict[str, str] = {}
+    for path in paths:
+        by_version.setdefault(version_of(path), path)  # the first of a version, at its own place
+    pythons = [(path, version) for version, path in by_version.items() if version]
     if len(pythons) > 1 and (found := better(pythons, available_here())):
         first = pythons[0]
         say(

@@ -23,8 +23,8 @@ _AROUND = re.compile(
 )
 _MEMORY = re.compile(r"\b\d+\s*gi?b\b")
 _COUNT = re.compile(
-    r"(?<![\w.])(?<!vega )[1-9]\d?\s?[x\u00d7*](?:\s+(?=\S)|(?=mi|rx|amd|radeon|instinct|\d{4}|$))"
-    r"|(?<=\S)(?<!vega)\s*\(?\b(?:[x\u00d7]\s?[1-9]\d?|[1-9]\d?\s?[x\u00d7])\b\)?(?=\s*(?:$|[,;/)]))"
+    r"(?<![\w.])[1-9]\d?\s?[x\u00d7*](?:\s+(?=\S)|(?=mi|rx|amd|radeon|instinct|\d{4}))"
+    r"|(?<=\S)\s*\(?\b(?:[x\u00d7]\s?[1-9]\d?|(?:1[0-6]|[1-9])\s?[x\u00d7])\b\)?(?=\s*(?:$|[,;/)]))"
     r"|\b(?:a\s+)?(?:dual(?!\s+slot)|two|three|four|eight|quad|pair of)\s+(?=\S)"
 )
 # "dual R9700s" are two R9700; a suffix of a card's own is written large, as in "2x R9700S".

@@ -157,10 +157,9 @@ def with_hardware(
         _require_one_kind(matrix, request, requested)
         return replace(request, gpu="cpu", rocm=None), ""
     if requested not in (None, "auto"):
-        known_name = requested if requested in matrix.architectures else str(request.gpu)
-        return replace(request, gpu=architecture_of(matrix, known_name)), ""
+        return replace(request, gpu=architecture_of(matrix, str(request.gpu))), ""
     if cards:
-        return _for_these_cards(matrix, replace(request, gpu=None), cards)
+        return _for_these_cards(matrix, request, cards)
     none = unusable or "no AMD card was found"
     if request.rocm is None and request.torch is None:
         return replace(request, gpu="cpu"), f"{none}; "

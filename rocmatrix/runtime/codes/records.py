@@ -18,19 +18,6 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
         "Unpack it by hand to see what is left, or fetch it again.",
     ),
     (
-        "RM684",
-        "A log cannot be watched",
-        "Only a plain file that grows can be watched: no folder, no packed file, no standard input.",
-        "Name the file itself, or leave --watch out to diagnose what is there.",
-    ),
-    (
-        "RM685",
-        "A file was not changed",
-        "A correction would not be safe: the file changed meanwhile, a link leads elsewhere, or the result has other "
-        "findings than the corrected one is to have.",
-        "Make the change by hand from the difference that was printed; the file is as it was.",
-    ),
-    (
         "RM612",
         "A benchmark failed",
         "A benchmark computed wrongly, ended without a figure, or nothing was measured. The others' figures stand.",
@@ -155,5 +142,18 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
         "The bundle would name this machine or its user",
         "The redacted text still had a name, a secret variable's value or a private folder; nothing was written.",
         "Report which part is named, without its text; send `./invokew doctor --json` by hand after reading it.",
+    ),
+    (
+        "RM684",
+        "A log cannot be watched",
+        "Only a plain file that grows can be watched: no folder, no packed file, no standard input.",
+        "Name the file itself, or leave --watch out to diagnose what is there.",
+    ),
+    (
+        "RM685",
+        "A file was not changed",
+        "A correction would not be safe: the file changed meanwhile, a link leads elsewhere, or the result has other "
+        "findings than the corrected one is to have.",
+        "Make the change by hand from the difference that was printed; the file is as it was.",
     ),
 )

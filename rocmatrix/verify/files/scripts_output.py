@@ -75,7 +75,7 @@ def _start(cache: bytes) -> int:
 
 def _text(data: bytes, start: int) -> str:
     end = data.find(b"\0", start)
-    if start >= len(data) or end < 0:
+    if end < 0:
         raise ValueError("it has an entry without a text")
     return data[start:end].decode()
 

@@ -83,7 +83,7 @@ def remove(libraries: dict[str, Library]) -> None:
     for library in libraries.values():
         for path in library.foreign:
             path.unlink()
-        for folder in sorted({path.parent for path in library.foreign}, reverse=True):
+        for folder in {path.parent for path in library.foreign}:
             _remove_empty(folder)
 
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from trainer.data.split import Scaler
 from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of, mean_loss
-from trainer.tasks.metrics.score import as_numbers, score_of
+from trainer.tasks.metrics.score import as_numbers, baselines_by_part, score_of
 from trainer.tasks.prepared import Task
 
 CALLS, BATCH = 200, 1024
@@ -26,12 +26,15 @@ def measured(network: nn.Module, task: Task, *, file_bytes: int) -> dict[str, An
     """
     loss = loss_sum_of(CROSS_ENTROPY if task.labels else SQUARED_ERROR)
     found: dict[str, Any] = {"file_bytes": file_bytes, "parameters": parameters(network)}
-    for name, part in (("validation", task.split.validation), ("test", task.split.test)):
+    parts = {"validation": task.split.validation, "test": task.split.test}
+    against = baselines_by_part(task, parts)
+    for name, part in parts.items():
         inputs = tensor(task.inputs, part.features)
         targets = tensor(task.targets, part.target).unsqueeze(1)
         with torch.no_grad():
             outputs = as_numbers(network.eval()(inputs))
-        found[name] = {"loss": mean_loss(network, inputs, targets, loss), **score_of(task, part, outputs)}
+        figures = score_of(task, part, outputs, against[name])
+        found[name] = {"loss": mean_loss(network, inputs, targets, loss), **figures}
     rows = tensor(task.inputs, task.split.validation.features)
     many = rows.repeat(-(-BATCH // len(rows)), 1)[:BATCH]
     found["microseconds"] = {"1 row": latency(network, rows[:1]), f"{BATCH} rows": latency(network, many)}

@@ -214,7 +214,7 @@ def refusal(found: Fit, card: Card, cards: int, tried: int = 1) -> TrainerError:
 
 
 def what_fits(program: Program, card: Card, cards: int) -> str:
-    """Return the first of smaller ways that fits, or the memory with which the smallest one does.
+    """Return the first smaller program that fits, or the memory with which the smallest one does, and its name.
 
     Args:
         cards: how many cards, each with the whole model.
@@ -229,9 +229,8 @@ def what_fits(program: Program, card: Card, cards: int) -> str:
     if last.fits and last.program != program:
         return f"This would fit: {described(last.program)}."
     least = last.footprint.reserved + card.budget - last.budget + CONTEXT
-    return (
-        f"Take a shorter --sequence, a smaller model, or a card of at least {math.ceil(10 * least / GIB) / 10:.1f} GiB."
-    )
+    memory = f"{math.ceil(10 * least / GIB) / 10:.1f} GiB"
+    return f"Take a shorter --sequence, a smaller model, or a card of at least {memory} for {described(last.program)}."
 
 
 def smaller_programs(program: Program) -> list[Program]:

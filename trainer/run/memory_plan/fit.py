@@ -19,9 +19,9 @@ REST = 1.06
 # Where the estimate is nearer to the budget than this, a run of all blocks decides: an estimate is up to 5 % off, and
 # the rest without a limit is below 25 % and a few segments.
 BELOW, ABOVE, SEGMENTS = 0.95, 1.25, 64 * 2**20
-# Shares of a card's peak that training reaches. Measured on an NVIDIA H200 on 2026-11-22: 0.29 to 0.46
-# (benchmarks/results/language_speed.json). Of AMD's cards
-# nothing was measured, so the range is wide, and an assumption.
+# Shares of a card's peak that training reaches: an assumption, wide since no AMD card was measured. On an NVIDIA H200
+# they were 0.23 (DPO) to 0.46, as derived: steps per second of 2026-11-22 (benchmarks/results/language_speed.json)
+# times this plan's FLOPs of a step, by 989 TFLOPS; `python -m benchmarks.plan_error --record` writes `share_of_peak`.
 SHARES = (0.15, 0.50)
 
 

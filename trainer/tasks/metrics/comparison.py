@@ -11,15 +11,16 @@ from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset
 from trainer.tasks.metrics.classification import auc, log_loss, probabilities
 from trainer.tasks.metrics.intervals import accuracy_interval, r2_interval, ratio_interval
-from trainer.tasks.metrics.regression import BASELINES, baseline_forecasts, r2, rmse
-from trainer.tasks.metrics.simple_models import NOT_INSTALLED, AbsentError, Fitted, codes_apart, logistic, trees
+from trainer.tasks.metrics.regression import BASELINES, r2, rmse
+from trainer.tasks.metrics.simple_models import NOT_INSTALLED, AbsentError, Fitted, logistic, trees
 from trainer.tasks.prepared import Task
 
 Answers = dict[str, tuple[Dataset, Floats]]
+Forecasts = Mapping[str, Mapping[str, Floats]]
 ON_REQUEST = "not fitted to bars unless asked for: --baselines trees"
 
 
-def simpler_models(task: Task, outputs: Answers, requested: str) -> dict[str, dict[str, Any]]:
+def simpler_models(task: Task, outputs: Answers, against: Forecasts, requested: str) -> dict[str, dict[str, Any]]:
     """Return for each simpler model how it was made, its figures by part, and how far the network is ahead of it.
 
     A model that could not be fitted has `absent`, the reason, alone. `ahead` is the network's headline figure less the
@@ -28,10 +29,11 @@ def simpler_models(task: Task, outputs: Answers, requested: str) -> dict[str, di
 
     Args:
         outputs: part and raw outputs of the network (rows, outputs), by name.
+        against: forecasts of `score.baselines_by_part` for the same parts: the linear fit is one of them.
         requested: value of --baselines: auto, linear, trees.
     """
     parts = {name: part for name, (part, _) in outputs.items()}
-    fits: dict[str, Callable[[], Fitted]] = {"linear": lambda: _linear(task, parts)}
+    fits: dict[str, Callable[[], Fitted]] = {"linear": lambda: _linear(task, parts, against)}
     if requested != "linear":
         fits["trees"] = lambda: trees(task, parts)
     found: dict[str, dict[str, Any]] = {}
@@ -55,12 +57,11 @@ def _compared(task: Task, outputs: Answers, fitted: Fitted) -> dict[str, Any]:
     return {"how": fitted.how, "rows": fitted.rows, **by_part}
 
 
-def _linear(task: Task, parts: dict[str, Dataset]) -> Fitted:
+def _linear(task: Task, parts: dict[str, Dataset], against: Forecasts) -> Fitted:
     if task.labels:
         return logistic(task, parts)
-    train = task.split.train
-    answers = {name: baseline_forecasts(train, part, codes_apart(task))["linear"] for name, part in parts.items()}
-    return Fitted(how=BASELINES["linear"], rows=len(train), answers=answers)
+    answers = {name: against[name]["linear"] for name in parts}
+    return Fitted(how=BASELINES["linear"], rows=len(task.split.train), answers=answers)
 
 
 def _figures(task: Task, part: Dataset, outputs: Floats, answers: Floats) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -27,10 +27,26 @@ def baseline_forecasts(train: Dataset, part: Dataset, codes: Sequence[int] = ())
     Args:
         codes: number of values of each feature that is a code, else 0.
     """
-    weights = _least_squares(train, codes)
+    return forecasts_by_part(train, {"part": part}, codes)["part"]
+
+
+def forecasts_by_part(
+    train: Dataset, parts: Mapping[str, Dataset], codes: Sequence[int] = ()
+) -> dict[str, dict[str, Floats]]:
+    """Return the same for several parts, by the parts' names: the fit, which costs the most, is made once.
+
+    Args:
+        parts: what to forecast, by name.
+        codes: number of values of each feature that is a code, else 0.
+    """
+    weights, mean = _least_squares(train, codes), train.target.mean()
+    return {name: _forecasts(part, mean, weights, codes) for name, part in parts.items()}
+
+
+def _forecasts(part: Dataset, mean: float, weights: Floats, codes: Sequence[int]) -> dict[str, Floats]:
     linear = [_design(part[piece], codes) @ weights for piece in chunks(len(part))]
     past = {} if np.isnan(part.persistence).all() else {"persistence": part.persistence}
-    return {"mean": np.full(len(part), train.target.mean()), **past, "linear": np.concatenate(linear)}
+    return {"mean": np.full(len(part), mean), **past, "linear": np.concatenate(linear)}
 
 
 def rmse(target: Floats, forecast: Floats) -> float:
@@ -54,14 +70,13 @@ def r2(target: Floats, forecast: Floats, baseline: Floats) -> float | None:
     return 1 - (error / base) ** 2 if base > rounding else None
 
 
-def score(train: Dataset, part: Dataset, forecast: Floats, codes: Sequence[int] = ()) -> dict[str, float | None]:
+def score(part: Dataset, forecast: Floats, against: Mapping[str, Floats]) -> dict[str, float | None]:
     """Return the figures of `forecast` on `part`: rows, rmse, r2_vs_<baseline> for each baseline.
 
     Args:
         forecast: shape (rows,).
-        codes: number of values of each feature that is a code, else 0.
+        against: forecasts of the baselines for the same part, (rows,) each, by name.
     """
-    against = baseline_forecasts(train, part, codes)
     return {
         "rows": len(part),
         "rmse": rmse(part.target, forecast),

@@ -1,7 +1,8 @@
 """Simpler models on the rows of a network: logistic regression, and boosted trees where scikit-learn is installed.
 
-Each has a fixed amount of work, counted in numbers and trees and not by a clock, so that the same data give the same
-figures on every machine. A fit is for the comparison alone: whatever goes wrong in one, the trained network stays.
+Each has a fixed amount of work, counted in numbers and trees and not by a clock: the same on every machine for the same
+data. Figures may differ by the rounding of BLAS, which L-BFGS and splits of trees carry on. A fit is for the comparison
+alone: whatever goes wrong in one, the trained network stays.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from trainer.data.loading.chunks import chunks
 from trainer.tasks.metrics.classification import probabilities
 from trainer.tasks.prepared import Task
 
-# Together at most about six seconds of one core: 100 passes over the numbers of the one, and the trees of the other, at
-# what a tree, a column and a number of one cost here.
+# These fix the work. The seconds of a tree, a column and a number are settings without a record of a measurement. With
+# them one thread of an AMD EPYC took at most 1.3 CPU seconds for logistic regression and 2.8 for trees on SYNTHETIC
+# rows, 7.7 seconds by the clock of that busy machine (2026-11-23, `python -m benchmarks.simple_models`).
 LOGISTIC_NUMBERS, LOGISTIC_PASSES, PENALTY = 5_000_000, 100, 1.0
 TREE_NUMBERS, TREE_SECONDS, OF_A_TREE, OF_A_COLUMN, OF_A_NUMBER = 3_000_000, 3.0, 2e-3, 5e-5, 15e-9
 LEAST_ROUNDS, MOST_ROUNDS = 10, 100

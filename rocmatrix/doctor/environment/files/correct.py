@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rocmatrix.doctor.environment.files import manifests
 from rocmatrix.doctor.environment.lint import LintFinding
 from rocmatrix.doctor.environment.lint_input import Fix
 from rocmatrix.runtime.errors import RocmatrixError
@@ -113,9 +114,9 @@ def _same_but_corrected(found: Correction, lint: Lint) -> None:
         copy = Path(folder, found.path.name)
         copy.write_text(found.before, encoding="utf-8", newline="")
         try:
-            old = Counter(finding.rule for finding in lint(copy))
+            old, old_keys = _state(copy, lint)
             copy.write_text(found.after, encoding="utf-8", newline="")
-            new = Counter(finding.rule for finding in lint(copy))
+            new, new_keys = _state(copy, lint)
         except RocmatrixError as error:
             raise RocmatrixError(
                 "RM685", what="the result cannot be checked", where=str(found.path), why=error.brief
@@ -124,6 +125,14 @@ def _same_but_corrected(found: Correction, lint: Lint) -> None:
     if new - wanted:
         rules = ", ".join(sorted(new - wanted))
         raise RocmatrixError("RM685", what=f"the result still has, or newly has: {rules}", where=str(found.path))
+    if twice := new_keys - old_keys:
+        raise RocmatrixError("RM685", what=f"the result has a key twice: {', '.join(twice)}", where=str(found.path))
+
+
+def _state(path: Path, lint: Lint) -> tuple[Counter[str], Counter[str]]:
+    """Return the findings by rule and, of YAML, the keys that a mapping has again: a parser takes the last of them."""
+    keys = manifests.repeated_keys(path) if path.suffix.lower() in (".yml", ".yaml") else Counter[str]()
+    return Counter(finding.rule for finding in lint(path)), keys
 
 
 def _replaced(path: Path, text: str) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,39 +24,59 @@ AMD, NVIDIA = "amd.com/gpu", "nvidia.com/gpu"
 _AMD_LABEL = re.compile(r"rocm|amd(?!64)|gfx\d|\bmi\d{3}", re.IGNORECASE)
 _HOSTED = re.compile(r"^(?:ubuntu|windows|macos)-[\w.-]+$")
 _POD_KEYS = ("containers", "initContainers")
+_ADVICE = (
+    "Correct the named line; `docker compose config` checks a compose file, and `helm template` or `kubectl kustomize` "
+    "renders a template first."
+)
 
 
 def documents(path: Path) -> list[yaml.Node]:
-    """Return the documents of a YAML file. Raises RM310 where it cannot be read, RM311 where it is not YAML."""
+    """Return the documents of a YAML file. Raises RM310 where it cannot be read, RM311 where it is not YAML or too
+    deeply nested."""
     try:
         return [node for node in yaml.compose_all(read_text(path), Loader=yaml.SafeLoader) if node is not None]
-    except yaml.YAMLError as error:
-        raise RocmatrixError("RM311", what=" ".join(str(error).split()), where=str(path)) from error
+    except (yaml.YAMLError, RecursionError) as error:
+        what = "it is nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())
+        raise RocmatrixError("RM311", what=what, where=str(path), next=_ADVICE) from error
+
+
+def repeated_keys(path: Path) -> Counter[str]:
+    """Return how often a key is given again in its own mapping, by name. Raises RM310, RM311."""
+    found: Counter[str] = Counter()
+    for node in _nodes(documents(path)):
+        names = Counter(text(key) for key, _ in _pairs(node) if isinstance(key, yaml.ScalarNode))
+        found += names - Counter(names.keys())
+    return found
 
 
 def of_manifests(path: Path) -> tuple[Subject, ...]:
     """Return the containers of every pod in a file of Kubernetes manifests. Raises RM310, RM311."""
-    return tuple(subject for node in documents(path) for pod in _pods(node) for subject in _of_pod(path, pod))
+    return tuple(subject for pod in _pods(documents(path)) for subject in _of_pod(path, pod))
 
 
-def _pods(node: yaml.Node, depth: int = 0) -> Iterator[Mapping[str, yaml.Node]]:
+def _pods(roots: Sequence[yaml.Node]) -> Iterator[Mapping[str, yaml.Node]]:
     """Yield every mapping that lists containers: a pod's spec, in whatever kind of object."""
-    if depth > 40:
-        return
-    if isinstance(node, yaml.MappingNode):
+    for node in _nodes(roots):
         own = items(node)
         if isinstance(own.get("containers"), yaml.SequenceNode):
             yield own
-        for child in own.values():
-            yield from _pods(child, depth + 1)
-    elif isinstance(node, yaml.SequenceNode):
-        for child in node.value:
-            yield from _pods(child, depth + 1)
+
+
+def _nodes(roots: Sequence[yaml.Node]) -> Iterator[yaml.Node]:
+    """Yield every node in the order of the text, once: aliases of aliases would multiply with each level."""
+    left, seen = list(reversed(roots)), set[int]()
+    while left:
+        node = left.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        yield node
+        left += reversed([*items(node).values(), *members(node)])
 
 
 def _of_pod(path: Path, pod: Mapping[str, yaml.Node]) -> Iterator[Subject]:
     for key in _POD_KEYS:
-        for node in _rows(pod.get(key)):
+        for node in members(pod.get(key)):
             container = items(node)
             if "image" in container:
                 yield _container(path, pod, container)
@@ -64,13 +85,13 @@ def _of_pod(path: Path, pod: Mapping[str, yaml.Node]) -> Iterator[Subject]:
 def _container(path: Path, pod: Mapping[str, yaml.Node], container: Mapping[str, yaml.Node]) -> Subject:
     image, where = text(container["image"]), f"{path}:{container['image'].start_mark.line + 1}"
     variables = tuple(_variables(path, container.get("env")))
-    words = [text(row) for key in ("command", "args") for row in _rows(container.get(key))]
+    words = [text(row) for key in ("command", "args") for row in members(container.get(key))]
     command = Command(text=" ".join(words), where=where)
     own, shared = items(container.get("securityContext")), items(pod.get("securityContext"))
     privileged = text(own.get("privileged")) == "true"
-    paths = [text(items(items(row).get("hostPath")).get("path")) for row in _rows(pod.get("volumes"))]
+    paths = [text(items(items(row).get("hostPath")).get("path")) for row in members(pod.get("volumes"))]
     user = text(own.get("runAsUser") or shared.get("runAsUser")) or None
-    groups = tuple(text(row) for row in _rows(shared.get("supplementalGroups")))
+    groups = tuple(text(row) for row in members(shared.get("supplementalGroups")))
     asked = _resources(container)
     notes = tuple(_gpu_notes(path, container, image, variables, privileged and "/dev/kfd" in paths))
     for_card = AMD in asked["limits"]
@@ -108,7 +129,8 @@ def _gpu_notes(
             yield Noted(
                 rule="k8s-nvidia-resource", where=line, what=f"{NVIDIA} for {image}", severity="error",
                 truth="the resource is NVIDIA's: no node with AMD cards offers it, and the pod stays pending",
-                instead=f"{AMD}", fix=Fix(where=line, before=NVIDIA, after=AMD),
+                instead=f"{AMD}",
+                fix=None if AMD in section else Fix(where=line, before=NVIDIA, after=AMD),  # a key stands once
             )  # fmt: skip
     if AMD in requests and AMD not in limits:
         yield Noted(
@@ -148,7 +170,7 @@ def _pod_notes(
 ) -> Iterator[Noted]:  # fmt: skip
     """Yield what a container with a card lacks of its pod."""
     here = f"{path}:{container['image'].start_mark.line + 1}"
-    mounts = [text(items(row).get("mountPath")) for row in _rows(container.get("volumeMounts"))]
+    mounts = [text(items(row).get("mountPath")) for row in members(container.get("volumeMounts"))]
     if "/dev/shm" not in mounts and text(pod.get("hostIPC")) != "true":
         yield Noted(
             rule="shared-memory-small", where=here, what=text(container["image"]), severity="note",
@@ -176,7 +198,7 @@ def of_workflow(path: Path) -> tuple[Subject, ...]:
 
 
 def _of_job(path: Path, name: str, job: Mapping[str, yaml.Node], shared: tuple[Assignment, ...]) -> Iterator[Subject]:
-    steps = [items(row) for row in _rows(job.get("steps"))]
+    steps = [items(row) for row in members(job.get("steps"))]
     commands = tuple(
         Command(text=line.text, where=f"{path}:{_first(step['run']) + line.number}")
         for step in steps
@@ -191,8 +213,9 @@ def _of_job(path: Path, name: str, job: Mapping[str, yaml.Node], shared: tuple[A
     held = job.get("container")
     container = items(held) if isinstance(held, yaml.MappingNode) else {"image": held} if held is not None else {}
     image = text(container.get("image")) or None
-    where = f"{path}:{(container['image'] if image else next(iter(job.values()))).start_mark.line + 1}"
-    runner = " ".join(text(row) for row in _rows(job.get("runs-on"))) or text(job.get("runs-on"))
+    place = container["image"] if image else next(iter(job.values()), None)
+    where = _line(path, place) if place else f"{path}:1"
+    runner = " ".join(text(row) for row in members(job.get("runs-on"))) or text(job.get("runs-on"))
     launch = _job_launch(container, image, where)
     yield Subject(
         name=f"{path} job {name}", variables=tuple(variables), commands=commands, image=image, where=where,
@@ -228,7 +251,7 @@ def _runner_notes(where: str, runner: str, commands: tuple[Command, ...], launch
 
 def _variables(path: Path, node: yaml.Node | None) -> Iterator[Assignment]:
     """Yield variables of a map, or of a list of {name, value}; those from secrets have no value and are left out."""
-    for row in _rows(node):
+    for row in members(node):
         own = items(row)
         if "name" in own and "value" in own:
             yield Assignment(name=text(own["name"]), value=text(own["value"]), where=_line(path, own["value"]))
@@ -237,8 +260,12 @@ def _variables(path: Path, node: yaml.Node | None) -> Iterator[Assignment]:
 
 
 def items(node: yaml.Node | None) -> dict[str, yaml.Node]:
-    """Return a mapping's entries by name; of another node none."""
-    return {str(key.value): value for key, value in node.value} if isinstance(node, yaml.MappingNode) else {}
+    """Return a mapping's entries by name, those whose key is a text; of another node none."""
+    return {text(key): value for key, value in _pairs(node) if isinstance(key, yaml.ScalarNode)}
+
+
+def _pairs(node: yaml.Node | None) -> list[tuple[yaml.Node, yaml.Node]]:
+    return list(node.value) if isinstance(node, yaml.MappingNode) else []
 
 
 def text(node: Any) -> str:
@@ -246,7 +273,8 @@ def text(node: Any) -> str:
     return str(node.value) if isinstance(node, yaml.ScalarNode) else ""
 
 
-def _rows(node: yaml.Node | None) -> list[yaml.Node]:
+def members(node: yaml.Node | None) -> list[yaml.Node]:
+    """Return a list's entries; of another node none."""
     return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from rocmatrix.doctor.environment.dockerfile import installed, read_text
-from rocmatrix.doctor.environment.files.manifests import documents, items, text
+from rocmatrix.doctor.environment.files.manifests import documents, items, members, text
 from rocmatrix.doctor.environment.lint_input import Command, Noted, Subject
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -26,9 +26,9 @@ def of_conda(path: Path) -> tuple[Subject, ...]:
     RM311."""
     root = items(next(iter(documents(path)), None))
     rows = root.get("dependencies")
-    listed = rows.value if isinstance(rows, yaml.SequenceNode) else []
+    listed = members(rows)
     for_amd = bool(_AMD.search(read_text(path)))
-    pip = [row for node in listed for row in _rows_of(items(node).get("pip"))]
+    pip = [row for node in listed for row in members(items(node).get("pip"))]
     where = (
         f"{path}:{(pip[0] if pip else rows or next(iter(root.values()))).start_mark.line + 1}" if root else str(path)
     )
@@ -37,13 +37,9 @@ def of_conda(path: Path) -> tuple[Subject, ...]:
         Subject(
             name=str(path), commands=(command,) if pip else (), pairs=tuple(installed(command.text, where)),
             image="a conda environment" if for_amd else None, where=where, for_amd=for_amd,
-            notes=tuple(_conda_notes(path, listed)) if for_amd else (),
+            notes=(*_conda_notes(path, listed), *_pip_notes(path, pip)) if for_amd else (),
         ),
     )  # fmt: skip
-
-
-def _rows_of(node: yaml.Node | None) -> list[yaml.Node]:
-    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
 def _conda_notes(path: Path, listed: list[yaml.Node]) -> Iterator[Noted]:
@@ -63,13 +59,20 @@ def _conda_notes(path: Path, listed: list[yaml.Node]) -> Iterator[Noted]:
             )  # fmt: skip
 
 
+def _pip_notes(path: Path, pip: list[yaml.Node]) -> Iterator[Noted]:
+    for row in pip:
+        yield from _bare_rocm(text(row), f"{path}:{row.start_mark.line + 1}")
+
+
 def of_pyproject(path: Path) -> tuple[Subject, ...]:
     """Return the dependencies of a pyproject file, one subject for each extra and group. Raises RM310, RM311."""
     source = read_text(path)
     try:
         root = tomllib.loads(source)
-    except tomllib.TOMLDecodeError as error:
-        raise RocmatrixError("RM311", what=str(error), where=str(path)) from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        what = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        advice = "Correct the named line: the file is no TOML."
+        raise RocmatrixError("RM311", what=what, where=str(path), next=advice) from error
     uv = _table(_table(root.get("tool")).get("uv"))
     indexes = {str(row.get("name")): str(row.get("url", "")) for row in _entries(uv.get("index"))}
     sources = _table(uv.get("sources"))
@@ -109,18 +112,22 @@ def _source_notes(
     path: Path, source: str, rows: list[str], index: str | None, indexes: Mapping[str, str]
 ) -> Iterator[Noted]:
     for row in rows:
-        if _BARE_ROCM.search(row):
-            yield Noted(
-                rule="rocm-without-version", where=f"{path}:{_line_of(source, row)}", what=row, severity="error",
-                truth="no wheel has the local version +rocm alone: those of PyTorch have the number, such as +rocm6.4",
-                instead="name the number, and the index of the same ROCm",
-            )  # fmt: skip
+        yield from _bare_rocm(row, f"{path}:{_line_of(source, row)}")
     if index is not None and index not in indexes and any(re.match(r"torch\b", row) for row in rows):
         yield Noted(
             rule="index-not-defined", where=f"{path}:{_line_of(source, index)}", what=f"index {index}",
             severity="error",
             truth="tool.uv.sources names an index that no [[tool.uv.index]] defines; uv refuses the file",
             instead=f'[[tool.uv.index]] with name = "{index}", its url and explicit = true',
+        )  # fmt: skip
+
+
+def _bare_rocm(row: str, where: str) -> Iterator[Noted]:
+    if _BARE_ROCM.search(row):
+        yield Noted(
+            rule="rocm-without-version", where=where, what=row, severity="error",
+            truth="no wheel has the local version +rocm alone: those of PyTorch have the number, such as +rocm6.4",
+            instead="name the number, and the index of the same ROCm",
         )  # fmt: skip
 
 

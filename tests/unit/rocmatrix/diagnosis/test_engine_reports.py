@@ -148,6 +148,12 @@ REPORTED = (
         "slurmstepd: error: *** JOB 4242 ON node7 CANCELLED AT 2026-11-22T10:00:00 DUE TO TIME LIMIT ***\n",
     ),
     (
+        "slurm time of sacct",
+        "slurm-time-limit",
+        "4242           train.sh        gpu       acct          8    TIMEOUT      0:0\n4242.batch        batch                  acct          8  CANCELLED     0:15\n",
+    ),
+    ("slurm time of sacct -P", "slurm-time-limit", "4242|train.sh|gpu|acct|8|TIMEOUT|0:0\n"),
+    (
         "slurm oom",
         "slurm-memory-limit",
         "slurmstepd: error: Detected 1 oom_kill event in StepId=4242.batch. Some of the step tasks have been OOM Killed.\n",

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 
 import pytest
 import zstandard
@@ -67,3 +68,14 @@ def test_bytes_of_any_kind_around_it_hide_nothing(before, after):
 def test_line_without_end_is_cut_and_read():
     text = b"0" * (3 * log_reader.CHUNK) + LOG.replace(b"\n", b" ")
     assert best(text) == FOUND
+
+
+def test_named_pipe_without_a_writer_is_empty_and_one_with_a_writer_is_read(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with log_reader.opened(pipe) as stream, pytest.raises(RocmatrixError, match="it is empty"):
+        next(log_reader.chunks(stream, name="pipe"))
+    with log_reader.opened(pipe) as stream:
+        with pipe.open("wb") as writer:
+            writer.write(b"one\n")
+        assert list(log_reader.chunks(stream, name="pipe")) == [b"one\n"]

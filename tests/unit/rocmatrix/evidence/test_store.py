@@ -1,10 +1,12 @@
 """The store keeps what it is given once, with two writers and with one that is killed; it never fails a job."""
 
+import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -113,6 +115,95 @@ if os.getuid() == 0:
     os.setuid(65534)  # root may write everywhere
 print(len(store.read(path)), store.save(path, record("prove")))
 """
+
+
+def raw(path):
+    """The rows of the file as SQLite holds them."""
+    connection = sqlite3.connect(path)
+    found = connection.execute("SELECT * FROM record ORDER BY at").fetchall()
+    connection.close()
+    return found
+
+
+def test_record_is_written_under_its_names_with_its_log_apart(path):
+    kept = record("build", 1, log="größer\n" * 9, commit="é")
+    store.add(path, [kept])
+    ((id_, at, cell, kind, body, log, origin, series, number),) = raw(path)
+    assert (id_, at, cell, kind, origin, number) == (kept.id, kept.at, kept.cell, "build", "this machine", 1)
+    assert json.loads(body) == kept.content() | {"log": ""}
+    assert '"é"' in body
+    assert zlib.decompress(log).decode() == kept.log
+    assert len(series) == 32
+    assert [(each.series, each.number, each.log) for each in store.read(path)] == [(series, 1, kept.log)]
+    (without,) = store.read(path, logs=False)
+    assert (without.log, without.series, without.number) == ("", series, 1)
+
+
+def test_own_records_are_numbered_in_one_series_and_those_of_a_file_in_its(path, tmp_path):
+    store.add(path, [record("build", 1), record("build", 2)])
+    assert store.add(path, [record("prove", 3), record("build", 1)], origin="lab.json") == 1
+    store.add(path, [record("prove", 0)])
+    other = tmp_path / "other.db"
+    store.add(other, [record("train", 9), record("train", 10)])
+    store.add(path, store.read(other)[1:], origin="other.db")
+    own, theirs = (store.read(file)[0].series for file in (path, other))
+    assert [(origin, each.kind, each.series, each.number) for origin, each in store.rows(path)] == [
+        ("this machine", "build", own, 1),
+        ("this machine", "build", own, 2),
+        ("this machine", "prove", own, 3),
+        ("lab.json", "prove", "file lab.json", 1),
+        ("other.db", "train", theirs, 2),
+    ]
+
+
+def test_records_of_a_cell_are_read_alone(path):
+    assert store.rows(path) == []
+    path.touch()
+    assert store.read(path) == []  # made by another process, and still empty
+    assert path.read_bytes() == b""
+    store.add(path, [record("build", 1), record("build", 2, cell="another"), record("build", 3, log="x")])
+    assert [each.at for each in store.read(path, cell="another")] == [record("build", 2).at]
+    assert [each.log for _, each in store.rows(path, cell=record("build").cell)] == ["", "x"]
+    assert [each.log for _, each in store.rows(path, cell=record("build").cell, logs=False)] == ["", ""]
+    assert len(store.read(path)) == 3
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("body", "{"), ("body", "[]"), ("body", '{"kind": "none"}'), ("log", b"not packed"), ("body", "[" * 100_000)],
+)
+def test_record_that_cannot_be_read_is_rm621_with_its_file(path, column, value):
+    store.add(path, [record("build")])
+    connection = sqlite3.connect(path)
+    connection.execute(f"UPDATE record SET {column} = ?", (value,))
+    connection.commit()
+    connection.close()
+    with pytest.raises(RocmatrixError, match="RM621") as caught:
+        store.read(path)
+    assert caught.value.where == str(path)
+    assert caught.value.what.startswith("a record cannot be read: ")
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [(sqlite3.OperationalError("locked"), "locked"), (RocmatrixError("RM621", what="foreign"), "foreign")],
+)
+def test_record_that_cannot_be_written_is_reported_once_a_file_with_the_reason(
+    path, tmp_path, monkeypatch, capsys, error, why
+):
+    def refuse(*_):
+        raise error
+
+    assert store.save(path, record("build"))
+    monkeypatch.setattr(store, "add", refuse)
+    assert [store.save(path, record("build", cell="c")) for _ in range(2)] == [False, False]
+    assert not store.save(tmp_path / "another.db", record("prove", cell="d"))
+    said = capsys.readouterr().err
+    expected = [
+        RocmatrixError("RM620", what=f"the {kind} of {cell}", where=str(file), why=why).render()
+        for kind, cell, file in (("build", "c", path), ("prove", "d", tmp_path / "another.db"))
+    ]
+    assert said == "".join(f"{text}\n" for text in expected)
 
 
 def test_folder_or_pipe_in_place_of_the_file_is_no_empty_evidence(tmp_path):

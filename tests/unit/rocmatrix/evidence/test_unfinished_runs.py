@@ -1,6 +1,7 @@
 """A run without a record becomes a failed one as soon as its program is known to be gone."""
 
-from datetime import UTC, datetime
+import sqlite3
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -67,3 +68,48 @@ def test_lost_run_stands_before_the_one_that_begins_after_it(path, monkeypatch):
 def test_file_that_is_not_there_is_not_made(path):
     assert unfinished_runs.settle(path) == 0
     assert not path.exists()
+
+
+def test_run_of_this_very_process_is_not_lost(path):
+    token = unfinished_runs.begin(path, LOST)
+    assert unfinished_runs.settle(path) == 0
+    unfinished_runs.end(path, token, record("smoke", 1))
+    assert [each.passed for each in store.read(path)] == [True]
+
+
+def test_note_of_another_run_stays_where_one_ends(path, monkeypatch):
+    first, second, third = (noted(path, monkeypatch, runs=True) for _ in range(3))
+    assert len({first, second, third}) == 3
+    unfinished_runs.end(path, second, record("smoke", 1))
+    unfinished_runs.forget(path, first)
+    monkeypatch.setattr(process_name, "runs", lambda _: False)
+    assert unfinished_runs.settle(path) == 1
+
+
+def test_run_of_another_machine_is_lost_after_a_week(path, monkeypatch):
+    for days, lost in ((6, 0), (8, 1)):
+        at = (datetime.now(UTC) - timedelta(days=days)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        noted(path, monkeypatch, host="another", at=at)
+        assert unfinished_runs.settle(path) == lost
+
+
+@pytest.mark.parametrize(("microseconds", "lost"), [(0, 0), (1, 1)])
+def test_run_of_another_machine_is_lost_only_once_a_week_is_over(path, monkeypatch, microseconds, lost):
+    noted(path, monkeypatch, host="another", at="2026-11-01T00:00:00.000Z")
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime(2026, 11, 8, microsecond=microseconds, tzinfo=tz)
+
+    monkeypatch.setattr(unfinished_runs, "datetime", Later)
+    assert unfinished_runs.settle(path) == lost
+
+
+def test_file_of_an_older_program_has_no_runs_and_is_left_as_it_is(path):
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    connection.close()
+    before = path.read_bytes()
+    assert unfinished_runs.settle(path) == 0
+    assert path.read_bytes() == before

@@ -30,6 +30,6 @@ def test_bandwidth_of_zero_is_unknown():
 
 
 def test_text_names_what_is_known_and_what_is_missing():
-    assert link(type=11, weight=15, max_bandwidth=50000).words == "XGMI, weight 15, 50.0 GB/s"
-    text = link(direct=False, type=2, flags=NO_ATOMICS_64 | NO_PEER_DMA).words
+    assert link(type=11, weight=15, max_bandwidth=50000).summary == "XGMI, weight 15, 50.0 GB/s"
+    text = link(direct=False, type=2, flags=NO_ATOMICS_64 | NO_PEER_DMA).summary
     assert text == "PCIe, through another node, no atomics, no peer access"

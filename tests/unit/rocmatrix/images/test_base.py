@@ -72,6 +72,16 @@ def test_base_counts_by_its_id_where_that_is_known(id_, counted):
     assert OtherBase(name="m/u:1", id=id_).counted == counted
 
 
+def release_archive(content, *, name="os-release", kind=tarfile.REGTYPE):
+    """Return an archive of one member, as the engine sends a path of a container."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        info = tarfile.TarInfo(name)
+        info.size, info.type = len(content), kind
+        archive.addfile(info, io.BytesIO(content))
+    return packed.getvalue()
+
+
 class Looked:
     """Stands in for a container that was made and not started: links and files as an image has them."""
 
@@ -84,12 +94,8 @@ class Looked:
         if path == "/usr/bin/python3" and self.link is not None:
             return [], {"linkTarget": self.link}
         if path == "/usr/lib/os-release" and self.release is not None:
-            packed = io.BytesIO()
-            with tarfile.open(fileobj=packed, mode="w") as archive:
-                info = tarfile.TarInfo("os-release")
-                info.size = len(self.release)
-                archive.addfile(info, io.BytesIO(self.release))
-            return [packed.getvalue()], {}
+            packed = release_archive(self.release)
+            return [packed[:530], packed[530:]], {}  # in pieces, of which one ends within the text
         raise docker.errors.NotFound(path)
 
     def remove(self, force):
@@ -103,6 +109,7 @@ class Looked:
         ("/usr/bin/python3.12", b"VERSION_CODENAME=jammy\n", "3.12"),
         (None, b'ID=ubuntu\nVERSION_CODENAME="jammy"\n', "3.10"),
         ("/etc/alternatives/python3", b"VERSION_CODENAME=trixie\n", "3.13"),
+        (None, b'NAME="\xff"\nVERSION_CODENAME=jammy\n', "3.10"),  # bytes that are no text elsewhere in the file
         (None, b"ID=alpine\n", None),
         (None, None, None),
     ],
@@ -127,16 +134,24 @@ def test_python_of_a_base_is_read_and_its_container_removed(link, release, pytho
 
 
 def test_python_of_a_base_whose_files_cannot_be_read_is_unknown():
-    looked = Looked(None, b"")
-    looked.get_archive = lambda path: ([b"no archive"], None)
-    client = SimpleNamespace(containers=SimpleNamespace(create=lambda *_, **__: looked))
-    assert base.python_of(client, "any") is None
+    archives = (
+        b"no archive",
+        release_archive(b"VERSION_CODENAME=jammy\n", name="other"),
+        release_archive(b"", kind=tarfile.DIRTYPE),
+    )
+    for archive in archives:
+        looked = Looked(None, b"")
+        looked.get_archive = lambda path, archive=archive: ([archive], None)
+        client = SimpleNamespace(containers=SimpleNamespace(create=lambda *_, looked=looked, **__: looked))
+        assert base.python_of(client, "any") is None
+        assert looked.removed is True
 
 
 @pytest.mark.parametrize(
     ("name", "distribution", "python"),
     [
         ("rocm/dev-ubuntu-22.04:6.3", "jammy", "3.10"),
+        ("rocm/dev-ubuntu-22.04", "jammy", "3.10"),  # without a tag: its latest
         ("docker.io/rocm/dev-ubuntu-22.04:7.1-complete", "jammy", "3.10"),
         ("docker.io/library/ubuntu:22.04@sha256:" + "1" * 64, "jammy", "3.10"),
         ("debian:12-slim", "bookworm", "3.11"),
@@ -159,3 +174,6 @@ def test_cell_is_bound_to_its_python_by_any_wheel_of_it():
     files = [file for file, _ in GFX1100.wheels]
     assert any("-cp312-cp312" in file for file in files) and not all("-cp312-cp312" in file for file in files)
     assert (base.bound(GFX1100), base.bound(UNBOUND)) == (True, False)
+    bound = tuple(row for row in GFX1100.wheels if "-cp312-cp312" in row[0])
+    for wheels, expected in ((bound, True), (tuple(row for row in GFX1100.wheels if row not in bound), False)):
+        assert base.bound(GFX1100.model_copy(update={"wheels": wheels})) is expected

@@ -264,6 +264,19 @@ def test_base_of_the_cell_counts_where_no_other_is_given(few, reached, monkeypat
     assert planned.labels == {build.INPUTS_LABEL: planned.inputs}
 
 
+@pytest.mark.parametrize("named", [None, "mirror/u:1"])
+@pytest.mark.parametrize("held", [None, image("held")])
+@pytest.mark.parametrize("other", [None, OTHER])
+def test_base_is_looked_into_where_it_is_named_or_the_image_is_a_first_one(
+    few, reached, monkeypatch, named, held, other
+):
+    monkeypatch.setattr(build, "chosen", lambda *_: other)
+    reached.held = held
+    build.build(CPU, root=few, base=named)
+    looked = other is not None and (named is not None or held is None)
+    assert reached.looked == ([(CPU, reached.client, OTHER)] if looked else [])
+
+
 @pytest.mark.parametrize("code", ["RM204", "RM201"])
 @pytest.mark.parametrize("asked", ["mirror/u:9", None, ""])
 def test_base_that_no_registry_gives_is_a_failed_build_and_what_else_goes_wrong_is_not(

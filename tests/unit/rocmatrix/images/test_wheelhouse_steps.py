@@ -8,6 +8,7 @@ import io
 import json
 import os
 import sys
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -145,6 +146,21 @@ def test_cell_without_a_lock_names_where_its_wheels_would_be(cell, tmp_path):
     with pytest.raises(RocmatrixError, match="RM102") as caught:
         wheelhouse.fetch(cell.model_copy(update={"wheels": ()}), tmp_path)
     assert caught.value.where == "matrix/locks.yaml"
+
+
+def test_added_wheel_that_would_write_over_a_locked_one_is_rm110_after_the_fetch(cell, pip, tmp_path):
+    rows = []
+    for file, wheel in cell.wheels:
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as archive:
+            archive.writestr("torch/a.py", wheel.name)
+        (tmp_path / file).write_bytes(packed.getvalue())
+        rows.append((file, wheel.model_copy(update={"sha256": hashlib.sha256(packed.getvalue()).hexdigest()})))
+    added = cell.model_copy(update={"wheels": tuple(rows), "added": (rows[0][0],)})
+    with pytest.raises(RocmatrixError, match="RM110") as caught:
+        wheelhouse.fetch(added, tmp_path)
+    assert (caught.value.where, pip.calls) == (rows[0][0], [])
+    assert wheelhouse.fetch(added.model_copy(update={"added": ()}), tmp_path) == tmp_path
 
 
 def test_missing_wheels_are_listed_in_order(cell, tmp_path):

@@ -16,9 +16,9 @@ def terminate():
 def test_signal_within_the_block_only_sets_the_flag():
     before = signal.getsignal(signal.SIGTERM)
     with stop_on_sigterm() as stop:
-        assert not stop.asked
+        assert not stop.requested
         terminate()
-        assert stop.asked
+        assert stop.requested
     assert signal.getsignal(signal.SIGTERM) == before
 
 

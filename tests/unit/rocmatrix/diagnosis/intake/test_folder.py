@@ -30,7 +30,8 @@ def diagnosed(root):
 
 @pytest.mark.parametrize(
     "name", ["a.log", "a.log.1", "a.log.2.gz", "a.log-20261122", "slurm-42.out", "x.err", "dmesg", "kern.log.1.xz",
-             "A.LOG", "syslog.1", "events.jsonl", "report.txt", "a.log.old"]
+             "A.LOG", "syslog.1", "events.jsonl", "report.txt", "a.log.old", "A.LOG.GZ", "job.o123", "run.e123",
+             "run.sh.o42", "run.sh.o42.7.gz", "job.po9", "a.log.OLD"]
 )  # fmt: skip
 def test_name_of_a_log_is_one(name):
     assert folder.is_log_name(name)
@@ -38,7 +39,8 @@ def test_name_of_a_log_is_one(name):
 
 @pytest.mark.parametrize(
     "name", ["train.py", "README.md", "README", "config.json", "requirements.txt", "requirements-dev.txt",
-             "CMakeLists.txt", "model.safetensors", "a.tar.gz", "Dockerfile", "x.yaml", "merges.txt", "tokenizer.json"]
+             "CMakeLists.txt", "model.safetensors", "a.tar.gz", "Dockerfile", "x.yaml", "merges.txt", "tokenizer.json",
+             "train.py.o", "lib.o", "a.o123.py"]
 )  # fmt: skip
 def test_name_of_a_source_or_document_is_no_log(name):
     assert not folder.is_log_name(name)

@@ -1,6 +1,10 @@
 """A log that grows is read in whole lines, and from its start where it was rotated, cut or written over."""
 
+import bz2
+import codecs
 import gzip
+import lzma
+import os
 
 import pytest
 from hypothesis import given
@@ -72,3 +76,50 @@ def test_packed_file_and_folder_are_refused(log):
         with pytest.raises(RocmatrixError) as refused:
             Follower(path)
         assert refused.value.code == "RM684"
+
+
+@pytest.mark.parametrize("begin", [b"", b"\xff"])
+def test_wide_characters_written_after_the_start_are_read_as_narrow_ones(log, begin):
+    text = codecs.BOM_UTF16_LE + "ä one\n".encode("utf-16-le")
+    log.write_bytes(begin)
+    follower = Follower(log)
+    assert (follower.read(), follower.partial) == (b"", b"")
+    append(log, text[len(begin) :])
+    assert (follower.read(), follower.restarts) == ("ä one\n".encode(), 0)
+    follower.close()
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_packed_text_written_after_the_start_is_refused(log, pack):
+    log.write_bytes(b"")
+    follower = Follower(log)
+    append(log, pack(b"x"))
+    with pytest.raises(RocmatrixError, match="it is packed"):
+        follower.read()
+    follower.close()
+    with pytest.raises(RocmatrixError, match="it is packed"):
+        Follower(log)
+
+
+@pytest.mark.parametrize("change", ["cut", "rotated"])
+def test_half_line_comes_before_the_text_that_took_its_place(log, change):
+    append(log, b"RuntimeError: hal")
+    follower = Follower(log)
+    assert follower.read() == b"one\n"
+    if change == "rotated":
+        log.rename(log.with_suffix(".1"))
+    log.write_bytes(b"new\n")
+    assert (follower.read(), follower.restarts) == (b"RuntimeError: hal", 0)
+    assert (follower.read(), follower.restarts) == (b"new\n", 1)
+    follower.close()
+
+
+def test_pipe_under_the_name_does_not_hang(log):
+    follower = Follower(log)
+    follower.read()
+    log.unlink()
+    os.mkfifo(log)
+    assert (follower.read(), follower.restarts) == (b"", 0)
+    follower.close()
+    with pytest.raises(RocmatrixError, match="RM684"):
+        Follower(log)

@@ -99,3 +99,15 @@ def test_facts_of_a_host_without_a_card_are_left_out(tmp_path):
 )
 def test_hostile_line_is_quoted_in_bounded_length(line):
     assert len(reported(line + "\n" + FAULT)) < 9000
+
+
+@pytest.mark.parametrize(("line", "fence"), [("```", "````"), ("  ````python", "`````"), ("`x`", "```")])
+def test_backticks_of_the_log_do_not_end_its_block(line, fence):
+    rows = reported(f"{line}\n{FAULT}").splitlines()
+    start = rows.index(f"{fence}text")
+    assert rows[rows.index(fence, start) - 1] == FAULT.strip()
+
+
+def test_backticks_of_the_failure_do_not_end_its_code():
+    fault = "RuntimeError: HIP error: invalid device function in `f`"
+    assert f"`` {fault} `` (line 1 of the log)" in reported(fault + "\n")

@@ -32,6 +32,11 @@ def test_program_that_the_log_names_comes_before_the_last_resort(one):
     assert ids(named=[one.id])[0] == one.id
 
 
+def test_kernels_line_comes_before_programs_of_the_log_where_its_area_is_the_drivers_too():
+    found = ids("amdgpu 0000:03:00.0: ring timeout", ["ollama"], SimpleNamespace(area="driver"))
+    assert found == ["kernel", "ollama", KNOWN[-1].id]
+
+
 @pytest.mark.parametrize("one", [one for one in KNOWN if one.areas], ids=lambda one: one.id)
 def test_area_of_the_failure_leads_to_its_tracker(one):
     assert one.id in ids(signature=SimpleNamespace(area=one.areas[0]))

@@ -117,3 +117,16 @@ def test_compose_file_of_any_text_fails_in_no_other_way(tmp_path, environment, f
         assert len(compose.of_compose(path, shell={})) == 2
     except RocmatrixError as error:
         assert error.code in ("RM310", "RM311")
+
+
+def test_merges_of_merges_come_to_an_end_and_the_first_wins(tmp_path):
+    rows = [f"x-{n}: &l{n} {{N: '{n}', K{n}: a, <<: [{', '.join(10 * [f'*l{n - 1}'])}]}}" for n in range(1, 20)]
+    last = "services: {s: {image: x, environment: {<<: [*l5, *l19]}}}"
+    path = write(tmp_path, "compose.yaml", "\n".join(["x-0: &l0 {N: '0'}", *rows, last, ""]))
+    (service,) = compose.of_compose(path, shell={})
+    assert {row.name: row.value for row in service.variables} == {"N": "5", **{f"K{n}": "a" for n in range(1, 20)}}
+
+
+def test_compose_that_is_nested_too_deeply_is_refused(tmp_path):
+    with pytest.raises(RocmatrixError, match="nested too deeply"):
+        compose.of_compose(write(tmp_path, "compose.yaml", "[" * 3000 + "]" * 3000), shell={})

@@ -6,6 +6,7 @@ import io
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -139,3 +140,62 @@ def test_plain_wheels_have_tags_that_pip_is_given() -> None:
     for file in yaml.safe_load((ROOT / plain_wheels.LOCK).read_text())["2.13.0"]:
         *_, tags = parse_wheel_filename(file)
         assert {tag.platform for tag in tags} & taken, file
+
+
+def listed(*files: str) -> list[dict[str, Any]]:
+    """Wheels as uv writes them to pylock.toml."""
+    return [
+        {"url": f"https://files.example/{file}", "size": place, "hashes": {"sha256": f"{place:064x}"}}
+        for place, file in enumerate(files)
+    ]
+
+
+OTHERS = (
+    "torch-2.13.0-cp313-cp313t-manylinux_2_28_x86_64.whl",  # without the interpreter's lock: another ABI
+    "torch-2.13.0-cp313-cp313-macosx_10_13_x86_64.whl",
+    "torch-2.13.0-cp313-cp313-musllinux_1_2_x86_64.whl",
+    "torch-2.13.0-cp313-cp313-manylinux_2_28_aarch64.whl",
+    "torch-2.13.0-cp313-cp313-manylinux_2_39_x86_64.whl",  # of a newer C library than the bases'
+    "torch-2.13.0-cp313-cp313-win_amd64.whl",
+    "torch-2.13.0-cp312-cp312-manylinux_2_28_x86_64.whl",
+    "torch-2.13.0-cp314-cp314-manylinux_2_28_x86_64.whl",
+    "torch-2.13.0-cp3-none-manylinux_2_28_x86_64.whl",
+)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "torch-2.13.0-cp313-cp313-manylinux_2_28_x86_64.whl",
+        "triton-3.7.1-cp313-cp313-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl",
+        "cuda_pathfinder-1.9.0-py3-none-any.whl",
+        "cuda_toolkit-13.0.3.0-py2.py3-none-any.whl",
+        "nvidia_cublas-13.1.1.3-py3-none-manylinux_2_27_x86_64.whl",
+        "nvidia_nvtx-13.0.85-py3-none-manylinux1_x86_64.manylinux_2_5_x86_64.whl",
+        "cuda_x-1-cp313-abi3-manylinux_2_28_x86_64.whl",
+    ],
+)
+def test_chosen_wheel_is_the_one_for_this_python_and_the_bases(file: str) -> None:
+    wheels = listed(*OTHERS, file, *OTHERS)
+    place = len(OTHERS)
+    assert plain_wheels._chosen(wheels, "3.13") == (file, {"sha256": f"{place:064x}", "bytes": place})
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_wheel_of_another_python_abi_or_system_is_refused(other: str) -> None:
+    with pytest.raises(RocmatrixError, match="RM105") as caught:
+        plain_wheels._chosen(listed(other), "3.13")
+    assert other in caught.value.what + caught.value.why and "3.13" in caught.value.what
+
+
+def test_package_without_wheels_is_refused() -> None:
+    with pytest.raises(RocmatrixError, match="RM105"):
+        plain_wheels._chosen([], "3.13")
+
+
+def test_recorded_wheel_of_another_abi_is_not_taken(tmp_path: Path) -> None:
+    rows = {file: {"sha256": "0" * 64, "bytes": 1} for file in OTHERS[:1]}
+    (tmp_path / "requirements").mkdir()
+    (tmp_path / plain_wheels.LOCK).write_text(yaml.safe_dump({"2.13.0": rows}))
+    small = MATRIX.for_python(CPU, "3.13")
+    assert small is not None and plain_wheels.plain(small, tmp_path) is None

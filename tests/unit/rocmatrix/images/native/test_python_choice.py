@@ -54,3 +54,25 @@ def test_choice_is_printed_and_reported(
     assert f"Python 3.13 ({tmp_path}/python3)" in printed.err
     python_choice.main(paths[:3])  # one version alone: nothing is asked
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("had", "chosen"),
+    [
+        ({"3.12", "3.13"}, None),  # .venv was made with the first of the list
+        ({"3.12"}, None),
+        ({"3.14"}, "python3.14"),
+        ({"3.13"}, "python3.13"),
+        ({"3.13", "3.14"}, "python3.14"),
+    ],
+)
+def test_python_named_twice_keeps_its_first_place(
+    had: set[str], chosen: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    versions = {"python3": "3.12", "python3.14": "3.14", "python3.13": "3.13", "python3.12": "3.12"}
+    monkeypatch.setattr(python_choice, "version_of", versions.__getitem__)
+    monkeypatch.setattr(python_choice, "available_here", lambda: lambda python, own: python in had)
+    assert python_choice.main(list(versions)) == 0  # as invokew lists them: python3 first, then by version
+    printed = capsys.readouterr()
+    assert printed.out == (f"{chosen}\n" if chosen else "")
+    assert ("cannot be fetched for Python 3.12 (python3)" in printed.err) is (chosen is not None)

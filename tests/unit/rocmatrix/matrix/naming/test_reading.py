@@ -168,3 +168,9 @@ def test_neighbour_of_a_card_in_spelling_is_none(name):
 )
 def test_card_of_a_name_is_the_one_named(name, card):
     assert card_of(ARCHITECTURES, name, answer(name)[0]) == card
+
+
+def test_name_of_the_matrix_in_full_is_its_own():
+    several = {"Aqua Vanjaram", "Radeon 840M"}  # chips of two architectures
+    read_as = {(name, gfx): answer(name)[0] for gfx, entry in ARCHITECTURES.items() for name in entry.names}
+    assert {name for (name, gfx), found in read_as.items() if found != gfx} == several

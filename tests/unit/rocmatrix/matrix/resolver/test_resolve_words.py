@@ -100,10 +100,12 @@ def test_rejected_cell_is_written_or_of_the_same_card():
         ({"rocm": "none"}, ("gfx1100",), {"gpu": "cpu", "rocm": None}, ""),
         ({"rocm": "cpu", "gpu": "auto"}, (), {"gpu": "cpu", "rocm": None}, ""),
         ({"gpu": "GFX1100"}, (), {"gpu": "gfx1100"}, ""),
+        ({"gpu": " GFX90A "}, (), {"gpu": "gfx90a"}, ""),
         ({"gpu": "RX 7900 XT"}, ("gfx906",), {"gpu": "gfx1100"}, ""),
         ({"rocm": "6.3"}, ("gfx909", "gfx906", "gfx1100"), {"gpu": "gfx906"}, "this machine has a gfx906; "),
         ({"gpu": "auto"}, ("gfx1036",), {"gpu": "cpu"}, "this machine's gfx1036 has no locked cell that works; "),
         ({"gpu": "auto", "rocm": "6.3"}, ("gfx1036",), {"gpu": "gfx1036"}, "this machine has a gfx1036; "),
+        ({"rocm": "6.3"}, ("gfx909", "gfx1036"), {"gpu": "gfx1036"}, "this machine has a gfx1036; "),  # first known
         ({"rocm": "6.3"}, ("gfx803", "gfx1100"), {"gpu": "gfx1100"}, "this machine has a gfx1100; "),
         ({"torch": "2.7.1"}, ("gfx1100", "gfx906"), {"gpu": "gfx1100"}, "this machine has a gfx1100; "),
         ({}, ("gfx1036", "gfx1100"), {"gpu": "gfx1100"}, "this machine has a gfx1100; "),
@@ -137,6 +139,7 @@ def test_card_that_is_there_and_unusable_is_never_reported_as_absent(axes):
     words = with_hardware(MATRIX, Request(**axes), (), unusable="1 AMD card is there: no driver")[1]
     assert words.startswith("1 AMD card is there: no driver")
     assert "no AMD card" not in words
+    assert resolve(MATRIX, Request(**axes), unusable="1 AMD card is there: no driver").why.startswith(words)
 
 
 def test_unknown_card_is_named_as_it_was_typed():

@@ -1,6 +1,7 @@
 """The loader's cache and the bundle of certificates, held to what makes them, on SYNTHETIC images."""
 
 import struct
+from dataclasses import replace
 
 import pytest
 
@@ -13,13 +14,14 @@ FOLDER = "/usr/lib/x86_64-linux-gnu"
 HONEST = [("libc.so.6", "/lib/x86_64-linux-gnu/libc.so.6"), ("libm.so.6", f"{FOLDER}/libm.so.6")]
 
 
-def cache_of(entries, flags=3, processor=0):
+def cache_of(entries, flags=3):
     """Return a cache as ldconfig writes it: format 1.1, texts behind the entries."""
     texts, rows = b"", b""
     start = 48 + 24 * len(entries)
-    for name, path in entries:
+    for name, path, *kind in entries:
         at = start + len(texts)
-        rows += struct.pack("<iIIIQ", flags, at, at + len(name) + 1, 0, processor)
+        own, processor = kind or (flags, 0)
+        rows += struct.pack("<iIIIQ", own, at, at + len(name) + 1, 0, processor)
         texts += f"{name}\0{path}\0".encode()
     return struct.pack("<20sIIB3xI12x", b"glibc-ld.so.cache1.1", len(entries), len(texts), 2, 0) + rows + texts
 
@@ -76,6 +78,14 @@ def test_honest_cache_in_front_of_the_one_that_is_loaded_hides_nothing():
     assert any("/tmp/libc.so.6" in line for line in found)
 
 
+def test_count_of_old_entries_has_no_sign():
+    """Read as a negative number this one would lead to the honest cache, counted from the end."""
+    honest = cache_of(HONEST)
+    honest += bytes((8 - len(honest)) % 24)
+    head = b"ld.so-1.7.0\0" + struct.pack("<i", -(len(honest) + 16) // 12)
+    assert libraries(image(**{"/etc/ld.so.cache": head + honest})) == ["/etc/ld.so.cache: it is not of format 1.1"]
+
+
 @pytest.mark.parametrize("cache", [b"ld.so-1.7.0", b"ld.so-1.7.0\0\xff\xff\xff\xff", b"x" + b"glibc-ld.so.cache1.1"])
 def test_cache_that_ld_so_would_not_read_is_named(cache):
     assert libraries(image(**{"/etc/ld.so.cache": cache + cache_of(HONEST)})) != []
@@ -118,6 +128,43 @@ def test_library_for_a_kind_of_processor_is_of_its_folder():
     assert libraries(made) == []
 
 
+LOCAL = "/usr/local/lib/libm.so.6"  # the folder that the configuration names first
+
+
+@pytest.mark.parametrize(
+    ("entries", "strange"),
+    [
+        ([("libm.so.6", LOCAL)], []),
+        ([("libm.so.6", LOCAL), HONEST[1], HONEST[1]], []),  # twice in one folder
+        ([HONEST[1], ("libm.so.6", LOCAL)], [LOCAL]),
+        ([("libm.so.6", "/tmp/libm.so.6"), ("libm.so.6", LOCAL)], ["/tmp/libm.so.6"]),
+        ([(*HONEST[1], 3, 0), ("libm.so.6", LOCAL, 0x303, 0)], []),  # of another kind of file
+        ([(*HONEST[1], 3, 0), ("libm.so.6", LOCAL, 3, 1 << 62)], []),  # for another kind of processor
+        ([HONEST[0], ("libm.so.6", LOCAL)], []),
+        ([("liblink.so", f"{FOLDER}/liblink.so")], []),
+        ([("libfolder.so", f"{FOLDER}/libfolder.so")], [f"{FOLDER}/libfolder.so"]),
+        ([*HONEST, ("glibc-ld.so.cache1.1", "/tmp/x")], ["/tmp/x"]),  # no second cache
+    ],
+)
+def test_libraries_are_judged_by_folder_in_the_order_of_the_configuration_and_by_kind(entries, strange):
+    made = image(**{
+        "/etc/ld.so.cache": cache_of(entries),
+        "/etc/ld.so.conf.d/x86_64-linux-gnu.conf": b"  /usr/local/lib/ \n/lib/x86_64-linux-gnu\n/usr/local/lib\n",
+    })  # fmt: skip
+    made.rows[LOCAL] = FILE
+    made.rows[f"{FOLDER}/liblink.so"] = replace(FILE, kind="link")
+    made.rows[f"{FOLDER}/libfolder.so"] = replace(FILE, kind="folder")
+    names = {path: name for name, path, *_ in entries}
+    assert libraries(made) == [f"/etc/ld.so.cache: {names[path]} is {path}" for path in strange]
+
+
+def test_cache_and_bundle_that_are_there_without_a_text_are_named():
+    made = image()
+    del made.texts["/etc/ld.so.cache"], made.texts["/etc/ssl/certs/ca-certificates.crt"]
+    assert libraries(made) == ["/etc/ld.so.cache: it is not of format 1.1"]
+    assert certificates(made) == ["/etc/ssl/certs/ca-certificates.crt: 0 certificates of no package, 1 missing"]
+
+
 @pytest.mark.parametrize(
     ("cache", "why"),
     [
@@ -146,6 +193,34 @@ def test_cache_that_cannot_be_read_is_named(cache, why):
 def test_bundle_that_the_selection_does_not_make_is_named(changed, place):
     (found,) = certificates(image(**changed))
     assert found.endswith(place)
+
+
+def test_certificates_are_compared_without_line_breaks_and_whatever_else_their_files_hold():
+    made = image(**{
+        "/etc/ca-certificates.conf": b"# chosen\n\n  \nmozilla/a.crt\nX/x.crt\n",
+        "/usr/share/ca-certificates/X/x.crt": b"issued by \xe9\n" + pem("XX\nXX"),
+        "/etc/ssl/certs/ca-certificates.crt": pem("AA\nAA", "XXXX"),
+    })  # fmt: skip
+    assert certificates(made) == []
+    made.texts["/etc/ssl/certs/ca-certificates.crt"] += b"\xe9"
+    (found,) = certificates(made)
+    assert found.endswith(": 0 certificates of no package, 0 missing, other text")
+
+
+@pytest.mark.parametrize(
+    ("rows", "base", "differs"),
+    [
+        ({}, {}, False),
+        ({}, {"/a": FILE}, False),
+        ({"/a": FILE}, {}, True),
+        ({"/a": FILE}, {"/a": FILE}, False),
+        ({"/a": FILE}, {"/a": OLD}, True),
+        ({"/a": FILE, "/b": FILE}, {"/a": FILE, "/b": OLD}, True),
+        ({"/a": FILE, "/c": FILE}, {"/a": FILE}, False),  # not one of those compared
+    ],
+)
+def test_paths_differ_where_one_of_them_has_other_bytes_than_the_base(rows, base, differs):
+    assert scripts_output.differing(["/a", "/b"], rows, base) is differs
 
 
 def test_certificate_of_a_base_is_of_its_bundle():

@@ -7,7 +7,7 @@ import pytest
 
 from rocmatrix.verify.files import system
 from rocmatrix.verify.files.tree import Row, Tree
-from tests.unit.rocmatrix.verify.files.test_scripts_output import cache_of
+from tests.unit.rocmatrix.verify.files.test_scripts_output import cache_of, image, pem
 
 LISTED = {"/usr/bin/tool": b"tool", "/usr/lib/python3.12/os.py": b"code", "/etc/tool.conf": b"conf"}
 LAYERS = ["base", "packages", "environment", "trainer", "folder"]
@@ -279,3 +279,30 @@ def test_mode_of_a_link_is_no_ones():
     made = tree()
     made.rows["/usr/bin/other"] = row(kind="link", link="tool", mode=0o700, uid=7)
     assert places(made, base_of(tree())) == set()
+
+
+OWN = "/etc/ssl/certs/ca-certificates.crt"
+CHOSEN = "/etc/ca-certificates.conf"
+
+
+@pytest.mark.parametrize("changed", [[], ["/etc/ld.so.cache"], [OWN], [CHOSEN], ["/etc/ld.so.cache", OWN]])
+def test_cache_and_certificates_are_held_to_what_makes_them_where_they_differ_from_the_base(changed):
+    made = image(**{
+        "/etc/ld.so.cache": cache_of([("libz.so.1", "/tmp/libz.so.1"), ("libc.so.6", "/tmp/libc.so.6")]),
+        OWN: pem("EVIL"), CHOSEN: b"mozilla/a.crt\nmozilla/z.crt\nmozilla/e.crt\n",
+    })  # fmt: skip
+    cache = [f"/etc/ld.so.cache: {name} is /tmp/{name}" for name in ("libc.so.6", "libz.so.1")]
+    bundle = [
+        f"{CHOSEN}: mozilla/e.crt is not there", f"{CHOSEN}: mozilla/z.crt is not there",
+        f"{OWN}: 1 certificates of no package, 1 missing",
+    ]  # fmt: skip
+    base = base_of(made, rows=made.rows | {path: row(b"before") for path in changed})
+    for against, libraries, certificates in (
+        (base, "/etc/ld.so.cache" in changed, bool({OWN, CHOSEN} & set(changed))),
+        (None, True, True),
+    ):
+        found = {finding.what: list(finding.places) for finding in system.check(made, LAYERS, against).findings}
+        assert found.get("libraries that the loader would take and ldconfig would not") == (
+            cache if libraries else None
+        )
+        assert found.get("certificates that are not the packages' own") == (bundle if certificates else None)

@@ -1,7 +1,8 @@
 """A tree collects entries by digest, and the text of the few that checks read."""
 
 import hashlib
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from io import BytesIO
 
 from hypothesis import given
@@ -76,3 +77,28 @@ def test_parents_are_every_folder_between_top_and_path(names):
     assert found == {
         "/".join(["/opt/venv", *each[:length]]) for each in [[], *names] for length in range(len(each) or 1)
     }
+
+
+def test_row_has_all_that_the_image_states_of_a_path():
+    about = {"mode": 0o4750, "uid": 7, "gid": 8, "device": ("c", 1, 3), "attributes": ("security.capability",)}
+    (row,) = tree(entry("/dev/null", kind="other", **about)).rows.values()
+    assert {name: getattr(row, name) for name in about} == about
+    assert (row.kind, row.sha256, row.md5, row.link) == ("other", b"", b"", "")
+
+
+def test_link_to_a_file_has_no_digest_and_further_name_of_an_unknown_file_neither():
+    rows = tree(entry("/usr/a", b"a"), entry("/usr/l", kind="link", link="/usr/a"), entry("/usr/b", link="/gone")).rows
+    assert [(row.sha256, row.md5) for row in list(rows.values())[1:]] == [(b"", b"")] * 2
+
+
+def test_text_of_the_largest_size_is_kept_whole_and_read_in_pieces():
+    data, asked = b"ab" * CHUNK, []
+
+    class Pieces(BytesIO):
+        def read(self, size=-1):
+            asked.append(size)
+            return super().read(size)
+
+    whole = replace(entry(SETTINGS, size=LARGEST), open=lambda: nullcontext(Pieces(data)))
+    assert tree(whole).texts == {SETTINGS: data}
+    assert set(asked) == {CHUNK}

@@ -1,6 +1,8 @@
 """Pruning on SYNTHETIC wheel trees: other architectures' files go, own and shared ones stay, and nothing is silent."""
 
+import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -138,3 +140,98 @@ def test_ignore_file_of_the_context_names_the_files_that_are_hashed():
     }
     assert matched == set(build.PRUNER_FILES)
     assert "*" in lines
+
+
+@pytest.mark.parametrize(
+    ("path", "library"),
+    [
+        ("torch/lib/rocblas/library/a_gfx906.co", "rocblas"),
+        ("torch/lib/library/hipblaslt/a.co", "hipblaslt"),
+        ("torch/lib/aotriton.images/amd-gfx942/a.aks2", "AOTriton"),
+        ("torch/share/miopen/db/gfx906.db", "MIOpen"),
+        ("torch/lib/rocblas/library/liba.so", None),
+        ("torch/lib/rocblas/library/liba.so.4", None),
+        ("torch/lib/rocblas/library/a.so-000.co", "rocblas"),
+        ("torch/lib/rocblas/a.co", None),
+        ("torch/lib/other/library/a.co", None),
+        ("torch/rocblas/library", None),
+        ("torch/lib/miopen", None),
+    ],
+)
+def test_library_of_a_file_follows_from_its_folders(path, library):
+    assert prune.library_of(Path(path)) == library
+
+
+def test_size_counts_a_hard_linked_file_once_and_no_link(tmp_path):
+    write(tmp_path, {"a/one": b"12345", "two": b"123"})
+    (tmp_path / "again").hardlink_to(tmp_path / "a" / "one")
+    (tmp_path / "link").symlink_to("two")
+    os.mkfifo(tmp_path / "pipe")
+    assert prune.size(tmp_path) == 8
+
+
+def test_folders_that_pruning_empties_go_and_a_link_stays(tmp_path):
+    deep = "torch/lib/aotriton.images/amd-gfx942"
+    write(tmp_path, wheel_tree("gfx1100") | {f"{deep}/a.aks2": b"AKS2", f"{deep}/b/c/d.aks2": b"AKS2"})
+    (tmp_path / "torch/lib/rocblas/library/Kernels_gfx906.co").symlink_to("nowhere")
+    done = prune.prune(tmp_path, "gfx1100")
+    assert not (tmp_path / deep).exists()
+    assert (tmp_path / deep).parent.is_dir()
+    assert (tmp_path / "torch/lib/rocblas/library/Kernels_gfx906.co").is_symlink()
+    assert (done["architecture"], done["before"] - done["after"]) == ("gfx1100", 8)
+    assert done["libraries"]["AOTriton"] == {"removed": 2, "own": 1, "shared": 0}
+    assert list(done["libraries"]) == sorted(done["libraries"])
+
+
+def test_program_prints_one_line_and_its_status_states_the_outcome(tmp_path, capsys):
+    write(tmp_path, wheel_tree("gfx1100", "gfx906"))
+    argv = ["--architecture", "gfx1100", str(tmp_path)]
+    assert prune.main(argv) == 0
+    printed = capsys.readouterr()
+    assert (json.loads(printed.out)["libraries"]["rocblas"]["own"], printed.err) == (3, "")
+    assert prune.main(argv) == 1
+    refused = "no file for an architecture other than gfx1100 was found"
+    assert capsys.readouterr() == ("", f"RM220 Pruning failed: {refused}\n")
+    for wrong in (argv[:2], argv[2:]):
+        with pytest.raises(SystemExit, match="2"):
+            prune.main(wrong)
+        assert capsys.readouterr().err.startswith("usage: prune ")
+
+
+def test_folder_that_cannot_be_changed_is_a_failure(tmp_path, monkeypatch, capsys):
+    write(tmp_path, wheel_tree("gfx1100", "gfx906"))
+
+    def refuse(self):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    assert prune.main(["--architecture", "gfx1100", str(tmp_path)]) == 1
+    assert "Permission denied" in capsys.readouterr().err
+
+
+def test_lost_file_is_named(tmp_path, monkeypatch):
+    write(tmp_path, wheel_tree("gfx1100", "gfx906"))
+    lost = tmp_path / "torch/lib/hipblaslt/library/TensileLiteLibrary_lazy_Mapping.dat"
+    remove = prune.remove
+    monkeypatch.setattr(prune, "remove", lambda libraries: (remove(libraries), lost.unlink()))
+    with pytest.raises(prune.RefusedError, match=f"^1 files that were to stay are gone, such as {lost}$"):
+        prune.prune(tmp_path, "gfx1100")
+
+
+def test_help_states_what_the_program_does_and_takes(capsys):
+    with pytest.raises(SystemExit):
+        prune.main(["--help"])
+    printed = capsys.readouterr().out
+    for words in ("Keep the kernels of one architecture.", "such as gfx1100", "where the wheels are installed"):
+        assert words in printed
+
+
+def test_outcome_that_cannot_be_printed_is_a_failure(tmp_path, monkeypatch, capsys):
+    class Full(io.StringIO):
+        def flush(self):
+            raise OSError(28, "No space left on device")
+
+    write(tmp_path, wheel_tree("gfx1100", "gfx906"))
+    monkeypatch.setattr(sys, "stdout", Full())
+    assert prune.main(["--architecture", "gfx1100", str(tmp_path)]) == 1
+    assert "No space left on device" in capsys.readouterr().err

@@ -78,10 +78,13 @@ def test_plan_that_does_not_fit_names_what_would(model, capsys):
     assert "This would fit: lora in bf16" in words
 
 
-def test_plan_for_more_memory_than_any_way_leaves_names_the_least(model, capsys):
-    with pytest.raises(TrainerError, match="RM737") as caught:
-        plan(PlanRequest(model=model, gpu="RX 7900 XTX", method="qlora", sequence=64, memory_gib=0.9, fast="off"))
-    assert "a card of at least" in str(caught.value)
+@pytest.mark.parametrize("method", ["qlora", "full"])
+def test_plan_for_more_memory_than_any_program_leaves_names_the_least_and_for_which(method, model, capsys):
+    requested = {"model": model, "gpu": "RX 7900 XTX", "sequence": 64, "fast": "off", "activation_checkpointing": "off"}
+    error, offered = refused(PlanRequest(**requested, method=method, memory_gib=0.9))
+    assert offered is None
+    least = r"a card of at least [\d.]+ GiB for qlora in bf16, 1 x 64 tokens, full checkpointing\.$"
+    assert re.search(least, error.next)
 
 
 OFFER = re.compile(r"This would fit: (\w+) in \w+, ([\d,]+) x [\d,]+ tokens(?:, (\w+) checkpointing)?\.")

@@ -17,6 +17,7 @@ from trainer.cli import main
 from trainer.config.train import TrainConfig
 from trainer.tasks.bars import prepare
 from trainer.tasks.metrics.comparison import NOT_INSTALLED, ON_REQUEST, simpler_models, verdict
+from trainer.tasks.metrics.score import baselines_by_part
 from trainer.tasks.metrics.simple_models import codes_apart
 from trainer.tasks.metrics.summary import row_lines
 from trainer.tasks.prepared import Task
@@ -39,20 +40,25 @@ def outputs_of(task: Task, column: Any) -> dict[str, Any]:
     return {name: (part, column(part)) for name, part in parts.items()}
 
 
+def compared(task: Task, outputs: dict[str, Any], requested: str) -> dict[str, dict[str, Any]]:
+    against = baselines_by_part(task, {name: part for name, (part, _) in outputs.items()})
+    return simpler_models(task, outputs, against, requested)
+
+
 def test_trees_are_those_of_scikit_learn_on_the_same_rows(folder: Path) -> None:
     task = task_of(folder, "z")
     train, test = task.split.train, task.split.test
     categories = [values > 0 for values in codes_apart(task)]
     theirs = ensemble.HistGradientBoostingRegressor(random_state=0, categorical_features=categories)
     forecast = theirs.fit(train.features, train.target).predict(test.features)
-    found = simpler_models(task, outputs_of(task, lambda part: np.zeros((len(part), 1))), "auto")["trees"]["test"]
+    found = compared(task, outputs_of(task, lambda part: np.zeros((len(part), 1))), "auto")["trees"]["test"]
     assert found["rmse"] == pytest.approx(np.sqrt(np.mean((test.target - forecast) ** 2)))
 
 
 def test_lead_over_a_model_is_the_difference_of_both_figures(folder: Path) -> None:
     task = task_of(folder, "z")
     own = outputs_of(task, lambda part: task.targets.scale(part.target)[:, None])  # exact: R² is 1
-    for each in simpler_models(task, own, "auto").values():
+    for each in compared(task, own, "auto").values():
         assert each["test"]["ahead"] == pytest.approx(1 - each["test"]["r2_vs_mean"])
         assert each["test"]["ahead_low"] < each["test"]["ahead"] < each["test"]["ahead_high"]
         assert each["test"]["r2_vs_mean_low"] < each["test"]["r2_vs_mean"] < each["test"]["r2_vs_mean_high"]
@@ -85,7 +91,7 @@ def test_missing_scikit_learn_is_named_and_the_linear_fit_stays(folder: Path, mo
 
     monkeypatch.setattr(builtins, "__import__", without)
     task = task_of(folder, "z")
-    found = simpler_models(task, outputs_of(task, lambda part: np.zeros((len(part), 1))), "auto")
+    found = compared(task, outputs_of(task, lambda part: np.zeros((len(part), 1))), "auto")
     assert found["trees"] == {"absent": NOT_INSTALLED}
     assert found["linear"]["test"]["r2_vs_mean"] > 0
 
@@ -96,7 +102,7 @@ def test_model_that_fails_is_named_and_takes_nothing_with_it(folder: Path, monke
 
     monkeypatch.setattr(sys.modules["trainer.tasks.metrics.comparison"], "logistic", failing)
     task = task_of(folder, "y")
-    found = simpler_models(task, outputs_of(task, lambda part: np.zeros((len(part), len(task.labels or ())))), "auto")
+    found = compared(task, outputs_of(task, lambda part: np.zeros((len(part), len(task.labels or ())))), "auto")
     assert found["linear"] == {"absent": "FloatingPointError: overflow"}
     assert "how" in found["trees"]
 
@@ -129,8 +135,8 @@ def test_run_has_simpler_models_in_record_summary_and_page_and_none_leaves_the_m
 def test_bars_have_trees_on_request_alone() -> None:
     task = prepare(TrainConfig.of(target="direction").data)
     outputs = outputs_of(task, lambda part: np.zeros((len(part), 2)))
-    auto = simpler_models(task, outputs, "auto")
+    auto = compared(task, outputs, "auto")
     assert auto["trees"] == {"absent": ON_REQUEST}
     assert auto["linear"]["how"].startswith("logistic regression") and "ahead_low" not in auto["linear"]["test"]
-    assert "how" in simpler_models(task, outputs, "trees")["trees"]
-    assert set(simpler_models(task, outputs, "linear")) == {"linear"}
+    assert "how" in compared(task, outputs, "trees")["trees"]
+    assert set(compared(task, outputs, "linear")) == {"linear"}

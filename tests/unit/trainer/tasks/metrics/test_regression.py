@@ -49,7 +49,7 @@ def test_least_squares_leaves_residuals_that_features_cannot_explain(split: Spli
 
 
 def test_score_holds_rows_error_and_every_baseline(split: Split) -> None:
-    figures = score(split.train, split.test, split.test.persistence)
+    figures = score(split.test, split.test.persistence, baseline_forecasts(split.train, split.test))
     assert figures["rows"] == len(split.test)
     assert figures["rmse"] == rmse(split.test.target, split.test.persistence)
     assert figures["r2_vs_persistence"] == 0

@@ -157,7 +157,7 @@ class Index:
         Only with both words, which no other line has: a Pro 7900 may be a Ryzen.
         """
         line = frozenset(["ai", "pro"])
-        if not line <= lines or "ryzen" in lines:
+        if not line <= lines:
             return []
         known = self.numbers.get(typed[0], [])
         return [model for model in known if model.core[1:] == typed and line <= model.lines and not model.ryzen]

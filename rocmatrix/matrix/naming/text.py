@@ -23,7 +23,7 @@ _AROUND = re.compile(
 )
 _MEMORY = re.compile(r"\b\d+\s*gi?b\b")
 _COUNT = re.compile(
-    r"(?<![\w.])[1-9]\d?\s?[x\u00d7*](?:\s+(?=\S)|(?=mi|rx|amd|radeon|instinct|\d{4}))"
+    r"(?<![\w.])(?<!vega )[1-9]\d?\s?[x\u00d7*](?:\s+(?=\S)|(?=mi|rx|amd|radeon|instinct|\d{4}))"
     r"|(?<=\S)\s*\(?\b(?:[x\u00d7]\s?[1-9]\d?|(?:1[0-6]|[1-9])\s?[x\u00d7])\b\)?(?=\s*(?:$|[,;/)]))"
     r"|\b(?:a\s+)?(?:dual(?!\s+slot)|two|three|four|eight|quad|pair of)\s+(?=\S)"
 )

@@ -10,7 +10,7 @@ DIGEST = "a" * 64
 
 
 def hashes(*files, digest=DIGEST):
-    about = {"index": "python", "sources": ["pypi.org/simple"], "confidence": CONFIDENCE}
+    about = {"index": "python", "sources": ["the index of Python packages"], "confidence": CONFIDENCE}
     return Hashes.model_validate(about | {"sha256": dict.fromkeys(files, digest)})
 
 
@@ -28,7 +28,7 @@ CONFIDENCE = next(iter(MATRIX.cells)).release.evidence.confidence
 def test_wheel_has_name_and_version_of_its_file(file, name, version):
     ((found, wheel),) = hashes(file).wheels()
     assert (found, wheel.name, wheel.version, wheel.sha256) == (file, name, version, DIGEST)
-    assert (wheel.index, wheel.sources) == ("python", ["pypi.org/simple"])
+    assert (wheel.index, wheel.sources) == ("python", ["the index of Python packages"])
 
 
 @pytest.mark.parametrize(

@@ -125,12 +125,24 @@ def _parts(index: Index, plain: str) -> list[Found]:
     lines, number = frozenset[str](), None
     for words in text.segments(plain):
         own = {word.text for word in words} & LINES
-        part = index.read(words, carried=frozenset() if own else lines, number=number)
+        part = _part(index, words, carried=frozenset() if own else lines, number=number)
         found.append(part)
         lines = frozenset(own) or lines
         last = part.hits[-1][0].core if part.hits else ()
         number = next((word for word in last if word.isdigit()), number)
     return found
+
+
+def _part(index: Index, words: list[text.Word], *, carried: frozenset[str], number: str | None) -> Found:
+    """Return what a part states with the lines of the part before, else by itself: an MI50 behind a comma is no RX.
+
+    A processor is not looked for without them: the 7800X3D in "RX 7900 XTX, 7800X3D" is not the card.
+    """
+    part = index.read(words, carried=carried, number=number)
+    if part.hits or not carried:
+        return part
+    alone = index.read(words, number=number)
+    return part if any(model.ryzen for models in alone.hits for model in models) else alone
 
 
 def _open(parts: list[Found]) -> tuple[str, ...]:

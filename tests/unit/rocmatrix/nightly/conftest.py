@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.fixtures.night_stages import world  # noqa: F401 -- a fixture of this folder
+
 
 @pytest.fixture
 def path(tmp_path):

@@ -6,13 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from rocmatrix.containers import engine, engine_lock
+from rocmatrix.containers import engine_lock
 from rocmatrix.diagnosis import explain_failure
 from rocmatrix.evidence import baseline, recorder, store
 from rocmatrix.evidence.record import Trouble, Verdict
-from rocmatrix.images import build, disk_space, wheelhouse
+from rocmatrix.images import build, wheelhouse
 from rocmatrix.images import labels as image_labels
-from rocmatrix.images.base import OtherBase
 from rocmatrix.jobs import job, runner
 from rocmatrix.jobs import log as job_log
 from rocmatrix.nightly import bake, disk, stages
@@ -20,97 +19,7 @@ from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.verify import proof
 from tests.fixtures.cells import CPU, GFX1100, MATRIX
 from tests.fixtures.evidence import IMAGE, INPUTS, OTHER_INPUTS, record
-
-HOST = SimpleNamespace(architectures=("gfx1100",))
-OTHER = OtherBase(name="mirror/u:1", id="sha256:1")
-CELLS = (CPU, GFX1100)
-
-
-def image(id_=IMAGE, inputs=INPUTS, *, sealed=True):
-    return engine.Image(id=id_, labels={build.INPUTS_LABEL: inputs}, size=1, sealed=sealed)
-
-
-class Client:
-    """A connection to an engine that holds `images` by tag."""
-
-    def __init__(self, images, *, work, stuck):
-        self.held, self.work, self.stuck, self.closed = images, work, stuck, False
-        self.images = SimpleNamespace(get=self.get)
-
-    def get(self, name):
-        assert not self.closed
-        found = self.held.get(name) or next(each for each in self.held.values() if each.id == name)
-        return SimpleNamespace(id=found.id, tag=lambda repository, tag: self.tag(found, f"{repository}:{tag}"))
-
-    def tag(self, found, name):
-        if not self.stuck:
-            self.held[name] = found
-
-    def close(self):
-        self.closed = True
-
-
-@pytest.fixture
-def world(monkeypatch, tmp_path):
-    """An engine's images by tag, and what each step was given."""
-    seen = SimpleNamespace(images={}, clients=[], given=[], stuck=False, refused={}, wheels={}, folder=tmp_path)
-
-    def connect(*, work=False):
-        seen.clients.append(Client(seen.images, work=work, stuck=seen.stuck))
-        return seen.clients[-1]
-
-    def look(client, name):
-        assert client is seen.clients[-1] and not client.closed
-        return seen.images.get(name)
-
-    def fetch(cell, folder):
-        seen.wheels[cell.name] = folder
-        if error := seen.refused.get(f"fetch {cell.name}"):
-            raise error
-
-    def run(argv, *, log, watched):
-        seen.given.append(("run", argv, log, watched))
-        for tag in argv[2:]:
-            if error := seen.refused.get(tag):
-                raise error
-        seen.images |= {
-            bake.candidate(cell): image(f"sha256:{cell.name}") for cell in CELLS if bake.target(cell) in argv
-        }
-
-    def inputs(cell, root, *, base=None):
-        seen.given.append(("inputs", cell.name, root, base))
-        return INPUTS
-
-    def note(name):
-        return lambda *args, **named: seen.given.append((name, *args, named))
-
-    monkeypatch.setattr(engine, "connect", connect)
-    monkeypatch.setattr(engine, "image", look)
-    monkeypatch.setattr(engine, "sealed", look)
-    monkeypatch.setattr(engine, "obtain", lambda client, name: look(client, "") or note("obtain")(name))
-    monkeypatch.setattr(wheelhouse, "fetch", fetch)
-    monkeypatch.setattr(build, "input_hash", inputs)
-    monkeypatch.setattr(disk_space, "of_engine", lambda client: ("room", client))
-    monkeypatch.setattr(bake, "bake_file", lambda cells, **named: {"cells": [cell.name for cell in cells], **named})
-    monkeypatch.setattr(bake, "write", note("write"))
-    monkeypatch.setattr(bake, "argv", lambda file, targets, *, builder: [str(file), str(builder), *targets])
-    monkeypatch.setattr(bake, "run", run)
-    monkeypatch.setattr(recorder, "record_build", note("recorded"))
-    monkeypatch.setattr(recorder, "record_failed_build", note("failed"))
-    monkeypatch.setattr(stages, "chosen", lambda client, base, held: (look(client, ""), base, held) and OTHER)
-    return seen
-
-
-def night(world, **more):
-    known = {
-        "matrix": MATRIX, "root": world.folder, "night": "n7", "hardware": HOST, "needed": ("needed:1",),
-        "evidence": world.folder / "e.db", "budget": 1000, "today": "2026-11-22",
-    }  # fmt: skip
-    return stages.OnEngine(**known | more)
-
-
-def steps(world, name):
-    return [step[1:] for step in world.given if step[0] == name]
+from tests.fixtures.night_stages import CELLS, HOST, OTHER, image, night, steps
 
 
 def test_cells_that_are_due_are_baked_at_once_and_each_is_recorded(world):

@@ -195,9 +195,11 @@ def run(client, cpu_cell, tmp_path):
     out: an engine without CAP_SYS_RESOURCE, as on some CI machines, cannot lift them.
     """
 
+    own = cpu_cell.model_copy(update={"name": f"{cpu_cell.name}-{os.getpid()}"})  # and with it the cache's volume
+
     def run(image, *command, user="12345:12345", **arguments):
         hardware = survey(sysfs.no_driver(tmp_path / "machine"))
-        spec = run_spec(cpu_cell, hardware, Chosen(image=image, command=command, run_folder=tmp_path, user=user))
+        spec = run_spec(own, hardware, Chosen(image=image, command=command, run_folder=tmp_path, user=user))
         spec = replace(spec, settings=tuple(s for s in spec.settings if not isinstance(s, Limit)))
         container = client.containers.create(**emit.docker_sdk_arguments(spec) | arguments)
         try:

@@ -7,10 +7,11 @@ build. A label would not do: images that others derive inherit it. An image that
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Collection, Iterable
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rocmatrix.containers import engine, engine_lock
 from rocmatrix.runtime.console import say
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 OWN_TAGS = "rocmatrix:night-"
 UNTAGGED = "<none>:<none>"
+TRIES, PAUSE_SECONDS = 6, 0.5  # of a list that fails while an image goes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +70,19 @@ def held(client: docker.DockerClient) -> list[Held]:
             tags=tuple(tag for tag in each.get("RepoTags") or () if tag != UNTAGGED),
             size=each["Size"],
         )
-        for each in client.api.images()
+        for each in _listed(client)
     ]
+
+
+def _listed(client: docker.DockerClient) -> list[dict[str, Any]]:
+    """Return what the engine lists; asked again where it met an image that another program was removing."""
+    import docker.errors
+
+    for _ in range(TRIES - 1):
+        with suppress(docker.errors.APIError):  # "failed to calculate size of image …: not found"
+            return list(client.api.images())
+        time.sleep(PAUSE_SECONDS)
+    return list(client.api.images())
 
 
 def make_room(*, budget: int, needed: Collection[str], recorded: Collection[str], builder: str | None) -> int:

@@ -2,6 +2,8 @@
 
 from types import SimpleNamespace
 
+import docker.errors
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,3 +49,23 @@ def test_images_are_listed_in_one_answer_since_another_program_may_remove_one_me
     assert [(each.id, each.tags, each.size) for each in disk.held(client)] == [
         ("sha256:a", ("rocmatrix:night-x",), 3), ("sha256:b", (), 4), ("sha256:c", (), 5),
     ]  # fmt: skip
+
+
+class Busy:
+    """An engine that fails to list its images while another program removes one, `times` times."""
+
+    def __init__(self, times):
+        self.times, self.api = times, self
+
+    def images(self):
+        self.times -= 1
+        if self.times >= 0:
+            raise docker.errors.APIError("failed to calculate size of image x:1: not found")
+        return [{"Id": "sha256:a", "RepoTags": ["a:1"], "Size": 1}]
+
+
+def test_images_are_listed_again_where_one_goes_meanwhile(monkeypatch):
+    monkeypatch.setattr(disk, "PAUSE_SECONDS", 0)
+    assert [image.id for image in disk.held(Busy(disk.TRIES - 1))] == ["sha256:a"]
+    with pytest.raises(docker.errors.APIError):
+        disk.held(Busy(disk.TRIES))

@@ -100,6 +100,12 @@ def test_python_that_is_no_version_ends_with_2(capsys):
     assert capsys.readouterr().err.startswith("RM404")
 
 
+@pytest.fixture(autouse=True)
+def written_cells_alone(monkeypatch):
+    """What was built or only looked at in this checkout is no written cell."""
+    monkeypatch.setattr(evidence, "on_request", lambda *_: [])
+
+
 @pytest.fixture
 def terminal(monkeypatch):
     """Return the function that makes standard output a terminal of some columns."""
@@ -128,7 +134,6 @@ def test_cells_on_a_terminal_fit_it_and_keep_their_names(terminal, capsys, colum
 def test_cells_begin_with_a_summary_then_with_what_this_machine_takes(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(matrix, "hardware_here", lambda: survey(sysfs.two_rx_7900_xt(tmp_path)))
     monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(tmp_path / "evidence.db"))
-    monkeypatch.setattr(evidence, "on_request", lambda *_: [])  # what was built in this checkout is no written cell
     matrix.cells(Cells())
     count, machine, blank, head, first, *_ = shown(capsys)
     assert count.startswith(f"{len(MATRIX.cells)} cells for ")

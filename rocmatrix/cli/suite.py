@@ -5,7 +5,7 @@ tests/conftest.py puts the tests into groups; pytest-xdist keeps each group in o
 
 from __future__ import annotations
 
-SPARE = 2  # processes beyond the cores: tests wait for the engine, the scheduler and the ranks that they start
+SPARE = 1  # processes beyond the cores: tests wait for the engine, the scheduler and the ranks that they start
 
 
 def argv(python: str, only: str, *, cores: int) -> list[str]:

@@ -18,7 +18,7 @@ def test_suite_names_the_whole_folder_of_tests_and_the_choice():
     argv = suite.argv("python", "words", cores=2)
     assert argv[:3] == ["python", "-m", "pytest"]
     assert argv[-1] == "tests"
-    assert argv[argv.index("-n") + 1] == "4"
+    assert argv[argv.index("-n") + 1] == "3"
     assert argv[argv.index("-k") + 1] == "words"
     assert "-k" not in suite.argv("python", "", cores=2)
 

@@ -78,3 +78,12 @@ def mount_tmpfs(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
     yield mount
     for place in mounted:
         subprocess.run(["umount", "--lazy", str(place)], check=True)  # a file without a name may still be open
+
+
+@pytest.fixture
+def plain_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take away what torchrun leaves in the environment of a rank."""
+    for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS", "TORCHELASTIC_RUN_ID"):
+        monkeypatch.delenv(name, raising=False)

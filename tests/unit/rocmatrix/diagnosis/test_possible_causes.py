@@ -4,7 +4,6 @@ from rocmatrix.diagnosis import diagnosis
 from rocmatrix.diagnosis.ranking import HostContext
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES
 
-BY_ID = {one.id: one for one in SIGNATURES}
 NO_CARD = "RuntimeError: No HIP GPUs are available\n"
 
 

@@ -1,28 +1,37 @@
-"""Checks of a card's state: its table of figures."""
+"""Checks of a card's state at their limits, on a SYNTHETIC machine; its table of figures is host/gpu_metrics."""
 
 import pytest
 
-from rocmatrix.doctor.state import throttled_by
+from rocmatrix.doctor import host, state
 from tests.fixtures import machines
+from tests.fixtures.doctor import FOLDER, LIVE
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Return a function that reads the machine with one of its card's files changed."""
+
+    def read(name, text):
+        machine = machines.two_rx_7900_xt(tmp_path / "machine")
+        machine.write(f"{FOLDER}/{name}", text)
+        return host.read(machine, **LIVE)
+
+    return read
 
 
 @pytest.mark.parametrize(
-    ("table", "cause"),
-    [
-        (machines.metrics(), ()),
-        (machines.metrics(status=1 << 20 | 1 << 47), ("current", "temperature")),
-        (machines.metrics(status=1 << 57), ("other",)),
-        (machines.metrics(status=(1 << 64) - 1), None),
-        (machines.metrics(version=(1, 4), status=5), ("status 0x5 of this chip",)),
-        (machines.metrics(version=(1, 4)), ()),
-        (machines.metrics(version=(2, 1), status=2), ("status 0x2 of this chip",)),
-        (machines.metrics(version=(2, 2), status=1 << 33), ("temperature",)),
-        (machines.metrics(version=(1, 4), status=(1 << 32) - 1), None),
-        (bytes.fromhex("3c000103") + bytes(56), None),
-        (machines.metrics()[:-1], None),
-        (b"", None),
-        (b"\xff" * 4, None),
-    ],
+    ("millidegrees", "status"), [(104_900, "ok"), (105_000, "warning"), (109_900, "warning"), (110_000, "error")]
 )
-def test_metrics_table_is_read_by_its_format_and_length(table, cause):
-    assert throttled_by(table) == cause
+def test_temperature_is_judged_from_five_degrees_below_the_cards_own_limit(read, millidegrees, status):
+    found = state.temperature(read("hwmon/hwmon4/temp2_input", f"{millidegrees}\n"))
+    assert (found.code, found.status) == ("D502", status)
+
+
+@pytest.mark.parametrize(
+    ("level", "status"),
+    [("auto", "ok"), ("high", "ok"), ("manual", "note"), ("low", "warning"), ("profile_peak", "warning")],
+)
+def test_power_level_that_holds_clocks_is_named_with_its_remedy(read, level, status):
+    found = state.power_level(read("power_dpm_force_performance_level", f"{level}\n"))
+    assert (found.code, found.status) == ("D501", status)
+    assert (f"/{FOLDER}/" in (found.fix or "")) == (status != "ok")

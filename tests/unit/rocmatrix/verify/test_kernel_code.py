@@ -142,10 +142,6 @@ def only(*args, **kwargs):
     return finding
 
 
-def sizes(files, part):
-    return [len(data) for path, data in files.items() if part in path]
-
-
 def test_summary_names_the_libraries_that_hold_the_architecture():
     found = check(wheel_tree("gfx1100"))
     held = list(dict.fromkeys(row["library"] for row in found.data["libraries"]))

@@ -152,10 +152,6 @@ def test_run_without_patience_never_ends_early() -> None:
     assert len(run_with({"epochs": 30, "learning_rate": 0.5})[1]) == 30
 
 
-def gradients_of(made: Training) -> list[Tensor]:
-    return [weight.grad for weight in made.model.parameters() if weight.grad is not None]
-
-
 @pytest.mark.parametrize("more", [{}, {"eval_every": 4}])
 def test_clipped_gradients_have_at_most_this_norm(more: dict[str, Any]) -> None:
     norms: list[float] = []

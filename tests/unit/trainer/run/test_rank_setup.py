@@ -13,13 +13,7 @@ from trainer.distributed.parallel.join import connect, device_of_rank, join
 from trainer.run.rank_setup import CEILING_S, attempt_of, launch_name, limits_of, require_alike
 from trainer.runtime.errors import TrainerError
 
-
-@pytest.fixture(autouse=True)
-def plain_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS", "TORCHELASTIC_RUN_ID"):
-        monkeypatch.delenv(name, raising=False)
+pytestmark = pytest.mark.usefixtures("plain_process")
 
 
 def test_plain_process_is_a_world_of_one() -> None:

@@ -17,8 +17,6 @@ from rocmatrix.jobs.runner import Decision, Finished
 from rocmatrix.matrix.resolver.resolve import Request
 from tests.fixtures import cells, sysfs
 
-BROKEN = Request(gpu="MI50", rocm="7.2")
-
 
 def stand_in_build(choice, **_):
     return Built(tag=f"rocmatrix:{choice.cell.name}", inputs="0" * 64, argv=())

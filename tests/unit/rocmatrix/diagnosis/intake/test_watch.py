@@ -11,7 +11,6 @@ from rocmatrix.runtime.errors import RocmatrixError
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES
 
 FAULT = "RuntimeError: HIP error: invalid device function\n"
-MEMORY = "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB. GPU 0 has 8 GiB\n"
 EXITED = "srun: error: node7: task 0: Exited with exit code 1\n"
 
 

@@ -2,28 +2,17 @@
 
 import pytest
 
-from rocmatrix.cli.commands import cluster
 from rocmatrix.cli.options.command import known
 from rocmatrix.containers.emit.cluster.kubernetes_site import Site
 from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
-from rocmatrix.jobs.job import JobRequest
-from rocmatrix.jobs.programs import TRAIN
 from rocmatrix.jobs.schedulers import scheduler
 from rocmatrix.jobs.schedulers.kubernetes import KubernetesOptions
 from rocmatrix.jobs.schedulers.slurm import SlurmOptions
-from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.errors import RocmatrixError
 
 NODES = {"nodes": 2, "cards": 1}
 CLAIM = {"claim": "c"}
 SUBMIT = known()["submit"].options
-
-
-def submit(tmp_path, *, explain=False, **place):
-    options = {"output": str(tmp_path), "run": "r"}
-    request = Request(cell="rocm6.3-torch2.7.1-gfx1100")
-    job_request = JobRequest(program=TRAIN, request=request, where="", options=options, dry_run=True)
-    cluster.submit(job_request, SUBMIT(engine="kubernetes", explain=explain, **NODES, **CLAIM, **place))
 
 
 def test_request_of_a_site_reaches_its_scheduler():

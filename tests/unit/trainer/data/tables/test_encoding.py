@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from trainer.data.tables.encoding import Column, encode, features_of, fit_column, kind_of, parse_cells
 from trainer.runtime.errors import TrainerError
 
-ALL = np.arange(6)
-
 
 def column(*cells: object, dtype: pl.DataType | None = None) -> pl.Series:
     return pl.Series("c", cells, dtype=dtype, strict=False)

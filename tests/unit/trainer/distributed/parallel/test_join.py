@@ -6,13 +6,7 @@ import torch
 from trainer.distributed.parallel.join import device_of_rank, world_size
 from trainer.runtime.errors import TrainerError
 
-
-@pytest.fixture(autouse=True)
-def plain_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS", "TORCHELASTIC_RUN_ID"):
-        monkeypatch.delenv(name, raising=False)
+pytestmark = pytest.mark.usefixtures("plain_process")
 
 
 def second_of_two(monkeypatch: pytest.MonkeyPatch, cards: int) -> None:

@@ -8,13 +8,7 @@ from trainer.device.memory import OutOfMemory
 from trainer.distributed.parallel.world import BootstrapGroup
 from trainer.runtime.errors import TrainerError
 
-
-@pytest.fixture(autouse=True)
-def plain_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS", "TORCHELASTIC_RUN_ID"):
-        monkeypatch.delenv(name, raising=False)
+pytestmark = pytest.mark.usefixtures("plain_process")
 
 
 def test_broken_connection_is_no_defect_and_memory_that_runs_out_stays_what_it_is() -> None:

@@ -8,21 +8,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from tests.fixtures.small_adapters import GPT2, LLAMA
 from trainer.models.decoder.model import Decoder
 from trainer.models.pretrained.families import decoder_config
 from trainer.models.pretrained.folder import Pretrained, read, require_vocabulary, write
 from trainer.runtime.errors import TrainerError
-
-LLAMA = {
-    "model_type": "llama",
-    "vocab_size": 61,
-    "hidden_size": 16,
-    "intermediate_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-}
-GPT2 = {"model_type": "gpt2", "vocab_size": 61, "n_positions": 32, "n_embd": 16, "n_layer": 2, "n_head": 2}
 
 
 def made(raw):

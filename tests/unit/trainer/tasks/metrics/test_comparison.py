@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.fixtures.tables import mixed, written
+from tests.fixtures.tables import mixed, task_of, written
 from trainer.analysis.report.command import simpler
 from trainer.cli import main
 from trainer.config.train import TrainConfig
@@ -29,10 +29,6 @@ pytestmark = pytest.mark.usefixtures("torch_as_before")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("comparison")
-
-
-def task_of(folder: Path, target: str) -> Task:
-    return prepare(TrainConfig.of(data=written(mixed(), folder), target=target).data)
 
 
 def outputs_of(task: Task, column: Any) -> dict[str, Any]:

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.fixtures.tables import mixed, written
-from trainer.config.train import TrainConfig
-from trainer.tasks.bars import prepare
+from tests.fixtures.tables import task_of
 from trainer.tasks.metrics import simple_models
 from trainer.tasks.metrics.simple_models import AbsentError, codes_apart, logistic, some_rows, work_of
 from trainer.tasks.prepared import Task
@@ -22,10 +20,6 @@ pytestmark = pytest.mark.usefixtures("torch_as_before")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("comparison")
-
-
-def task_of(folder: Path, target: str) -> Task:
-    return prepare(TrainConfig.of(data=written(mixed(), folder), target=target).data)
 
 
 def design(task: Task, features: Any) -> Any:

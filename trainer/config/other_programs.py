@@ -136,7 +136,7 @@ INSTEAD: tuple[tuple[str, str], ...] = (
         "overwrite_output_dir log_path",
     ),
     (
-        "--checkpoint-every takes steps, a time such as 10m, or 0 for none; --keep says which stay",
+        "--checkpoint-every takes steps, a time such as 10m, or 0 for none; --keep takes which stay",
         "save_strategy enable_checkpointing save_on_each_node always_save_checkpoint saves_per_epoch save_first_step "
         "save_only_model save_top_k enable_jit_checkpoint save_last save_sliding_window recipe_checkpoint",
     ),
@@ -268,7 +268,7 @@ INSTEAD: tuple[tuple[str, str], ...] = (
     ),
     ("--nan-guard checks for NaN every N steps and names the layer", "detect_anomaly logging_nan_inf_filter"),
     (
-        "--feed says where rows are held, --chunk-size how many are read at a time",
+        "--feed takes where rows are held, --chunk-size how many are read at a time",
         "streaming buffer_size dataloader_* pin_memory persistent_workers prefetch_factor cache_dataset "
         "streaming_* pretrain_multipack_* multipack_* preprocessing_batch_size in_memory",
     ),

@@ -195,9 +195,9 @@ def trial(words: Sequence[str], ranks: int, folder: Path, *, limit: float, look:
         limit: time limit in seconds.
         look: count cards only.
     """
-    told = [*without_ranks(words), f"--ranks={ranks}"]
-    plain = [sys.executable, "-m", "trainer", *told]
-    argv = plain if ranks == 1 else torchrun.command(told, ranks=ranks, max_restarts=0)
+    arguments = [*without_ranks(words), f"--ranks={ranks}"]
+    plain = [sys.executable, "-m", "trainer", *arguments]
+    argv = plain if ranks == 1 else torchrun.command(arguments, ranks=ranks, max_restarts=0)
     environment = {**os.environ, TRIAL: str(folder)} | ({LOOK: "1"} if look else {})
     return read(run_limited(argv, seconds=limit, env=environment), limit)
 

@@ -148,6 +148,10 @@ def larger_batch(config: TrainConfig, *, rows: int, ranks: int) -> TrainConfig |
     """Return `config` with as many rows on each rank as one rank has alone; None where that is no sensible training.
 
     It takes data parallel ranks, one size of batch, and enough rows for some batches an epoch.
+
+    Args:
+        rows: rows of the training part.
+        ranks: number of ranks.
     """
     size = ranks * config.loop.batch_size
     plain = config.distributed.parallel == "ddp" and config.loop.batch_schedule == CONSTANT

@@ -94,7 +94,7 @@ def figures(pair: tuple[int, int], device: Device, share: float) -> list[Number]
         for size in (LATENCY_OF, *SIZES):
             taken = timing.samples(copies(source, target, size), device.torch_type, share)
             numbers += figure(name, size, taken)
-    taken = timing.samples(both_ways(here), device.torch_type, share)
+    taken = timing.samples(exchange_of(here), device.torch_type, share)
     both = f"{here[0]} and {here[1]}: both ways at once {worded(SIZES[-1])}"
     return [*numbers, *timing.rate(both, "GB/s", 2 * SIZES[-1] / 1e9, taken)]
 
@@ -138,7 +138,7 @@ def copies(source: str, target: str, size: int) -> Callable[[], object]:
     return copy
 
 
-def both_ways(pair: tuple[str, str]) -> Callable[[], object]:
+def exchange_of(pair: tuple[str, str]) -> Callable[[], object]:
     """A copy of the largest size in both directions at once, done when it returns.
 
     Args:

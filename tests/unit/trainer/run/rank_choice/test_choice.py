@@ -30,7 +30,7 @@ def ended(cards: dict[str, Any] | None = None, found: dict[str, Any] | None = No
     ("one", "two", "ranks"),
     [(100.0, 110.0, 2), (100.0, 109.9, 1), (100.0, 40.0, 1), (22_871.0, 1_800.0, 1), (1.0, 1.95, 2)],
 )
-def test_all_cards_are_taken_from_the_stated_margin_on(one: float, two: float, ranks: int) -> None:
+def test_cards_are_taken_together_from_the_stated_margin_on(one: float, two: float, ranks: int) -> None:
     found = choice.decided(ended(TWO, rate(1, one)), ended(None, rate(2, two)), 2)
     assert (found.ranks, found.margin, found.stand_in) == (ranks, 1.1, False)
     assert (found.one, found.all) == (rate(1, one), rate(2, two))

@@ -64,7 +64,7 @@ def test_stopwatch_counts_after_its_warm_up_and_stops_once(monkeypatch: pytest.M
 
 @pytest.mark.usefixtures("torch_as_before")
 @pytest.mark.parametrize("kind", ["bars", "table", "text"])
-def test_each_kind_of_data_is_measured_and_no_run_is_written(kind: str, folder: Path, tmp_path_factory: Any) -> None:
+def test_kinds_of_data_are_measured_and_no_run_is_written(kind: str, folder: Path, tmp_path_factory: Any) -> None:
     source: Path = tmp_path_factory.mktemp("data") / "data"
     settings: dict[str, Any] = {"device": "cpu", "ranks": "auto"}
     if kind == "table":

@@ -16,7 +16,7 @@ import pytest
 from rocmatrix.containers import engine
 from rocmatrix.evidence import store
 from rocmatrix.evidence.level import standings
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.images import build, render
 from rocmatrix.nightly import bake, disk
 from rocmatrix.nightly.journal import Journal
@@ -43,7 +43,7 @@ def stages(root, evidence, tmp_path, chosen, **more):
         "matrix": cells.MATRIX,
         "root": root,
         "night": "test-night",
-        "hardware": survey(sysfs.no_driver(tmp_path / "machine")),
+        "hardware": read_hardware(sysfs.no_driver(tmp_path / "machine")),
         "needed": tuple(bake.candidate(cell) for cell in chosen),
         "evidence": evidence,
         "budget": 10**12,

@@ -66,7 +66,7 @@ class Watch:
     ) -> None:
         self._files, self._clock, self._now = files, clock, now
         self._drm = files.names(DRM)
-        self.machine: Hardware = hardware.survey(files)
+        self.machine: Hardware = hardware.read_hardware(files)
         self._cards = _plugged(self.machine)
         self._before: dict[tuple[str, int | None], Sensors] = {}
         self._used: tuple[float, Processes] | None = None
@@ -74,7 +74,7 @@ class Watch:
     def look(self) -> Look:
         """Read every card. A card that went away stays listed as gone, one that came is added."""
         if (names := self._files.names(DRM)) != self._drm:
-            self._drm, self.machine = names, hardware.survey(self._files)
+            self._drm, self.machine = names, hardware.read_hardware(self._files)
             found = _plugged(self.machine)
             self._cards = self._cards | {key: found[key] for key in found.keys() - self._cards}  # numbers are kept
         ids = {card.gpu_id: place for (place, _), group in self._cards.items() for card in group if card.gpu_id}

@@ -7,7 +7,7 @@ import pytest
 from rocmatrix.doctor import examination, host
 from rocmatrix.doctor.examination import CHECKS
 from rocmatrix.doctor.host import Disk, Engine, User
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from tests.fixtures import machines, sysfs
 from tests.fixtures.doctor import FOLDER, GIB, KNOWN, LIVE, ROOT, SECOND, extra_card, look
 
@@ -156,7 +156,7 @@ def test_recorded_mi210_tree_is_examined_without_an_error():
     found = look(sysfs.Files(tree), user=None, engine=None, disk=None, environment=None, shared_memory_bytes=None)
     assert {f.status for f in found.values()} <= {"ok", "unknown", "not applicable"}
     assert (found["D201"].seen, found["D206"].status) == ("on all 8 links to a processor", "ok")
-    assert len(survey(sysfs.Files(tree)).links) > 60
+    assert len(read_hardware(sysfs.Files(tree)).links) > 60
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 
 from rocmatrix.evidence import from_events, recorder, store
 from rocmatrix.evidence.level import standings
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.images import labels
 from rocmatrix.jobs import runner
 from rocmatrix.jobs.job import JobRequest
@@ -42,7 +42,7 @@ class Chain:
     def __init__(self, folder, path):
         self.folder, self.path = folder, path
         self.place = recorder.Place(
-            cell=CELL, hardware=replace(survey(sysfs.two_rx_7900_xt(folder / "machine")), simulated=True),
+            cell=CELL, hardware=replace(read_hardware(sysfs.two_rx_7900_xt(folder / "machine")), simulated=True),
             where="container", image=IMAGE, labels=LABELS, requested_probes=tuple(PROBES),
         )  # fmt: skip
         shutil.copytree(checkout.HERE / "stand_in_trainer", folder / "inside/trainer")

@@ -13,7 +13,7 @@ from rocmatrix.containers.runspec import RUN_FOLDER, Chosen, run_spec
 from rocmatrix.containers.settings import (
     Setting,
 )
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from tests.fixtures import cells, sysfs
 from tests.fixtures.golden import assert_golden
 from tests.fixtures.run_specs import KINDS, common, mount_option, parsed, specs
@@ -49,7 +49,7 @@ def host_spec(machine, cell):
     output = f"--output={RUN_FOLDER}"
     return run_spec(
         cell,
-        survey(machine),
+        read_hardware(machine),
         Chosen(
             image=f"rocmatrix:{cell.name}",
             command=["train", output],

@@ -231,11 +231,17 @@ def test_hash_of_the_data_follows_file_tokenizer_and_template(tmp_path):
     assert task.data_sha256 != replace(task, data=replace(task.data, sha256="e" * 64)).data_sha256
 
 
-@pytest.mark.parametrize(("figures", "line"), [
-    ({"loss": 1.0}, "validation 1.0000"),
-    ({"loss": 1.0, "perplexity": 2.7183}, "validation 1.0000, perplexity 2.72"),
-    ({"loss": 1.0, "perplexity": 2.7183, "bits_per_byte": 1.5}, "validation 1.0000, perplexity 2.72, 1.500 bits per byte"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("figures", "line"),
+    [
+        ({"loss": 1.0}, "validation 1.0000"),
+        ({"loss": 1.0, "perplexity": 2.7183}, "validation 1.0000, perplexity 2.72"),
+        (
+            {"loss": 1.0, "perplexity": 2.7183, "bits_per_byte": 1.5},
+            "validation 1.0000, perplexity 2.72, 1.500 bits per byte",
+        ),
+    ],
+)
 def test_summary_has_the_figures_that_there_are(tmp_path, figures, line):
     language = {"sequence": 16, "train_sequences": 1234, "validation_sequences": 2}
     record = {"metrics": {"validation": figures}, "language": language, "data": {"name": "a.jsonl"}}

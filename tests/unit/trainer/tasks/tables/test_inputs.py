@@ -92,7 +92,7 @@ def test_one_unfit_column_keeps_its_own_error_and_several_become_one() -> None:
 def test_columns_side_by_side_are_the_same_in_memory_and_mapped(
     tmp_path: Path, mapped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunks, "BYTES" if hasattr(chunks, "BYTES") else "__doc__", 64)
+    monkeypatch.setattr(chunks, "PIECE", 7)
     one, two = np.arange(100.0), np.arange(100.0) * -1
     made = side_by_side([one, two], tmp_path if mapped else None)
     assert made.shape == (100, 2)

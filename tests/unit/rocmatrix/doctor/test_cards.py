@@ -67,7 +67,7 @@ def test_whole_card_next_to_partitioned_ones_is_not_taken_for_a_broken_one(tmp_p
     assert findings_on(machine)["D207"].status == "note"
 
 
-SLOT, PORT = "0000:00:01.1", "0000:01:00.0"
+PORT, OTHER_PORT = "0000:01:00.0", "0000:06:00.0"
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def read(tmp_path):
     """Return a function that reads two cards with some files changed; None removes one."""
 
     def read(changes=(), build=machines.two_rx_7900_xt):
-        machine = build(tmp_path / "machine")
+        machine = build(tmp_path / build.__name__)
         for path, text in dict(changes).items():
             if text is None:
                 (machine.root / path).unlink()
@@ -90,7 +90,10 @@ def read(tmp_path):
     ("lanes", "status"), [(16, "ok"), (15, "warning"), (8, "warning"), (1, "warning"), (0, "ok"), (32, "ok")]
 )
 def test_link_with_fewer_lanes_than_the_card_has_is_a_warning_with_its_port(read, lanes, status):
-    found = cards.width(read({f"sys/bus/pci/devices/{PORT}/current_link_width": lanes}))
+    ports = {
+        f"sys/bus/pci/devices/{port}/current_link_width": width for port, width in ((PORT, lanes), (OTHER_PORT, 16))
+    }
+    found = cards.width(read(ports))
     # the other card's link is whole: one that reports no lanes (0) is judged by nothing
     assert (found.code, found.status) == ("D202", status)
     assert (f"lspci -vv -s {PORT}" in (found.fix or "")) == (status == "warning")
@@ -104,7 +107,7 @@ def test_slow_link_of_a_card_that_works_is_a_warning(read, busy, status):
 
 
 def test_speed_and_lanes_that_are_not_reported_are_unknown(read):
-    where = [f"sys/bus/pci/devices/{port}" for port in (PORT, "0000:06:00.0")]
+    where = [f"sys/bus/pci/devices/{port}" for port in (PORT, OTHER_PORT)]
     found = read({f"{port}/{name}": None for port in where for name in ("current_link_speed", "current_link_width")})
     assert [check(found).status for check in (cards.speed, cards.width)] == ["unknown", "unknown"]
 
@@ -124,7 +127,7 @@ def test_card_of_the_processor_has_no_slot_to_judge(read, check):
     assert (found.status, found.seen) == ("not applicable", "the card is part of the processor")
 
 
-def test_pair_of_cards_is_joined_in_both_directions(read, tmp_path):
+def test_pair_of_cards_is_joined_in_both_directions(read):
     assert cards.peers(read()).status == "ok"
     assert cards.peers(read(build=machines.mi50)).status == "not applicable"
     whole = read()

@@ -29,12 +29,12 @@ def test_engine_of_a_machine_without_a_card_gets_no_advice_on_cards(tmp_path):
 
 @pytest.fixture
 def cards(tmp_path):
-    return host.read(machines.two_rx_7900_xt(tmp_path), **LIVE)
+    return host.read(machines.two_rx_7900_xt(tmp_path / "cards"), **LIVE)
 
 
 @pytest.fixture
 def bare(tmp_path):
-    return host.read(sysfs.no_driver(tmp_path), **LIVE)
+    return host.read(sysfs.no_driver(tmp_path / "bare"), **LIVE)
 
 
 @pytest.mark.parametrize(("kind", "least"), [("cards", 8 * GIB), ("bare", GIB)])

@@ -65,10 +65,11 @@ def test_device_code_of_a_release_is_stated(architectures, words):
 
 
 def test_point_is_expired_after_its_date():
-    rules = {point.about: point for point in found(subject())["rules"]}
+    judged = subject(release=MATRIX.release_by_name["rocm6.2-torch2.5.1"], rocm="6.2", torch="2.5.1")
+    rules = {point.about: point for point in found(judged)["rules"]}
     name, point = next(iter(rules.items()))
-    again = {each.about: each for each in found(subject(), today=point.expires)["rules"]}[name]
-    later = {each.about: each for each in found(subject(), today="2099-01-01")["rules"]}[name]
+    again = {each.about: each for each in found(judged, today=point.expires)["rules"]}[name]
+    later = {each.about: each for each in found(judged, today="2099-01-01")["rules"]}[name]
     assert (again.expired, later.expired) == (False, True)
 
 

@@ -31,7 +31,7 @@ def read(*cells: str | None, zone: str = ZONE, given: str | None = None) -> list
         ("2024-03-04T09:30:00", "%Y-%m-%d %H:%M:%S%.f", "2024-03-04T14:30:00"),
         ("  2024-03-04   09:30 ", "%Y-%m-%d %H:%M", "2024-03-04T14:30:00"),
         ("03/14/2024 01:30 PM", "%m/%d/%Y %I:%M %p", "2024-03-14T17:30:00"),
-        ("202403040930", "%Y%m%d%H%M", "2024-03-04T14:30:00"),
+        ("202403040930", "%Y%m%d %H%M", "2024-03-04T14:30:00"),
         ("1709562600", "epoch seconds", "2024-03-04T14:30:00"),
         ("1709562600000", "epoch milliseconds", "2024-03-04T14:30:00"),
         ("1709562600000000", "epoch microseconds", "2024-03-04T14:30:00"),
@@ -115,4 +115,4 @@ def test_times_that_only_go_back_stand_newest_first(days: tuple[int, ...], newes
 def test_instants_keep_their_kind() -> None:
     found = parse(pl.Series(["2024-03-04"]), TimeFormat(pattern="%Y-%m-%d", zoned=False), ZONE, None)
     assert found.at.dtype == np.dtype("M8[s]")
-    assert tidy(pl.Series(["2024-3-4T9:30"])).to_list() == ["2024-03-04T9:30"]
+    assert tidy(pl.Series(["2024-3-4 9:30"])).to_list() == ["2024-03-04 9:30"]

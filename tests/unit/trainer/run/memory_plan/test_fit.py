@@ -68,9 +68,11 @@ def test_estimate_near_the_budget_is_decided_by_a_whole_run(
 
 @pytest.mark.parametrize(
     ("budget", "rows"),
-    [(100, None), (149, None), (150, 1), (199, 1), (200, 2), (299, 2), (300, 4), (900, 16), (1700, 32), (1699, 16)],
+    [(100, None), (149, None), (150, 1), (211, 1), (213, 2), (317, 2), (319, 4), (953, 8), (955, 16), (1803, 32)],
 )
-def test_largest_micro_batch_is_a_power_of_two_that_fits(sized: list[int], budget: int, rows: int | None) -> None:
+def test_largest_micro_batch_is_a_power_of_two_that_fits_with_what_the_allocator_holds(
+    sized: list[int], budget: int, rows: int | None
+) -> None:
     found = plans.largest_fit(PROGRAM, card(budget * MIB))
     assert (found and found.program.rows) == rows
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocmatrix.containers.emit.cluster.pod import fields_of, literal, pod_of
-from rocmatrix.containers.emit.kubernetes import kubernetes_job
+from rocmatrix.containers.emit.kubernetes_manifest import kubernetes_job
 from rocmatrix.containers.runspec import RunSpec, portable_spec
 from rocmatrix.containers.settings import Device, Environment, Group, Limit, Mount, SecurityOption, User
 from tests.fixtures import cells

@@ -245,7 +245,7 @@ def test_hash_of_the_data_follows_file_tokenizer_and_template(tmp_path):
 def test_summary_has_the_figures_that_there_are(tmp_path, figures, line):
     language = {"sequence": 16, "train_sequences": 1234, "validation_sequences": 2}
     record = {"metrics": {"validation": figures}, "language": language, "data": {"name": "a.jsonl"}}
-    found = task_like(tmp_path).summary(record, Trained(rows=100, seconds=2.0))
+    found = task_like(tmp_path).summary(record, Trained(rows=100, seconds=2.0, measurements=3))
     assert found["loss"] == line
     assert found["data"] == "a.jsonl, sft; sequences of 16: 1,234 train, 2 validation"
     assert found["speed"].startswith("800 tokens/s")

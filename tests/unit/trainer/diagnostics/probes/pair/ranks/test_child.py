@@ -16,7 +16,7 @@ from trainer.diagnostics.probes import placement
 from trainer.diagnostics.probes.entry import Request
 from trainer.diagnostics.probes.pair import data_parallel, p2p
 from trainer.diagnostics.probes.pair.ranks import child, host_facts, torchrun
-from trainer.diagnostics.probes.verdict import Check, Device, Verdict, equal
+from trainer.diagnostics.probes.verdict import Check, Device, Verdict, conclude, equal
 from trainer.runtime.child_process import Outcome
 
 ROOT = Path(__file__).parents[7]
@@ -172,7 +172,8 @@ def test_flag_decides_which_part_of_a_probe_runs(
     argv: list[str], part: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def answer(name: str) -> Any:
-        return lambda request: Verdict(probe="p2p", status="pass", summary=f"{name} {request.expect}")
+        checks = [equal("bytes", "a", "a")]
+        return lambda request: conclude(probe="p2p", summary=f"{name} {request.expect}", checks=checks, device=CARD)
 
     monkeypatch.setattr("trainer.diagnostics.probes.entry.claim_stdout", lambda: sys.stdout)
     assert child.main("p2p", answer("parent"), answer("child"), [*argv, "--expect", "cpu"]) == 0

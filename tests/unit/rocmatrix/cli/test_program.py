@@ -93,7 +93,7 @@ def program_of(*words):
         ([], [], False),
     ],
 )
-def test_all_after_a_tasks_help_is_no_tasks_name(words, left, every):
+def test_word_all_after_a_tasks_help_is_no_tasks_name(words, left, every):
     made = program_of(*words)
     assert (made.argv[1:], made.every_option) == (left, every)
 

@@ -69,5 +69,5 @@ def test_command_is_run_by_its_name_with_what_was_given(monkeypatch):
     assert seen == [{"data": "d"}]
 
 
-def test_each_command_has_its_body():
+def test_commands_have_their_bodies():
     assert all(hasattr(command, name.replace("-", "_")) for name in options.COMMANDS if name != "plan")

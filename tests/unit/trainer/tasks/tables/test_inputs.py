@@ -80,7 +80,7 @@ def matrix(order: list[int], values: list[list[float]]) -> Matrix:
     return Matrix(columns=[], missing={}, order=np.array(order), values=np.array(values))
 
 
-def test_one_unfit_column_keeps_its_own_error_and_several_become_one() -> None:
+def test_unfit_column_keeps_its_error_and_several_become_a_single_one() -> None:
     errors = {name: TrainerError("RM582", what=f"column {name!r}", next=f"--ignore {name}") for name in ("a", "b")}
     assert of_all({"a": errors["a"]}) is errors["a"]
     joined = of_all(errors)

@@ -58,7 +58,10 @@ _DISK_FULL = "no space left on device"
 
 @dataclass(frozen=True, kw_only=True)
 class Built:
-    """What came of a build. `labels` are those it writes; `image` is what the engine holds now, None if nothing."""
+    """What came of a build. `labels` are those it writes; `image` is what was built or reused, None if nothing.
+
+    `moved_to` is the image that the tag names where another program moved it after the build, else None.
+    """
 
     tag: str
     inputs: str
@@ -67,6 +70,7 @@ class Built:
     image: engine.Image | None = None
     rebuilt: bool = False
     seconds: float = 0.0
+    moved_to: str | None = None
 
     @property
     def summary(self) -> str:
@@ -75,7 +79,8 @@ class Built:
             return "dry run: nothing was built"
         if not self.rebuilt:
             return f"{self.tag} is up to date (inputs {self.inputs[:12]})"
-        return f"built {self.tag} in {self.seconds:.0f} s (inputs {self.inputs[:12]})"
+        named = f"{self.image.id}, while {self.tag} was moved to another image," if self.moved_to else self.tag
+        return f"built {named} in {self.seconds:.0f} s (inputs {self.inputs[:12]})"
 
 
 class BuildFailedError(RocmatrixError):
@@ -278,7 +283,9 @@ def _build(
         except RocmatrixError as error:
             raise failed(error, planned, client, watched) from error
         image = _arrived(image, planned, log)
-    return replace(planned, image=image, rebuilt=True, seconds=time.monotonic() - started)
+        named = engine.image(client, planned.tag)
+    moved_to = None if named is not None and named.id == image.id else (named.id if named else "no image")
+    return replace(planned, image=image, rebuilt=True, seconds=time.monotonic() - started, moved_to=moved_to)
 
 
 def _prepare(client: docker.DockerClient, planned: Built, cell: Cell, wheels: Path) -> None:

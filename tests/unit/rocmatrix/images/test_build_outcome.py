@@ -4,7 +4,7 @@ import hashlib
 import os
 import signal
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -49,6 +49,10 @@ class Client:
         ({}, "dry run: nothing was built"),
         ({"image": image()}, "t is up to date (inputs abcabcabcabc)"),
         ({"image": image(), "rebuilt": True, "seconds": 61.6}, "built t in 62 s (inputs abcabcabcabc)"),
+        (
+            {"image": image(), "rebuilt": True, "moved_to": "sha256:b"},
+            "built sha256:a, while t was moved to another image, in 0 s (inputs abcabcabcabc)",
+        ),
     ],
 )
 def test_outcome_is_one_line(changes, words):
@@ -128,6 +132,7 @@ def called(monkeypatch):
     monkeypatch.setattr(engine, "require_buildx", lambda: steps.append("buildx"))
     monkeypatch.setattr(engine, "obtain", of_client(lambda name: steps.append(("obtain", name))))
     monkeypatch.setattr(engine, "sealed", of_client(lambda tag: steps.append(("sealed", tag)) or image()))
+    monkeypatch.setattr(engine, "image", of_client({"t": image()}.get))
     monkeypatch.setattr(build.disk_space, "of_engine", of_client(lambda: ROOM))
     monkeypatch.setattr(build.engine_lock, "alone", alone)
     monkeypatch.setattr(build, "fetch", lambda cell, folder: steps.append(("fetch", cell.name, folder)))
@@ -154,8 +159,15 @@ def test_image_of_other_inputs_is_built_again_from_its_base_and_its_wheels(calle
         ("run", PLANNED.argv, {"log": tmp_path / "log", "watched": ROOM}),
         ("sealed", "t"),
     ]
-    assert (found.image, found.rebuilt, found.tag) == (image(), True, "t")
+    assert (found.image, found.rebuilt, found.tag, found.moved_to) == (image(), True, "t", None)
     assert 0 < found.seconds < 60
+
+
+@pytest.mark.parametrize("named", [replace(image(), id="sha256:b"), None])
+def test_build_whose_tag_was_moved_keeps_its_own_image_and_names_the_other(called, tmp_path, monkeypatch, named):
+    monkeypatch.setattr(engine, "image", of_client({"t": named}.get))
+    found = made(CPU, tmp_path)
+    assert (found.image, found.moved_to) == (image(), named.id if named else "no image")
 
 
 def test_failed_build_names_its_plan_the_disk_and_the_engine(called, tmp_path, monkeypatch):

@@ -33,13 +33,13 @@ DATA: tuple[CatalogEntry, ...] = entries(
         "RM514",
         "A bar is impossible",
         "Prices and VIX must be above zero, volume not below it, and open and close between low and high.",
-        "Correct or delete the named line; a high below its low usually means swapped columns.",
+        "Correct or delete the line, or use --on-bad-row drop; a high below its low usually means swapped columns.",
     ),
     (
         "RM515",
         "Dates are out of order",
         "Each bar must be later than the one before it; features and the split by time rely on that.",
-        "Sort the file by date and remove duplicates.",
+        "Sort the file by date and remove duplicates; --on-bad-row drop leaves such rows out, repair sorts them.",
     ),
     (
         "RM516",
@@ -142,6 +142,18 @@ DATA: tuple[CatalogEntry, ...] = entries(
         "An unknown category",
         "The model was trained with --unknown error, and a row has a category that is not in the training data.",
         "Correct the word, or train again with --unknown zero.",
+    ),
+    (
+        "RM686",
+        "The file holds several instruments",
+        "A model is trained on bars that follow each other; rows of one time with several names are several series.",
+        "Write the rows of one instrument to a file of its own, such as with `grep -E '^date|,NAME,' FILE > OTHER`.",
+    ),
+    (
+        "RM687",
+        "Numbers are written with commas or signs",
+        "1,5 or $12 or 7 % is no number to a reader of tables: each different one would become a category of its own.",
+        "Write them with a point and no sign, or name the columns in --categories.",
     ),
     (
         "RM730",

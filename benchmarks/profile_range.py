@@ -87,12 +87,12 @@ def best(run: Callable[[], object]) -> float:
 
 def main() -> None:
     """Print one line a case."""
-    programs = {"compiled": loop_of_c(), "numba": numba_loop()}
-    for name in (name for name, program in programs.items() if program is None):
+    compiled, numba = loop_of_c(), numba_loop()
+    for name in (name for name, program in (("compiled", compiled), ("numba", numba)) if program is None):
         print(f"{name} is not to be had here: its column is empty")
     print("bars    rows  compiled     numpy     numba   (microseconds a bar)")
-    cases = [measured(*case, **programs) for case in CASES]
-    versions = {name: importlib.metadata.version(name) for name in ("numpy", "numba") if programs["numba"]}
+    cases = [measured(*case, compiled=compiled, numba=numba) for case in CASES]
+    versions = {name: importlib.metadata.version(name) for name in ("numpy", *(("numba",) if numba else ()))}
     said = {"data": "SYNTHETIC", "processors": os.cpu_count(), "load_average": os.getloadavg(), "versions": versions}
     RESULTS.write_text(json.dumps({**said, "cases": cases}, indent=1) + "\n")
 

@@ -32,6 +32,7 @@ from sklearn import datasets, linear_model, neural_network
 from statsmodels import datasets as surveys
 
 from trainer.cli import main as trainer
+from trainer.config.sections.table import TableConfig
 from trainer.config.train import TrainConfig
 from trainer.tasks.bars import prepare
 
@@ -108,7 +109,9 @@ def ours(path: Path, seed: int, output: Path, metric: str) -> float:
 
 def theirs(path: Path, seed: int, *, classes: bool) -> dict[str, float]:
     """Return the test figures of the other models, trained on the same rows."""
-    task = prepare(TrainConfig.of(data=path, target="target", split_seed=seed).data)
+    config = TrainConfig.of(data=path, target="target", split_seed=seed).data
+    assert isinstance(config, TableConfig)
+    task = prepare(config)
     train, test = task.split.train, task.split.test
     plain, scaled = (train.features, test.features), tuple(task.inputs.scale(p.features) for p in (train, test))
     models = {

@@ -55,22 +55,23 @@ def bare(client: Any, image: str, mounts: dict[Path, str]) -> Iterator[Any]:
         container.put_archive("/clone", packed)
         yield container
     finally:
-        container.remove(force=True)
+        subprocess.run(["docker", "rm", "--force", container.id], check=True, capture_output=True)
 
 
 def run(container: Any, command: str, **environment: str) -> tuple[int, str]:
-    done = container.exec_run(["sh", "-c", command], environment=environment)
-    return done.exit_code, done.output.decode(errors="replace")
+    """Return status and output of a command, which may be silent for longer than the engine's own client waits."""
+    given = [word for name, value in environment.items() for word in ("--env", f"{name}={value}")]
+    argv = ["docker", "exec", *given, container.id, "sh", "-c", command]
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return done.returncode, done.stdout
 
 
 def require_index(text: str) -> None:
-    if "RM402" in text:
+    if "RM402 The locked requirements could not be installed" in text:  # that of torch from its wheel is a failure
         pytest.skip(f"no package index is reached from a container: {text[-300:]}")
 
 
-def test_first_train_on_debian_12_leaves_a_model_that_the_second_call_reads(
-    client: Any, debian: str, cpu_wheels: Path
-) -> None:
+def test_first_train_on_debian_12_leaves_a_model_that_forecasts(client: Any, debian: str, cpu_wheels: Path) -> None:
     with bare(client, debian, {cpu_wheels: f"/clone/.rocmatrix/wheelhouse/{cpu_wheels.name}"}) as machine:
         code, text = run(machine, "cd /clone && ./invokew train --in native --epochs 2 --run first")
         require_index(text)

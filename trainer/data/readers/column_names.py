@@ -13,9 +13,9 @@ PRICES = ("open", "high", "low", "close")
 SPELLINGS = {
     "date": (
         "date", "datetime", "date_time", "timestamp", "time_stamp", "ts", "ts_event", "gmt_time", "utc_time", "utc",
-        "local_time", "time_utc", "open_time", "bar_time", "dtyyyymmdd", "day", "trade_date", "trading_day", "quote_date", "index",
+        "local_time", "time_utc", "open_time", "bar_time", "dtyyyymmdd", "day", "trade_date", "trading_day", "index",
         "unnamed_0", "unix", "unix_time", "unix_timestamp", "epoch", "time", "window_start", "start_time", "begin",
-        "datum", "fecha", "data", "t", "",
+        "quote_date", "datum", "fecha", "data", "t", "",
     ),
     # the last words of each are German, French, Spanish and Italian, as investing.com, ariva.de and others write them
     "open": ("open", "o", "open_price", "px_open", "first", "opening_price", "bid_open", "openbid", "er_ffnung",

@@ -120,7 +120,7 @@ def is_marked(cells: Parsed) -> bool:
     words = cells.wrong & ~cells.beyond
     if not words.any():
         return False
-    return float(cells.text.filter(pl.Series(words)).str.contains(MARKED).mean() or 0.0) >= MOSTLY
+    return int(cells.text.filter(pl.Series(words)).str.contains(MARKED).sum()) >= MOSTLY * int(words.sum())
 
 
 def kind_of(name: str, cells: Parsed, named: Sequence[str]) -> tuple[Kind, str]:

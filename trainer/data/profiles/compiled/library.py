@@ -45,7 +45,7 @@ def loop_for(bars: int) -> Callable[..., None] | None:
 @functools.cache
 def loop() -> Callable[..., None] | None:
     """Return the function `levels` of levels.c, or None where it cannot be compiled and loaded here."""
-    compiler = next((found for name in COMPILERS if (found := shutil.which(name))), None)
+    compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
     if compiler is None:
         return None
     folders = [None, *(folder for name in CACHES if (folder := os.environ.get(name)))]

@@ -197,7 +197,7 @@ def open_source(path: Path, reading: Reading) -> Source:
 
 
 def _require_one_instrument(sample: pl.DataFrame, columns: Columns, stamps: pl.Series, where: str) -> None:
-    """Raise RM686 where one time stands at several instruments; contracts that follow each other may stay."""
+    """Raise RM515 where one time stands at several instruments; contracts that follow each other may stay."""
     place = next((at for at, name in enumerate(columns.names) if plain(name) in INSTRUMENT), None)
     if place is None or place in columns.place.values():
         return
@@ -206,7 +206,8 @@ def _require_one_instrument(sample: pl.DataFrame, columns: Columns, stamps: pl.S
     if pairs.unique().height > pairs["time"].n_unique():
         named = ", ".join(found[:4]) + (" ..." if len(found) > 4 else "")
         what = f"column {columns.names[place]!r} names {len(found)} instruments with bars of one time: {named}"
-        raise TrainerError("RM686", what=what, where=where)
+        advice = "Write the rows of one instrument to a file of its own, as with `grep -E '^date|,NAME,' FILE > OTHER`."
+        raise TrainerError("RM515", what=what, where=where, next=advice)
 
 
 def _require_volume(sample: pl.DataFrame, columns: Columns, reading: Reading, where: str) -> None:

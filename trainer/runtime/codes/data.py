@@ -144,18 +144,6 @@ DATA: tuple[CatalogEntry, ...] = entries(
         "Correct the word, or train again with --unknown zero.",
     ),
     (
-        "RM686",
-        "The file holds several instruments",
-        "A model is trained on bars that follow each other; rows of one time with several names are several series.",
-        "Write the rows of one instrument to a file of its own, such as with `grep -E '^date|,NAME,' FILE > OTHER`.",
-    ),
-    (
-        "RM687",
-        "Numbers are written with commas or signs",
-        "1,5 or $12 or 7 % is no number to a reader of tables: each different one would become a category of its own.",
-        "Write them with a point and no sign, or name the columns in --categories.",
-    ),
-    (
         "RM730",
         "The file has no header, and its columns are not known",
         "Files of MetaTrader 4, of Binance, and of a date with OHLCV are known without a header; others are not.",

@@ -73,7 +73,7 @@ def refuse_marked(found: Mapping[str, str], path: Path) -> TrainerError:
     shown = ", ".join(f"{name!r} ({cell!r})" for name, cell in found.items())
     what = f"numbers would be taken for words, for their commas or signs, in {shown}"
     advice = f"Write them with a point and no sign, or keep them as words: --categories {','.join(found)}."
-    return TrainerError("RM687", what=what, where=str(path), next=advice)
+    return TrainerError("RM580", what=what, where=str(path), next=advice)
 
 
 def settle_wrong(reading: Reading, name: str, kind: str, config: TableConfig) -> None:

@@ -230,7 +230,7 @@ def test_numbers_with_commas_or_signs_are_named_before_they_become_words(
 ) -> None:
     written_so = pl.Series([*cells] * 150)
     path = written(mixed().with_columns(x=written_so, m=written_so), tmp_path)
-    error = refused(path, "RM687")
+    error = refused(path, "RM580")
     assert f"'x' ({cells[0]!r}), 'm' ({cells[0]!r})" in error.what and "--categories x,m" in error.next
     assert columns(task_of(path, categories=("x", "m")))["x"]["kind"] == "category"
 

@@ -15,13 +15,15 @@ from rocmatrix.matrix.statement import Selector, within
 class HostContext:
     """What is known of the machine and the cell; None is what is not known, and counts neither for nor against.
 
-    `next to` are the host's other cards: what was seen with one of them is not ruled out.
+    `others` are the host's other cards: what was seen with one of them is not ruled out. `assumed`: no card
+    was requested, these are this host's, and give way to those that a log of another machine names.
     """
 
     architecture: str | None = None
     torch: str | None = None
     rocm: str | None = None
     others: tuple[str, ...] = ()
+    assumed: bool = False
 
     def has(self, architectures: list[str]) -> bool:
         """Whether one of `architectures` is the cell's, or that of another card here."""

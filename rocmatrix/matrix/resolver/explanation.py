@@ -142,7 +142,7 @@ def _of_all(matrix: Matrix, each: list[Explanation], request: Request, names: tu
     """
     least = max(each, key=lambda one: FROM_BEST.index(one.judged.verdict))
     rest = [f"{name}: {one.judged.verdict}" for name, one in zip(names, each, strict=True) if one is not least]
-    because = f"{least.judged.because} ({names[each.index(least)]}); {', '.join(rest)}"
+    because = "; ".join([f"{least.judged.because} ({names[each.index(least)]})", *filter(None, [", ".join(rest)])])
     _, refusal = _answer_or_refusal(matrix, request)
     return replace(
         least,

@@ -9,7 +9,6 @@ interfaces. What else lacks tests of its own is listed in `tests/unit/without_te
 from __future__ import annotations
 
 import ast
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +20,6 @@ PROGRAMS = ("rocmatrix", "trainer")
 MIRROR = "tests/unit"
 LISTED = f"{MIRROR}/without_tests.txt"
 _NO_MODULES = {"__init__.py", "__main__.py"}
-_TEST = re.compile(r"^\s*(async )?def test_", re.MULTILINE)
 _FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -77,8 +75,9 @@ def _mirrored(module: Path) -> Path:
 def _tested(root: Path, module: Path) -> bool:
     """Whether the mirrored file exists, defines a test, and imports the module or a name that it defines."""
     file = root / MIRROR / _mirrored(module)
-    text = file.read_text(encoding="utf-8") if file.is_file() else ""
-    return _TEST.search(text) is not None and _imports(ast.parse(text), root / module, module)
+    tree = ast.parse(file.read_text(encoding="utf-8") if file.is_file() else "")
+    tests = (node.name for node in _run(tree) if isinstance(node, _FUNCTION))
+    return any(name.startswith("test_") for name in tests) and _imports(tree, root / module, module)
 
 
 def _imports(tree: ast.Module, source: Path, module: Path) -> bool:
@@ -106,10 +105,11 @@ def _imports(tree: ast.Module, source: Path, module: Path) -> bool:
 def _run(tree: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes of a file, without blocks that only a type checker reads."""
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            continue
-        yield node
-        yield from _run(node)
+        if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            yield from _run(ast.Module(body=node.orelse, type_ignores=[]))
+        else:
+            yield node
+            yield from _run(node)
 
 
 def _defined(tree: ast.Module) -> set[str]:

@@ -117,6 +117,9 @@ def f(a):
         "def module():\n    from trainer.a import b\n    return b",
         "if True:\n    from trainer.a import b",
         "def fast():\n    import os, trainer.a.b",
+        "if not TYPE_CHECKING:\n    from trainer.a import b",
+        "if TYPE_CHECKING:\n    pass\nelse:\n    from trainer.a import b",
+        "try:\n    from trainer.a.b import f\nexcept ImportError:\n    pass",
     ],
 )
 def test_file_that_imports_the_module_or_its_names_holds_its_tests(tmp_path, line):
@@ -143,6 +146,8 @@ def test_file_that_imports_the_module_or_its_names_holds_its_tests(tmp_path, lin
         "from . import b",
         "# from trainer.a import b",
         "PROGRAM = 'from trainer.a import b'",
+        'PROGRAM = """\nfrom trainer.a import b\n"""',
+        "import importlib\nb = importlib.import_module('trainer.a.b')",
         "def patched(monkeypatch):\n    monkeypatch.setattr('trainer.a.b.f', None)",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from trainer.a import b",
         "import typing\nif typing.TYPE_CHECKING:\n    from trainer.a.b import f",
@@ -151,6 +156,21 @@ def test_file_that_imports_the_module_or_its_names_holds_its_tests(tmp_path, lin
 def test_file_that_reaches_the_module_otherwise_does_not_hold_its_tests(tmp_path, line):
     files = {"trainer/a/b.py": TARGET, "tests/unit/trainer/a/test_b.py": f"{line}\n{ONE_TEST}"}
     assert rooms.without_tests(checkout(tmp_path, files)) == {"trainer/a/b.py"}
+
+
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [
+        ("class TestB:\n    def test_sum_is_two(self): ...\n", True),
+        ("async def test_sum_is_two(): ...\n", True),
+        ('PROGRAM = """\ndef test_sum_is_two(): ...\n"""\n', False),
+        ("def check_sum_is_two(): ...\n", False),
+        ("# def test_sum_is_two(): ...\n", False),
+    ],
+)
+def test_file_holds_tests_where_it_defines_one(tmp_path, text, held):
+    files = {"trainer/a/b.py": CODE, "tests/unit/trainer/a/test_b.py": f"from trainer.a import b\n{text}"}
+    assert rooms.without_tests(checkout(tmp_path, files)) == (set() if held else {"trainer/a/b.py"})
 
 
 def test_import_in_a_conftest_or_another_file_does_not_count(tmp_path):

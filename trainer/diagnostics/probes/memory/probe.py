@@ -33,7 +33,7 @@ def measure(request: Request) -> Verdict:
     device, seed = placement.place(request.expect), numerics.fresh_seed()
     seconds = min(FULL_SECONDS, TIME_SHARE * request.timeout_seconds)
     speeds = bandwidth.measure(device)
-    give_back(device)
+    empty_cache(device)
     room = holding.room(device, seconds, speeds["copy"] * 1e9)
     seen = patterns.seen_bits(device.torch_type, SMALL // WORD, seed)
     held = hold(device, room.requested)
@@ -49,8 +49,8 @@ def measure(request: Request) -> Verdict:
     )
 
 
-def give_back(device: Device) -> None:
-    """Give what torch keeps for later back to the card."""
+def empty_cache(device: Device) -> None:
+    """Release the memory that torch keeps for later."""
     import torch
 
     if device.kind != "cpu":

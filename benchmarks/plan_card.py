@@ -240,7 +240,7 @@ class Gate:
     """The card for oneself, among the processes that name the same file; without a file nothing is waited for."""
 
     def __init__(self, path: str | None) -> None:
-        self.file = Path(path).open("w") if path else None
+        self.file = Path(path).open("w") if path else None  # noqa: SIM115 -- held to the end of the process
         self.depth, self.waited = 0, 0.0
 
     @contextlib.contextmanager

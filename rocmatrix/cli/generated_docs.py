@@ -16,6 +16,7 @@ from rocmatrix.cli import generated_architectures as architectures
 from rocmatrix.cli import nightly_workflow as workflow
 from rocmatrix.diagnosis import document as failures
 from rocmatrix.diagnosis import signature
+from rocmatrix.diagnosis.pages import searchable
 from rocmatrix.doctor import document
 from rocmatrix.doctor.environment import rules
 from rocmatrix.matrix import derived_rules
@@ -39,13 +40,15 @@ def files(matrix: Matrix, root: Path) -> dict[str, str]:
     support = (root / SUPPORT_FILE).read_text(encoding="utf-8")
     support = between(support, "support", support_table(matrix))
     support = between(support, "broken", rules_table(matrix))
+    known = signature.load(root)
     trainer_errors = query_trainer(root, "errors")
     catalog = [*errors.CATALOG.values(), *(CatalogEntry(**entry) for entry in trainer_errors)]
     return {
         SUPPORT_FILE: support,
         "docs/errors.md": errors_page(catalog),
         "docs/doctor.md": document.page(rules.load(root)),
-        "docs/failures.md": failures.page(signature.load(root)),
+        "docs/failures.md": failures.page(known),
+        searchable.FILE: searchable.page(known, searchable.shares(root)),
         workflow.FILE: workflow.text(matrix),
         **architectures.files(matrix),
         SCHEMA_FILE: matrix_schema(),

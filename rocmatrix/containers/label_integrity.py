@@ -39,12 +39,14 @@ def holds(attributes: Mapping[str, Any]) -> bool:
     return labels.get(LABEL) == of(attributes)
 
 
-def put(client: docker.DockerClient, tag: str) -> None:
+def put(client: docker.DockerClient, tag: str) -> str:
     """Seal the image behind `tag`: a label more and no layer, so the same files under a new id. Sealed ones stay.
 
-    Raises docker.errors.BuildError or APIError.
+    Return the id of the sealed image: the tag may be moved meanwhile. Raises docker.errors.BuildError or APIError.
     """
     found = client.images.get(tag)
-    if not holds(found.attrs):
-        dockerfile = io.BytesIO(f"FROM {found.id}\n".encode())
-        client.images.build(fileobj=dockerfile, tag=tag, labels={LABEL: of(found.attrs)}, rm=True)
+    if holds(found.attrs):
+        return str(found.id)
+    dockerfile = io.BytesIO(f"FROM {found.id}\n".encode())
+    made, _ = client.images.build(fileobj=dockerfile, tag=tag, labels={LABEL: of(found.attrs)}, rm=True)
+    return str(made.id)

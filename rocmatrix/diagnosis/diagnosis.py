@@ -87,7 +87,11 @@ def diagnose(
     reader = Values()
     scanned = Scanner(signatures).scan(reader.watched(blocks))
     found = concluded(
-        scanned, name=name, here=reader.completed(here), matrix=matrix, failed_checks=frozenset(failed_checks)
+        scanned,
+        name=name,
+        here=reader.completed(here),
+        matrix=matrix,
+        failed_checks=checks_of(reader, here, failed_checks),
     )
     return replace(found, stated=reader.stated())
 
@@ -116,9 +120,22 @@ def diagnose_all(
         except RocmatrixError as error:
             left_out.append(f"{log}: {error.what}")
     found = concluded(
-        whole, name=name, here=reader.completed(here), matrix=matrix, failed_checks=frozenset(failed_checks)
+        whole,
+        name=name,
+        here=reader.completed(here),
+        matrix=matrix,
+        failed_checks=checks_of(reader, here, failed_checks),
     )
     return replace(found, left_out=tuple(left_out), stated=reader.stated())
+
+
+def checks_of(reader: Values, here: HostContext, failed_checks: Iterable[str]) -> frozenset[str]:
+    """Return the failed checks of this host; none where the log is of another machine.
+
+    Args:
+        failed_checks: ids of doctor's checks (D101, ...) that failed on this host.
+    """
+    return frozenset() if reader.is_of_another_machine(here) else frozenset(failed_checks)
 
 
 def concluded(

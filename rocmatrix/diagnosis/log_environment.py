@@ -37,7 +37,12 @@ class Values:
             yield block
 
     def completed(self, here: HostContext) -> HostContext:
-        """Return the host context, with what the log states where nothing was known and it states one thing only."""
+        """Return the host context, with what the log states where nothing was known and it states one thing only.
+
+        Cards that are only assumed give way to those that the log names, where it names none of them.
+        """
+        if self.is_of_another_machine(here):
+            here = replace(here, architecture=None, others=())
         card = next(iter(self.architectures)) if len(self.architectures) == 1 else None
         torch, rocm = next(iter(self.versions)) if len(self.versions) == 1 else (None, None)
         return replace(
@@ -46,6 +51,11 @@ class Values:
             torch=here.torch or torch,
             rocm=here.rocm or rocm,
         )
+
+    def is_of_another_machine(self, here: HostContext) -> bool:
+        """Whether the log names cards, and those assumed for this host are none of them."""
+        own = {here.architecture, *here.others} - {None}
+        return here.assumed and bool(own) and bool(self.architectures) and own.isdisjoint(self.architectures)
 
     def stated(self) -> HostContext:
         """Return what the log alone states; `others` are all architectures that it names."""

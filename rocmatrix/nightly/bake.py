@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rocmatrix.host import simulated
-from rocmatrix.images import build
+from rocmatrix.images import build, buildkit
 from rocmatrix.images import labels as image_labels
 from rocmatrix.images.base import OtherBase
 from rocmatrix.images.disk_space import Room
@@ -58,7 +58,7 @@ def bake_file(
     names = [target(cell) for cell in cells]
     if len(set(names)) != len(names):
         raise RocmatrixError("RM631", what=f"these cells have the same name for buildx: {', '.join(sorted(names))}")
-    common = {"output": ["type=docker"], "labels": {image_labels.NIGHT: night}}
+    common = {"output": [buildkit.OUTPUT], "labels": {image_labels.NIGHT: night}}
     other = OtherBase(name=base, id=base_id) if base else None
     targets = {target(c): _target(c, root=root, wheels=wheelhouses[c.name], base=other, night=night) for c in cells}
     return {"group": {"default": {"targets": names}}, "target": {COMMON: common, **targets}}
@@ -105,4 +105,4 @@ def run(command: Sequence[str], *, log: Path, watched: Room | None = None) -> No
     """
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    build.run_buildx(command, log=log, watched=watched)
+    buildkit.run(command, log=log, watched=watched)

@@ -212,7 +212,7 @@ def _failed_checks() -> frozenset[str]:
 
 
 def _here(matrix: Matrix, cell: str, gpu: str) -> HostContext:
-    """Return where the log comes from: as named, else the one architecture of this host's cards."""
+    """Return where the log comes from: as named, else this host, where the log names no other card."""
     from rocmatrix.diagnosis.explain_failure import host_context
     from rocmatrix.host import hardware
     from rocmatrix.matrix.card_names import architecture_of
@@ -221,7 +221,8 @@ def _here(matrix: Matrix, cell: str, gpu: str) -> HostContext:
     if gpu not in ("", "auto"):
         return host_context(chosen, architecture=_card_of(chosen, architecture_of(matrix.architectures, gpu)))
     found = hardware.detect().architectures if chosen is None else ()
-    return host_context(chosen, architecture=found[0] if len(found) == 1 else None)
+    here = host_context(chosen, architecture=found[0] if len(found) == 1 else None)
+    return here if chosen else replace(here, others=tuple(found), assumed=True)
 
 
 def _card_of(cell: Cell | None, architecture: str) -> str:

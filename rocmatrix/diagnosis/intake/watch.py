@@ -50,8 +50,9 @@ def diagnoses(
         if block or idle == IDLE_LOOKS or not going:
             seen = _with_partial(scanner, values, follower.partial if not block else b"", state)
             found = diagnosis.concluded(
-                seen, name=str(follower.path), here=values.completed(here), matrix=matrix, failed_checks=failed_checks
-            )
+                seen, name=str(follower.path), here=values.completed(here), matrix=matrix,
+                failed_checks=diagnosis.checks_of(values, here, failed_checks),
+            )  # fmt: skip
             if found.best and found.best.signature.id != first:
                 first = found.best.signature.id
                 yield found

@@ -89,9 +89,11 @@ def test_image_is_sealed_by_one_label_more_unless_it_is_already(attributes, buil
 
     def build(*, fileobj, **more):
         calls.append({"dockerfile": fileobj.read(), **more})
+        return SimpleNamespace(id="sha256:2"), []
 
     held = {"rocmatrix:t": SimpleNamespace(id="sha256:1", attrs=attributes)}
-    label_integrity.put(SimpleNamespace(images=SimpleNamespace(get=held.__getitem__, build=build)), "rocmatrix:t")
+    client = SimpleNamespace(images=SimpleNamespace(get=held.__getitem__, build=build))
+    assert label_integrity.put(client, "rocmatrix:t") == ("sha256:2" if built else "sha256:1")
     labels = {"org.rocmatrix.seal": label_integrity.of(IMAGE)}
     expected = {"dockerfile": b"FROM sha256:1\n", "tag": "rocmatrix:t", "labels": labels, "rm": True}
     assert calls == ([expected] if built else [])

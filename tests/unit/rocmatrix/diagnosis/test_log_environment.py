@@ -2,6 +2,7 @@
 
 import pytest
 
+from rocmatrix.diagnosis import diagnosis
 from rocmatrix.diagnosis.log_environment import Values
 from rocmatrix.diagnosis.ranking import HostContext
 
@@ -43,3 +44,27 @@ def test_versions_of_torch_and_rocm_are_read():
 
 def test_known_value_is_kept():
     assert read("AMD arch: gfx1100", HostContext(architecture="gfx90a")).architecture == "gfx90a"
+
+
+ASSUMED = HostContext(architecture="gfx1100", others=("gfx1100",), assumed=True)
+
+
+def test_card_that_the_log_names_comes_before_the_one_assumed_for_this_host():
+    here = read("AMD arch: gfx90a", ASSUMED)
+    assert (here.architecture, here.others) == ("gfx90a", ())
+    assert read("nothing of cards", ASSUMED).architecture == "gfx1100"
+    assert read("AMD arch: gfx90a\nAMD arch: gfx1100\n", ASSUMED).architecture == "gfx1100"
+
+
+def test_one_of_two_cards_of_this_host_that_the_log_names_is_taken():
+    both = HostContext(others=("gfx1100", "gfx1036"), assumed=True)
+    assert read("AMD arch: gfx1036", both).architecture == "gfx1036"
+    assert read("AMD arch: gfx90a", both) == HostContext(architecture="gfx90a", assumed=True)
+
+
+def test_checks_of_this_host_count_nothing_for_a_log_of_another_machine():
+    values = Values()
+    list(values.watched([b"AMD arch: gfx90a\n"]))
+    assert diagnosis.checks_of(values, ASSUMED, ["D101"]) == frozenset()
+    assert diagnosis.checks_of(values, HostContext(architecture="gfx1100"), ["D101"]) == {"D101"}
+    assert diagnosis.checks_of(Values(), ASSUMED, ["D101"]) == {"D101"}

@@ -1,0 +1,1 @@
+"""All known failures as one page to search without a network."""

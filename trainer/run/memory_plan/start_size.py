@@ -56,10 +56,10 @@ def start_size(
         "rows": rows,
         "card": {"name": accelerator.name, "arch": accelerator.arch, "memory": free, "hip": accelerator.kind == "rocm"},
     }
-    return asked(request)
+    return size_by_process(request)
 
 
-def asked(request: Mapping[str, Any]) -> StartSize:
+def size_by_process(request: Mapping[str, Any]) -> StartSize:
     """Return the size that a process of its own plans.
 
     Args:
@@ -89,7 +89,7 @@ def planned_size(request: Mapping[str, Any]) -> StartSize:
     """Plan, and return the largest size that fits.
 
     Args:
-        request: see `asked`.
+        request: see `size_by_process`.
     """
     from trainer.run.memory_plan.cards import Card
     from trainer.run.memory_plan.fit import exact_fit, fit, gib, largest_fit

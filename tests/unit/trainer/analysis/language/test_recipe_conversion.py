@@ -63,7 +63,7 @@ def test_settings_are_carried_over_and_can_be_trained_with(recipe, tmp_path, cap
     assert find(str(output)) == output
 
 
-def test_every_key_is_in_one_of_the_two_lists(recipe):
+def test_conversion_has_each_key_in_one_of_two_lists(recipe):
     conversion = converted(read(recipe))
     listed = [line.key for line in (*conversion.carried, *conversion.left)]
     assert sorted(listed) == sorted(key for key, _ in leaves(yaml.safe_load(LORA)))

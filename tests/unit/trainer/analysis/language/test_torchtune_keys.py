@@ -6,7 +6,7 @@ from trainer.config.recipe import keys
 RECIPE = {"model.lora_attn_modules": ["q_proj"], "gradient_accumulation_steps": 2}
 
 
-def test_every_rule_answers_null_and_names_settings_that_there_are():
+def test_rule_of_each_key_takes_null_and_names_known_settings():
     known = {each.name for each in keys().values()}
     for key in RULES:
         for value in (None, True, 2, "torchtune.models.llama2.lora_llama2_7b", ["q_proj"]):

@@ -13,7 +13,7 @@ from trainer.device.precision import Precision
 from trainer.run.memory_plan import start_size as sizes
 from trainer.run.memory_plan.cards import CONTEXT
 from trainer.run.memory_plan.program import Program, measured
-from trainer.run.memory_plan.start_size import StartSize, asked, planned_size
+from trainer.run.memory_plan.start_size import StartSize, planned_size, size_by_process
 from trainer.run.phases import prepare
 from trainer.runtime.child_process import Outcome
 
@@ -41,7 +41,7 @@ def test_size_is_the_largest_power_of_two_that_is_planned_to_fit():
 
 
 def test_process_of_its_own_plans_the_same():
-    found = asked(request(2**40, rows=1))
+    found = size_by_process(request(2**40, rows=1))
     assert found == planned_size(request(2**40, rows=1))
     assert found.rows is None
 
@@ -53,7 +53,7 @@ def test_plan_that_dies_leaves_the_run_as_it_was(monkeypatch, returncode, timed_
     """The crash is INJECTED."""
     ended = Outcome(returncode=returncode, timed_out=timed_out, stdout="", stderr="gone", seconds=0.0)
     monkeypatch.setattr(sizes, "run_limited", lambda *args, **kwargs: ended)
-    found = asked(request(2**40))
+    found = size_by_process(request(2**40))
     assert found.rows is None
     assert why in found.why
 

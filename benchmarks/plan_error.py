@@ -2,11 +2,14 @@
 
     python -m benchmarks.plan_error              # both; about two CPU minutes
     python -m benchmarks.plan_error --record     # against benchmarks/results/language_speed.json alone
+    python -m benchmarks.plan_error --card       # against benchmarks/results/plan_card.json alone: real steps on a card
 
 On a CPU the plan is compared with the bytes that torch's own allocator reports (torch.profiler, profile_memory) during
 the same step on real tensors: another source than the operations that the plan follows, kernels' workspaces included.
-A CPU has none of a card's kernels, faster ways or segments: those stand in the record alone, which are six
-configurations of one NVIDIA H200. Nothing was compared on an AMD card. Results: benchmarks/results/plan_error.json.
+A CPU has none of a card's kernels, faster ways or segments: those are in what was measured on one NVIDIA H200, by
+benchmarks.language_speed and benchmarks.plan_card. Nothing was compared on an AMD card. A run that ran out of memory
+and took smaller pieces counts for the verdict (does it fit?) and not for the error. Results:
+benchmarks/results/plan_error.json.
 
 `share_of_peak` is derived, not measured: steps per second on record, times the plan's FLOPs of a step, by the peak of
 trainer/telemetry/peaks.py.
@@ -30,9 +33,12 @@ import torch  # noqa: E402
 from torch.profiler import ProfilerActivity, profile  # noqa: E402
 
 from benchmarks.language_speed import CASES  # noqa: E402
+from benchmarks.plan_card import Configuration  # noqa: E402
 from trainer.config.sections.decoder import AdapterConfig, DecoderConfig  # noqa: E402
 from trainer.engine.loop import forward_backward, step_optimizer  # noqa: E402
 from trainer.models.activation_checkpointing import checkpointed, layers  # noqa: E402
+from trainer.run.memory_plan.cards import CONTEXT, Card  # noqa: E402
+from trainer.run.memory_plan.fit import exact_fit  # noqa: E402
 from trainer.run.memory_plan.program import Footprint, Program, batch, measured, training_of  # noqa: E402
 from trainer.run.memory_plan.shapes import SHAPES  # noqa: E402
 from trainer.tasks.language.network import build  # noqa: E402
@@ -109,6 +115,137 @@ def share_of_peak(name: str, planned: Footprint, rate: float) -> float:
         raise ValueError("trainer/telemetry/peaks.py has no peak of the H200")
     steps = rate / (case.rows * case.tokens * (2 if case.method == "dpo" else 1))
     return steps * (planned.flops / narrow + planned.wide_flops / wide)
+
+
+def on_card() -> dict[str, Any]:
+    """Return planned and measured bytes and seconds of each run of benchmarks.plan_card."""
+    raw = json.loads((RESULTS / "plan_card.json").read_text(encoding="utf-8"))
+    each = {name: one_on_card(found) for name, found in raw["runs"].items() if "failed" not in found}
+    each |= {name: refused_on_card(name, found) for name, found in raw["runs"].items() if refused(found)}
+    return {"machine": raw["machine"], **summary_of(each), "each": each}
+
+
+def summary_of(each: dict[str, Any]) -> dict[str, Any]:
+    """Return median and worst of all runs, and of those whose blocks were computed as the plan expected.
+
+    Args:
+        each: entries of `one_on_card` by name.
+    """
+    counted = {name: one for name, one in each.items() if "error" in one}
+    chosen = [one for name, one in counted.items() if one["chosen"]["blocks"] != "plain" or "--fast off" in name]
+    limited = [one for one in each.values() if one["limit_gib"]]
+    return {
+        **_errors(list(counted.values())),
+        "blocks as planned": _errors(chosen),
+        "verdicts": len(limited),
+        "verdicts_right": sum(one["fits"] == one["did_fit"] for one in limited),
+        "seconds_in_range": sum(one["seconds_in_range"] for one in counted.values()),
+    }
+
+
+def _errors(counted: list[dict[str, Any]]) -> dict[str, Any]:
+    errors = [abs(one["error"]) for one in counted]
+    return {
+        "configurations": len(counted),
+        "median": statistics.median(errors),
+        "worst": max(errors),
+        "within_3_percent": sum(error <= 0.03 for error in errors),
+        "median_of_reserved": statistics.median(abs(one["error_of_reserved"]) for one in counted),
+    }
+
+
+def refused(found: dict[str, Any]) -> bool:
+    """Return whether a run ended as one row did not fit."""
+    return "one row at a time does not fit" in str(found.get("failed"))
+
+
+def refused_on_card(name: str, found: dict[str, Any]) -> dict[str, Any]:
+    """Return the verdict on a run that did not fit with one row."""
+    from benchmarks.plan_card import CONFIGURATIONS
+
+    one = CONFIGURATIONS[name]
+    planned = exact_fit(program_of(one, one.sequence), h200(one.limit))
+    print(f"{name}: fits {planned.fits}, did not fit", flush=True)
+    return {"limit_gib": one.limit, "planned_gib": _gib(planned.need), "fits": planned.fits, "did_fit": False}
+
+
+def one_on_card(found: dict[str, Any]) -> dict[str, Any]:
+    """Return one run's errors and verdict.
+
+    Args:
+        found: its entry of plan_card.json.
+    """
+    one = Configuration(**found["configuration"])
+    planned = exact_fit(program_of(one, found["shape_of_batch"][-1]), h200(one.limit))
+    program, largest, did_fit = planned.program, planned.footprint.largest, not found["halvings"]
+    verdict = {"limit_gib": one.limit, "fits": planned.fits, "did_fit": did_fit, "planned_gib": _gib(planned.need)}
+    if not did_fit:
+        return verdict
+    assert planned.rate is not None
+    low, high = (program.tokens / rate for rate in reversed(planned.rate))
+    seconds, real = found["seconds_a_step"], found["peak"]
+    made = {
+        **verdict,
+        "planned_gib": _gib(largest.allocated),
+        "measured_gib": _gib(real["allocated"]),
+        "error": round(largest.allocated / real["allocated"] - 1, 4),
+        "error_of_reserved": round(planned.need / real["reserved"] - 1, 4),
+        "error_of_trials": round(planned.footprint.peaks["trials"].allocated / real_trials(found) - 1, 4),
+        "seconds": seconds,
+        "planned_seconds": [round(low, 4), round(high, 4)],
+        "seconds_in_range": low <= seconds <= high,
+        "chosen": found["chosen"],
+    }
+    print(f"{one.shape} {one.adapter} {one.rows} x {one.sequence}: {made}", flush=True)
+    return made
+
+
+def real_trials(found: dict[str, Any]) -> int:
+    """Return the bytes at the largest moment of a run's trials, 1 where there were none."""
+    return max(1, int(found["trials"]["allocated"]))
+
+
+def _gib(size: float) -> float:
+    return round(size / GIB, 3)
+
+
+def h200(limit: int) -> Card:
+    """Return the card with so many GiB for tensors; 0 for all."""
+    memory = (limit or 139) * GIB + CONTEXT
+    return Card(
+        name="NVIDIA H200",
+        arch="sm_90",
+        memory=memory,
+        why="limited",
+        fused="yes",
+        precision="bf16",
+        peak=find("NVIDIA H200", "sm_90"),
+    )
+
+
+def program_of(one: Configuration, sequence: int) -> Program:
+    """Return what is planned of a configuration.
+
+    Args:
+        one: what was run.
+        sequence: tokens of its longest row; pairs are filled up to that.
+    """
+    rows = one.micro_batch or one.rows
+    return Program(
+        raw=one.raw,
+        adapter=one.adapter,
+        method=one.method,
+        precision=one.precision,
+        rows=rows,
+        sequence=sequence,
+        checkpointing=one.checkpointing,
+        fast=one.fast != "off",
+        pieces=-(-one.rows // rows),
+        attention=h200(one.limit).attention(flag=False, precision=one.precision),
+        packed=one.packed,
+        wide_product=True,
+        units=132,
+    )
 
 
 def configurations() -> list[tuple[str, Program]]:
@@ -193,15 +330,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--host", action="store_true")
+    parser.add_argument("--card", action="store_true")
     parser.add_argument("--results", type=Path, default=RESULTS / "plan_error.json")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     path = asked.results
     results = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     results["machine"] = {"torch": torch.__version__, "record": "language_speed.json: NVIDIA H200"}
-    if not asked.host:
+    every = not (asked.host or asked.record or asked.card)
+    if asked.record or every:
         results["on record"] = on_record()
-    if not asked.record:
+    if asked.card or every:
+        results["on a card"] = on_card()
+    if asked.host or every:
         results["on a CPU"] = on_host()
     path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 

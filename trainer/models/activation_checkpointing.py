@@ -37,10 +37,16 @@ def checkpointed(model: nn.Module, choice: str, layers: Sequence[nn.Module]) -> 
     if not layers:
         raise TrainerError("RM563", what=f"--activation-checkpointing {choice}: the model has no layers to recompute")
     more = {"context_fn": selective_contexts()} if choice == "selective" else {}
+    # One class for all layers of a kind: compiled code is guarded by the class, and with a class each a compiler gives
+    # up after a few layers, between forward and backward, which then compute differently.
+    kinds: dict[type[nn.Module], type[nn.Module]] = {}
     for layer in layers:
         if choice == "selective" and getattr(getattr(layer, "fast", None), "selective", False):
             continue  # such a layer keeps products alone by itself; to watch its operations would double the step
-        layer.__class__ = recomputing(type(layer), more)  # a copy of the layer recomputes itself, not this one
+        kind = type(layer)
+        if kind not in kinds:
+            kinds[kind] = recomputing(kind, more)
+        layer.__class__ = kinds[kind]  # a copy of the layer recomputes itself, not this one
     return model
 
 

@@ -65,8 +65,9 @@ def train(config: TrainConfig) -> None:
 def run(attempt: Attempt) -> None:
     """Train in four phases: prepare, assemble, resume if asked to, finish."""
     task, attempt = read(attempt)
-    config, bootstrap = attempt.config, attempt.bootstrap
     prepared = prepare(attempt, task)
+    attempt = prepared.attempt
+    config, bootstrap = attempt.config, attempt.bootstrap
     needed = size_estimate(prepared.model, config.loop.epochs, steps_of(config.loop, prepared.task.train_rows))
     with (
         open_on(bootstrap, config.run, attempt.name, need_bytes=needed) as folder,

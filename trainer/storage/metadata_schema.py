@@ -240,7 +240,8 @@ class LanguageMetadata:
 
     `model.config` is the model's config.json, `model.lora` the adapter's settings. The weights are next to it in
     Hugging Face layout, or as an adapter in peft's. `fast` names for each part what computed it, why, and what was
-    tried.
+    tried. `micro_batch` is what --micro-batch auto started with on a card: rows (null for all of a step), why, and the
+    planned bytes.
     """
 
     schema_version: Annotated[int, SCHEMA_VERSION]
@@ -265,6 +266,7 @@ class LanguageMetadata:
     absent: dict[str, str]
     metrics: dict[str, Any]
     artifacts: dict[str, ArtifactRecord]
+    micro_batch: dict[str, Any] | None = None
     fast: dict[str, Any] | None = None
     callbacks: list[CallbackRecord] | None = None
     rank_choice: RankChoiceRecord | None = None

@@ -18,7 +18,7 @@ from trainer.config.sections.tokens import TokensConfig
 from trainer.data.loading.batch import call
 from trainer.data.tokens.chat_template import ChatTemplate
 from trainer.data.tokens.load import LanguageData, load
-from trainer.data.tokens.partition import WindowRows
+from trainer.data.tokens.partition import PackedPartition, PairPartition, WindowRows
 from trainer.data.tokens.tokenizer import ByteTokenizer, Tokenizer
 from trainer.models.adapters import peft_format
 from trainer.models.decoder.model import Decoder
@@ -85,7 +85,18 @@ class LanguageTask:
             load=partial(load_weights, folder=config.model) if config.model else None,
             tune=LanguageTuner(requested=config.fast, tokens=self.config.sequence, pairs=self.data.method == "dpo"),
             remedy=lambda most: f"a decoder of at most {most:,} parameters would fit",
+            planned={
+                **{"raw": raw, "adapter": adapter.adapter, "method": self.data.method, "rank": adapter.lora_rank},
+                "sequence": self.longest,
+                "packed": isinstance(self.data.train, PackedPartition),
+            },
         )
+
+    @property
+    def longest(self) -> int:
+        """Tokens of a row as they are computed: pairs are filled up to the longest of them alone."""
+        rows = self.data.train
+        return rows.tokens.shape[-1] if isinstance(rows, PairPartition) else self.config.sequence
 
     def partitions(self, placement: Placement) -> Partitions:
         """Return the rows; they are on the host, a text's windows are mapped."""

@@ -128,6 +128,8 @@ class NetworkSpec:
         attention: shape of the attention whose kernel is to be chosen, None for a network without.
         tune: has the network compute faster, None where there is one way only.
         remedy: from a number of parameters that would fit into memory to the next step of RM521.
+        planned: what a plan of a step's memory takes of the network, see `run/memory_plan/start_size`; None where no
+            plan can be made.
     """
 
     description: dict[str, Any]
@@ -136,6 +138,7 @@ class NetworkSpec:
     attention: AttentionShape | None = None
     tune: Tuner | None = None
     remedy: Callable[[int], str] = lambda most: f"a network of at most {most:,} parameters would fit"
+    planned: Mapping[str, Any] | None = None
 
     def parameters(self) -> ParameterCount:
         """Count the parameters on the meta device; none is allocated, and no random number is drawn."""

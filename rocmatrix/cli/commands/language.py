@@ -33,6 +33,10 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], str]] = {
         ("data",),
         "Write a page that colours the trained tokens of rows for a language model, with every row that is refused.",
     ),
+    "convert-recipe": (
+        ("recipe", "output"),
+        "Write a recipe of torchtune as one of this trainer, with what was carried over and what was not.",
+    ),
     "plan": (
         ("model", "gpu"),
         "Plan the training of a language model on any card, present or not: memory by part, and what fits.",
@@ -44,6 +48,7 @@ WHAT = {
     "output": "the place to write to",
     "prompt": "the text to continue",
     "gpu": "the card to plan for",
+    "recipe": "a YAML file of torchtune",
 }
 
 

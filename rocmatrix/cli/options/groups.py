@@ -13,7 +13,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Images": ("build", "prove", "smoke", "bench", "run", "devcontainer", "submit"),
     "After a training": ("predict", "report", "compress"),
     "Bars": ("features",),
-    "Language models": ("plan", "generate", "chat", "evaluate", "merge", "gguf", "show-data"),
+    "Language models": ("plan", "generate", "chat", "evaluate", "merge", "gguf", "show-data", "convert-recipe"),
     "When something fails": ("diagnose", "bisect"),
     "Records of what was shown": ("evidence", "dashboard", "nightly"),
     "Change rocmatrix": ("test", "lint", "render", "lock", "pins", "cell"),

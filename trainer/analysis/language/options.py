@@ -64,6 +64,13 @@ COMMANDS: dict[str, tuple[str, dict[str, tuple[Callable[[str], Any], str, bool]]
             "train_on_prompts": (switch, "true: prompts carry loss, too (default: false)", False),
         },
     ),
+    "convert-recipe": (
+        "write a recipe of torchtune as one of this trainer, with what could not be carried over",
+        {
+            "recipe": (Path, "YAML file of torchtune", True),
+            "output": (Path, "YAML file to write", True),
+        },
+    ),
     "plan": (
         "plan the training of a language model on any card, present or not",
         {
@@ -110,6 +117,10 @@ def run(command: str, arguments: dict[str, Any]) -> int:
         from trainer.analysis.language.plan import PlanRequest, plan
 
         return plan(PlanRequest(**arguments))
+    if command == "convert-recipe":
+        from trainer.analysis.language.recipe_conversion import convert
+
+        return convert(**arguments)
     from trainer.analysis.language import command as commands
 
     status: int = getattr(commands, command.replace("-", "_"))(**arguments)

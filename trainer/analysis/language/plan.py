@@ -60,12 +60,13 @@ class PlanRequest:
         if (self.micro_batch or 1) * self.sequence > MOST_TOKENS:
             what = f"--micro-batch {self.micro_batch} of --sequence {self.sequence}: more than {MOST_TOKENS:,} tokens"
             raise TrainerError("RM500", what=what, next="No card of the table holds so many at a time; give fewer.")
+        precision = card.precision if self.precision == "auto" else self.precision
         program = Program(
             raw=config_of(self.model),
-            precision=card.precision if self.precision == "auto" else self.precision,
+            precision=precision,
             sequence=self.sequence,
             rank=self.lora_rank,
-            attention=card.attention(flag=self.experimental_attention),
+            attention=card.attention(flag=self.experimental_attention, precision=precision),
             packed=self.rows == "packed",
             fast=self.fast != "off",
             compiler=card.compiler,

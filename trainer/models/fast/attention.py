@@ -16,6 +16,9 @@ from trainer.models.fast.proof import Choice, Trial, fastest, first_line, judged
 from trainer.models.kernels import only
 
 KERNELS = ("flash", "cudnn", "efficient", "math")  # the order decides where times are alike
+# Attention is a small part of a step, and copies of keys and values for each query head are held from forward to
+# backward in every layer: a kernel that needs them is used where it is faster by this factor.
+WITH_COPIES = 1.25
 MOST_LENGTH = 2048  # of the comparison with fp64, whose scores grow with its square
 MOST_SCORES = 2**28  # of the timing of the kernel that holds all scores
 
@@ -71,11 +74,28 @@ def choose(call: Call, only_name: str | None = None) -> tuple[Kernel | None, Cho
     wanted = [kernel for kernel in kernels if only_name in (None, kernel.label)]
     exact = results(partial(written_out, scale=call.scale), [each.double().cpu() for each in drawn(call.small)])
     trials = [examined(kernel, call, exact) for kernel in wanted]
-    best = fastest(trials)
-    if best is None:
+    kernel = leanest(wanted, trials)
+    if kernel is None:
         return None, Choice(name="torch's choice", why=reason(trials), trials=tuple(trials))
-    kernel = next(kernel for kernel in wanted if kernel.label == best.name)
-    return kernel, Choice(name=best.name, why=f"the fastest that is right: {reason(trials)}", trials=tuple(trials))
+    why = f"the fastest that is right and holds no scores: {reason(trials)}"
+    return kernel, Choice(name=kernel.label, why=why, trials=tuple(trials))
+
+
+def leanest(kernels: Sequence[Kernel], trials: Sequence[Trial]) -> Kernel | None:
+    """Return the fastest kernel that is right, of those that hold least; None where none is right.
+
+    math holds scores, (rows, heads, tokens, tokens) in every layer: it is used where nothing else is right. Next come
+    kernels that need copies of keys and values.
+
+    Args:
+        kernels: what was tried.
+        trials: their trials, in the same order.
+    """
+    both = list(zip(kernels, trials, strict=True))
+    fused = [pair for pair in both if pair[0].name != "math" and not pair[1].refused]
+    bests = [fastest([trial for kernel, trial in fused or both if kernel.grouped == form]) for form in (True, False)]
+    best = fastest([each for each in bests if each is not None], by=WITH_COPIES)
+    return next((kernel for kernel, trial in both if trial is best), None)
 
 
 def examined(kernel: Kernel, call: Call, exact: Sequence[Tensor]) -> Trial:

@@ -23,11 +23,15 @@ FASTER = 1.03  # a gain below the noise would make the choice, and the bits, dif
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One way that was tried: its largest error, the seconds of a forward and backward, and why not if not."""
+    """One way that was tried: its largest error, the seconds of a forward and backward, and why not if not.
+
+    held: bytes that are there between forward and backward; None where they are not counted.
+    """
 
     name: str
     error: float | None = None
     seconds: float | None = None
+    held: int | None = None
     refused: str = ""
 
     def facts(self) -> dict[str, Any]:
@@ -117,13 +121,18 @@ def first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0] if lines else 'without a message'}"[:300]
 
 
-def fastest(trials: Sequence[Trial]) -> Trial | None:
-    """Return the first of the trials that are right, or a later one that is faster by more than noise."""
+def fastest(trials: Sequence[Trial], by: float = FASTER) -> Trial | None:
+    """Return the first of the trials that are right, or a later one that is faster by more than noise.
+
+    Args:
+        trials: in the order of preference.
+        by: factor by which a later one must be faster, above 1.
+    """
     right = [trial for trial in trials if not trial.refused]
     best = right[0] if right else None
     for trial in right[1:]:
         assert best is not None
-        if (trial.seconds or math.inf) * FASTER < (best.seconds or math.inf):
+        if (trial.seconds or math.inf) * by < (best.seconds or math.inf):
             best = trial
     return best
 

@@ -33,12 +33,26 @@ class PlannedAttention:
 
     plain: kernel where causality alone decides: flash, efficient or math. masked: kernel under a mask: efficient or
     math. host: backward sums in place, as torch's kernel for a CPU. On a card autocast widens a layer norm's inputs.
+    units: multiprocessors of a card whose deterministic flash fills them all: with fewer rows and heads the query's
+    gradient is summed in several parts (`nsplits` in mha_bwd); 0 for one part.
     """
 
     plain: str
     masked: str
     flops: Flops
     host: bool = False
+    units: int = 0
+
+    def splits(self, rows: int, heads: int, *, masked: bool) -> int:
+        """Return the parts in which a backward pass sums the query's gradient.
+
+        Args:
+            rows: rows of the call.
+            heads: query heads.
+            masked: whether the call has a mask.
+        """
+        flash = self.plain == "flash" and not masked
+        return max(1, -(-self.units // (rows * heads))) if flash else 1
 
     @contextlib.contextmanager
     def used(self) -> Iterator[None]:
@@ -118,7 +132,8 @@ class _Attention(torch.autograd.Function):
         held = []
         if not ctx.model.host:
             held.append(query.new_empty(rows, heads, length, dtype=torch.float32))
-            held.append(query.new_empty(rows, length, heads, wide, dtype=torch.float32))
+            splits = ctx.model.splits(rows, heads, masked=bias is not None)
+            held.append(query.new_empty(splits, rows, length, heads, wide, dtype=torch.float32))
         by_query, by_key, by_value = (torch.empty_like(each) for each in (query, key, value))
         if key.shape[1] != heads:  # a gradient for each query head, summed over the heads of a group afterwards
             held += [query.new_empty(rows, key.shape[2], heads, width) for _ in range(2)]

@@ -42,10 +42,17 @@ class Card:
         """Whether code that Triton compiles is counted on."""
         return WITHOUT_TRITON.match(self.arch) is None
 
-    def attention(self, *, flag: bool) -> tuple[str, str]:
-        """Return the kernels of attention without and with a mask."""
+    def attention(self, *, flag: bool, precision: str = "bf16") -> tuple[str, str]:
+        """Return the kernels of attention without and with a mask; flash takes 16 bits alone.
+
+        Args:
+            flag: whether experimental kernels are switched on.
+            precision: number format of the products.
+        """
         there = self.fused == "yes" or (self.fused == "flag" and flag)
-        return ("flash", "efficient") if there else ("math", "math")
+        if not there:
+            return ("math", "math")
+        return ("flash" if precision in ("bf16", "fp16") else "efficient", "efficient")
 
     def flops(self, precision: str) -> float | None:
         """Return the peak in FLOP/s, None where none is known."""

@@ -17,10 +17,10 @@ from torch.utils.flop_counter import flop_registry
 from trainer.run.memory_plan.allocator import CachingAllocator, PlainAllocator
 
 TRIALS = "trials"
+BLAS_WORKSPACE = 32 * 2**20
+HANDLES = 2  # the program's thread and autograd's, each with a workspace of its own
 PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "workspace", TRIALS)
 aten = torch.ops.aten
-
-
 SEGMENTS = (TRIALS, "forward", "backward", "end of backward", "optimizer")
 
 
@@ -38,11 +38,17 @@ class LiveMemory(TorchDispatchMode):
 
     Entered above a FakeTensorMode nothing is computed; without one it follows real tensors. A storage belongs to the
     part that is current when it is made: `part`, or workspace within backward, or logits by its last dimension.
+
+    card: what a card's kernels take and give back within one operation counts, and from `begin` on the workspaces of
+    BLAS, which torch allocates with its own allocator: 32 MiB as CUBLAS_WORKSPACE_CONFIG=:4096:8 of the trainer's
+    deterministic mode has them (aten/src/ATen/cuda/CublasHandlePool.cpp), one a handle, one handle a thread.
     """
 
-    def __init__(self, allocator: CachingAllocator | PlainAllocator, *, vocabulary: int = 0) -> None:
+    def __init__(
+        self, allocator: CachingAllocator | PlainAllocator, *, vocabulary: int = 0, card: bool = False
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.allocator, self.vocabulary = allocator, vocabulary
+        self.allocator, self.vocabulary, self.card = allocator, vocabulary, card
         self.part, self.flops, self.wide_flops = "weights", 0.0, 0.0
         self.peaks = {segment: Peak() for segment in SEGMENTS}
         self._awaited = self._arrived = 0
@@ -54,9 +60,13 @@ class LiveMemory(TorchDispatchMode):
         """Run an operation, follow what it makes."""
         outputs = func(*args, **(kwargs or {}))
         if not self._paused:
+            taken = within(func, args) if self.card else 0
+            blocks = [self.allocator.allocate(taken)] if taken else []
             for leaf in tree_leaves(outputs):
                 if isinstance(leaf, Tensor):
                     self.follow(leaf)
+            for block in blocks:
+                self.allocator.release(block)
             self._count(func, args, outputs)
         return outputs
 
@@ -113,6 +123,8 @@ class LiveMemory(TorchDispatchMode):
         for entry in self._held.values():
             entry[0] = self.allocator.allocate(entry[0].requested)
             self.bytes[entry[1]] += entry[0].size
+        for _ in range(HANDLES if self.card else 0):
+            self.bytes["workspace"] += self.allocator.allocate(BLAS_WORKSPACE).size
         self.peaks = {segment: Peak() for segment in SEGMENTS}
         self.flops = self.wide_flops = 0.0
         self._look()
@@ -123,10 +135,12 @@ class LiveMemory(TorchDispatchMode):
         self.allocator.release(block)
 
     def _look(self) -> None:
+        """Compare this moment with the largest so far; what no storage has is an operation's own."""
         peak = self.peaks[self._segment()]
         peak.reserved = max(peak.reserved, self.allocator.reserved)
         if self.allocator.allocated > peak.allocated:
             peak.allocated, peak.parts = self.allocator.allocated, dict(self.bytes)
+            peak.parts["workspace"] += self.allocator.allocated - sum(self.bytes.values())
 
     def _segment(self) -> str:
         """Return where the step is: within each segment memory grows or shrinks evenly with the blocks."""
@@ -164,3 +178,18 @@ class LiveMemory(TorchDispatchMode):
             self.wide_flops += flops
         else:
             self.flops += flops
+
+
+def within(func: Any, args: Any) -> int:
+    """Return the bytes that a card's kernel takes and gives back, next to inputs and outputs.
+
+    The backward pass of a softmax forms the product of gradient and output first (softmax_backward_cuda_out in
+    aten/src/ATen/native/cuda/SoftMax.cu). A safe softmax forms an ordinary one and finds rows without a finite number
+    before its own result (_safe_softmax in aten/src/ATen/native/transformers/attention.cpp).
+    """
+    packet = getattr(func, "_overloadpacket", None)
+    if packet is aten._softmax_backward_data:
+        return int(args[0].nbytes)
+    if packet is aten._safe_softmax:
+        return int(args[0].nbytes + args[0].numel())
+    return 0

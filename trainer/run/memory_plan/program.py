@@ -41,7 +41,7 @@ class Program:
     kernel without and with a mask. fast: whether the faster ways of --fast auto are expected, compiler: those that
     Triton compiles, too. pieces: micro-batches of a step; from two on the gradients of earlier ones are there during
     the next. packed: a row holds several documents. wide_product: the head's gradient is summed in fp32 by the product
-    itself. card: the memory is a card's, and not the host's.
+    itself. card: the memory is a card's, and not the host's. units: see `PlannedAttention`.
     """
 
     raw: Mapping[str, Any]
@@ -60,6 +60,7 @@ class Program:
     packed: bool = False
     wide_product: bool = False
     card: bool = True
+    units: int = 0
 
     @property
     def tokens(self) -> int:
@@ -161,9 +162,11 @@ def measured(program: Program, *, limit: int | None = None) -> Footprint:
         TrainerError: RM701, RM707 for a network that is not implemented.
     """
     allocator = CachingAllocator(limit=limit) if program.card else PlainAllocator()
-    memory = LiveMemory(allocator, vocabulary=int(program.raw["vocab_size"]))
+    memory = LiveMemory(allocator, vocabulary=int(program.raw["vocab_size"]), card=program.card)
     plain, masked = program.attention
-    attention = PlannedAttention(plain=plain, masked=masked, flops=memory.add_flops, host=not program.card)
+    attention = PlannedAttention(
+        plain=plain, masked=masked, flops=memory.add_flops, host=not program.card, units=program.units
+    )
     fake, compile_ = _bench()
     compile_.memory, compile_.network = memory, json.dumps({**program.raw, **dict.fromkeys(DEPTH)}, sort_keys=True)
     with fake, memory, attention.used():

@@ -44,6 +44,8 @@ def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks:
     record["attention"] = prepared.attention.facts() if prepared.attention else None
     if prepared.fast is not None:
         record["fast"] = prepared.fast
+    if prepared.start is not None:
+        record["micro_batch"] = prepared.start.facts()
     record["allocator"] = allocator_settings(os.environ)
     if attempt.config.provenance.rank_choice is not None:
         record["rank_choice"] = json.loads(attempt.config.provenance.rank_choice)

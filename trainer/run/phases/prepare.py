@@ -21,6 +21,7 @@ from trainer.engine.callbacks.user_callback import UserCallback, load_all
 from trainer.engine.lr_schedule import require_schedule
 from trainer.engine.steps.attention_selection import Chosen, attend
 from trainer.models.activation_checkpointing import checkpointed, layers
+from trainer.run.memory_plan.start_size import StartSize, start_size
 from trainer.run.plan import requested_attention, rows_tried
 from trainer.run.rank_setup import placed, require_alike, require_best_on
 from trainer.run.resume_settings import (
@@ -44,8 +45,13 @@ class Attempt:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A run before its folder is opened: data read, device and precision chosen, network built."""
+    """A run before its folder is opened: data read, device and precision chosen, network built.
 
+    attempt: with the micro-batch that was planned, `start`.
+    """
+
+    attempt: Attempt
+    start: StartSize | None = None
     task: LearningTask
     network: NetworkSpec
     accelerator: Accelerator
@@ -99,10 +105,15 @@ def prepare(attempt: Attempt, task: LearningTask) -> Prepared:
     network = task.network()
     if config.distributed.parallel == "ddp" or bootstrap.world_size == 1:  # otherwise no card holds the whole
         require_room(network, accelerator.device, precision, config)
+    start = planned_start(network, attempt, task.train_rows, accelerator, precision)
+    if start and start.rows:
+        attempt = replace(attempt, config=config.having(micro_batch=start.rows))
     model, attention, fast = built(network, attempt, accelerator.device, precision)
     if attempt.settings and attempt.name:
         require_same_data(task, attempt.name, attempt.settings)
     return Prepared(
+        attempt=attempt,
+        start=start,
         task=task,
         network=network,
         accelerator=accelerator,
@@ -112,6 +123,35 @@ def prepare(attempt: Attempt, task: LearningTask) -> Prepared:
         fast=fast,
         callbacks=users,
     )
+
+
+def planned_start(
+    network: NetworkSpec, attempt: Attempt, rows: int, accelerator: Accelerator, precision: Precision
+) -> StartSize | None:
+    """Return the micro-batch that a new run of --micro-batch auto starts with; None where nothing is planned.
+
+    A collective: rank 0 plans, for cards that it takes to be alike.
+
+    Args:
+        rows: training rows.
+    """
+    config, bootstrap = attempt.config, attempt.bootstrap
+    on_card = accelerator.device.startswith("cuda") and config.distributed.parallel == "ddp"
+    if network.planned is None or attempt.name or config.compute.micro_batch is not None or not on_card:
+        return None
+    share = -(-min(config.loop.batch_size, rows) // bootstrap.world_size)
+    how = {
+        "checkpointing": config.compute.activation_checkpointing,
+        "clip_norm": config.optimizer.clip_norm,
+        "fast": not isinstance(config.model, DecoderConfig) or config.model.fast != "off",
+    }
+    found: StartSize | None = None
+    if bootstrap.is_main:
+        found = start_size(network.planned, rows=share, accelerator=accelerator, precision=precision.name, how=how)
+        emit("micro_batch", **found.facts())
+        say(f"rows    {found.rows or share:,} at a time: {found.why}")
+    facts = bootstrap.broadcast(found and found.facts())
+    return StartSize(**facts)
 
 
 def results_may_vary(config: TrainConfig) -> bool:

@@ -95,6 +95,15 @@ def test_copy_recomputes_itself_and_not_the_original() -> None:
     assert all(parameter.grad is None for parameter in original.parameters())
 
 
+def test_layers_of_a_kind_have_one_class_as_compiled_code_is_guarded_by_it() -> None:
+    tried = nn.Sequential(Counting(), nn.Linear(4, 4), Counting(), nn.Linear(4, 4))
+    checkpointed(tried, "full", list(tried))
+    kinds = [type(each) for each in tried]
+    assert kinds[0] is kinds[2]
+    assert kinds[1] is kinds[3]
+    assert kinds[0] is not kinds[1]
+
+
 def test_network_without_layers_has_nothing_to_recompute() -> None:
     with pytest.raises(TrainerError, match="RM563"):
         checkpointed(nn.ReLU(), "full", [])

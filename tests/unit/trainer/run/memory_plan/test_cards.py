@@ -26,6 +26,7 @@ def test_card_by_name_has_memory_and_attention(text, arch, size, attention):
 def test_experimental_flag_changes_attention_where_kernels_are_there():
     assert card_of("RX 9060 XT 16 GB").attention(flag=True) == ("flash", "efficient")
     assert card_of("MI100").attention(flag=True) == ("math", "math")
+    assert card_of("MI300X").attention(flag=False, precision="fp32") == ("efficient", "efficient")
 
 
 @pytest.mark.parametrize(("text", "words"), [("RX 9999", "RX 9070"), ("MI50", '"MI50 16 GB", "MI50 32 GB"')])

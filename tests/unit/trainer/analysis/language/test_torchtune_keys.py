@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from trainer.analysis.language.torchtune_keys import RULES, Became, Left, rule_of
+from trainer.config.recipe import keys
+
+RECIPE = {"model.lora_attn_modules": ["q_proj"], "gradient_accumulation_steps": 2}
+
+
+def test_rule_of_each_key_takes_null_and_names_known_settings():
+    known = {each.name for each in keys().values()}
+    for key in RULES:
+        for value in (None, True, 2, "torchtune.models.llama2.lora_llama2_7b", ["q_proj"]):
+            try:
+                became = rule_of(key)(value, RECIPE)
+            except (TypeError, ValueError):
+                continue
+            assert isinstance(became, Left) or set(became.settings) <= known
+
+
+def test_section_without_a_rule_for_a_key_answers_for_it():
+    assert rule_of("profiler.cpu")(True, {}) == RULES["profiler"](True, {})
+    assert "no setting" in rule_of("nowhere.at.all")(1, {}).why
+
+
+def test_quantised_base_is_qlora():
+    network = "torchtune.models.llama2.lora_llama2_7b"
+    assert rule_of("model._component_")(network, {"model.quantize_base": True}) == Became(
+        settings={"adapter": "qlora"}, note="sizes are those of the model folder's config.json"
+    )

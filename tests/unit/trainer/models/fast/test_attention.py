@@ -1,0 +1,35 @@
+"""Which kernel of attention is preferred; times and refusals are made up."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainer.models.fast.attention import Kernel, leanest
+from trainer.models.fast.proof import Trial
+
+GROUPED, COPIES = Kernel(name="flash", grouped=True), Kernel(name="efficient")
+MATH = Kernel(name="math", grouped=True)
+
+
+def tried(kernel, seconds, refused=""):
+    return Trial(name=kernel.label, seconds=seconds, refused=refused)
+
+
+@pytest.mark.parametrize(
+    ("flash", "efficient", "math", "expected"),
+    [
+        (1.0, 0.9, 0.1, GROUPED),  # copies of keys and values for a tenth less time, and all scores
+        (1.0, 0.7, 0.1, COPIES),
+        (None, 1.0, 0.1, COPIES),
+        (None, None, 0.1, MATH),
+        (None, None, None, None),
+    ],
+)
+def test_kernel_that_holds_less_is_preferred_unless_another_is_much_faster(flash, efficient, math, expected):
+    kernels = [GROUPED, COPIES, MATH]
+    times = [flash, efficient, math]
+    trials = [
+        tried(kernel, time) if time else tried(kernel, None, "wrong")
+        for kernel, time in zip(kernels, times, strict=True)
+    ]
+    assert leanest(kernels, trials) == expected

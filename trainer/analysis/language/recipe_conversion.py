@@ -1,0 +1,190 @@
+"""The command convert-recipe: a recipe of torchtune as one of this trainer, with what could not be carried over."""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentTypeError
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainer.analysis.language.torchtune_keys import OTHER_TRAINING, Left, rule_of
+from trainer.config.recipe import from_recipe, keys
+from trainer.runtime.errors import TrainerError
+from trainer.runtime.events import emit, say
+
+REFERENCE = re.compile(r"\$\{([^${}]+)\}")
+MOST_REFERENCES = 8  # within one another
+NEEDED = ("model", "optimizer")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A key of the recipe with its value, what it became, and why."""
+
+    key: str
+    value: Any
+    settings: Mapping[str, Any]
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conversion:
+    """All keys of a recipe, in one of two lists, and the settings that they make."""
+
+    carried: tuple[Line, ...]
+    left: tuple[Line, ...]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings by name, with the task."""
+        made: dict[str, Any] = {"task": "lm"}
+        for line in self.carried:
+            made |= line.settings
+        return made
+
+
+def leaves(tree: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every key that has no keys below it, dotted, with its value; an empty mapping is a value."""
+    if isinstance(tree, dict) and tree:
+        for name, below in tree.items():
+            yield from leaves(below, f"{prefix}.{name}" if prefix else str(name))
+    else:
+        yield prefix, tree
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return a recipe's keys and values, references to other keys put in.
+
+    Raises:
+        TrainerError: RM656 for what is no YAML mapping, RM657 for a recipe of another kind of training, RM658 for a
+            reference to a key that is not there.
+    """
+    import yaml
+
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise TrainerError("RM656", what=str(error).splitlines()[0], where=str(path)) from None
+    if not isinstance(tree, dict):
+        raise TrainerError("RM656", what="the file is no mapping of keys to values", where=str(path))
+    _require_training(tree, path)
+    flat = dict(leaves(tree))
+    network = rule_of("model._component_")(flat.get("model._component_"), flat)
+    if isinstance(network, Left):  # without it the rest would train something else
+        raise TrainerError("RM657", what=network.why, where=str(path))
+    return {key: _put_in(value, flat, f"{path}: {key}") for key, value in flat.items()}
+
+
+def _require_training(tree: Mapping[str, Any], path: Path) -> None:
+    found = next((key for key in OTHER_TRAINING if key in tree), None)
+    if found:
+        raise TrainerError("RM657", what=f"{found}: {OTHER_TRAINING[found]}", where=str(path))
+    missing = [name for name in NEEDED if name not in tree]
+    if missing:
+        raise TrainerError("RM657", what=f"it has no {missing[0]}, and so trains nothing", where=str(path))
+
+
+def _put_in(value: Any, flat: Mapping[str, Any], where: str) -> Any:
+    """Return a value with the values of the keys that it names as ${key}."""
+    for _ in range(MOST_REFERENCES):
+        if isinstance(value, list):
+            return [_put_in(each, flat, where) for each in value]
+        found = REFERENCE.search(value) if isinstance(value, str) else None
+        if found is None:
+            return value
+        if found[1] not in flat:
+            raise TrainerError("RM658", what=f"there is no key {found[1]!r}", where=where)
+        named = flat[found[1]]
+        value = named if found[0] == value else value.replace(found[0], str(named))
+    raise TrainerError("RM658", what=f"references go in a circle, or more than {MOST_REFERENCES} deep", where=where)
+
+
+def converted(recipe: Mapping[str, Any]) -> Conversion:
+    """Return what a recipe's keys become, by dotted key. Every key is in one of the two lists."""
+    carried, left = [], []
+    for key, value in recipe.items():
+        became = _became(key, value, recipe)
+        if isinstance(became, Left):
+            left.append(Line(key=key, value=value, settings={}, why=became.why))
+        else:
+            carried.append(Line(key=key, value=value, settings=became.settings, why=became.note))
+    return Conversion(carried=tuple(carried), left=tuple(left))
+
+
+def _became(key: str, value: Any, recipe: Mapping[str, Any]) -> Any:
+    """Return what a key becomes; a value that the setting does not take is left out, with its limits as the reason."""
+    try:
+        became = rule_of(key)(value, recipe)
+        if not isinstance(became, Left):
+            known = {each.name: each for each in keys().values()}
+            for name, given in became.settings.items():
+                known[name].parse(_text(given))
+        return became
+    except (TypeError, ValueError, ArgumentTypeError) as error:
+        return Left(why=f"the value is not taken: {error}")
+
+
+def _text(value: Any) -> str:
+    """Return a value as a recipe writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def written(conversion: Conversion, source: str) -> str:
+    """Return the recipe as YAML, with what was left out as comments.
+
+    Args:
+        source: name of the recipe that was converted.
+    """
+    import json
+
+    names = {each.name: each.key for each in keys().values()}
+    sections: dict[str, list[str]] = {}
+    for name, value in conversion.settings.items():
+        section, _, short = names[name].partition(".")
+        sections.setdefault(section, []).append(f"  {short}: {json.dumps(_text(value), ensure_ascii=False)}")
+    body = "".join(f"{section}:\n" + "\n".join(lines) + "\n" for section, lines in sections.items())
+    notes = "".join(f"#   {line.key}: {_one_line(line.value)} -- {line.why}\n" for line in conversion.left)
+    return f"# converted from torchtune's {source}\n{body}# left out:\n{notes}"
+
+
+def _one_line(value: Any) -> str:
+    return " ".join(str(value).split())
+
+
+def convert(recipe: Path, output: Path) -> int:
+    """Write the recipe and print both lists; return the exit status.
+
+    Args:
+        recipe: a YAML file of torchtune.
+        output: file to write.
+
+    Raises:
+        TrainerError: RM656 to RM658, RM659 where the file is there already.
+    """
+    conversion = converted(read(recipe))
+    if output.exists():
+        raise TrainerError("RM659", what="the file to write is there already", where=str(output))
+    output.write_text(written(conversion, recipe.name), encoding="utf-8")
+    from_recipe(output)  # what was written can be read
+    lists = {"carried": conversion.carried, "left": conversion.left}
+    emit(
+        "converted",
+        recipe=recipe.name,
+        output=str(output),
+        **{name: [each.key for each in of] for name, of in lists.items()},
+    )
+    for name, lines in lists.items():
+        say(f"{name}  {len(lines)} keys")
+        for line in lines:
+            became = ", ".join(f"{key} {_text(value)}" for key, value in line.settings.items())
+            say(
+                f"  {line.key}: {_one_line(line.value)}"
+                + (f" -> {became}" if became else "")
+                + (f"  ({line.why})" if line.why else "")
+            )
+    say(f"written  {output}: ./invokew train --recipe {output} --data FILE")
+    return 0

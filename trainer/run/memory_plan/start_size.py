@@ -1,0 +1,125 @@
+"""The micro-batch that a run of --micro-batch auto starts with: the largest that the plan finds room for.
+
+The plan is made in a process of its own, without the card: it cannot disturb the run's random numbers or compiled
+code, and where it fails the run starts as it would without, with all rows. Running out of memory is recovered from
+either way.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from trainer.device import architectures
+from trainer.device.accelerator import Accelerator
+from trainer.device.capacity import free_memory
+from trainer.runtime.child_process import run_limited
+
+SECONDS = 240.0
+FLAG = "TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartSize:
+    """Rows at a time to start with, None for all of a step; what was planned in bytes, and why."""
+
+    rows: int | None
+    why: str
+    needed_bytes: int | None = None
+    budget_bytes: int | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """Return what metadata.json holds."""
+        return asdict(self)
+
+
+def start_size(
+    planned: Mapping[str, Any], *, rows: int, accelerator: Accelerator, precision: str, how: Mapping[str, Any]
+) -> StartSize:
+    """Return the size to start with on a card; all rows where no plan is made.
+
+    Args:
+        planned: fields of `Program` that the network decides.
+        rows: of a step on this card.
+        accelerator: the card.
+        precision: number format of the products.
+        how: further fields of `Program`: checkpointing, clip_norm, fast.
+    """
+    free = free_memory(accelerator.device)
+    request = {
+        "program": {**planned, **how, "precision": precision, "units": _units(accelerator)},
+        "rows": rows,
+        "card": {"name": accelerator.name, "arch": accelerator.arch, "memory": free, "hip": accelerator.kind == "rocm"},
+    }
+    return size_by_process(request)
+
+
+def size_by_process(request: Mapping[str, Any]) -> StartSize:
+    """Return the size that a process of its own plans.
+
+    Args:
+        request: program, rows and card, as `start_size` makes them; JSON's own types.
+    """
+    argv = [sys.executable, "-P", "-m", __name__, json.dumps(request)]
+    # The folder that holds the trainer is on the path of this process, perhaps by its working directory alone.
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
+    environment["PYTHONPATH"] = os.pathsep.join([each or str(Path.cwd()) for each in sys.path])
+    done = run_limited(argv, seconds=SECONDS, env=environment)
+    if done.returncode != 0:
+        how = done.signal_name or ("timeout" if done.timed_out else f"exit status {done.returncode}")
+        return StartSize(rows=None, why=f"no plan was made: {how}: {done.stderr_tail(1)}"[:300])
+    return StartSize(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def _units(accelerator: Accelerator) -> int:
+    """Return the multiprocessors of an NVIDIA card; 0 for others, see `PlannedAttention`."""
+    if accelerator.kind != "cuda":
+        return 0
+    import torch
+
+    return int(torch.cuda.get_device_properties(accelerator.device).multi_processor_count)
+
+
+def planned_size(request: Mapping[str, Any]) -> StartSize:
+    """Plan, and return the largest size that fits.
+
+    Args:
+        request: see `size_by_process`.
+    """
+    from trainer.run.memory_plan.cards import Card
+    from trainer.run.memory_plan.fit import exact_fit, fit, gib, largest_fit
+    from trainer.run.memory_plan.program import Program
+
+    own, rows = request["card"], int(request["rows"])
+    card = Card(
+        name=own["name"],
+        arch=own["arch"],
+        memory=own["memory"],
+        why="free at the start",
+        fused=architectures.KNOWN.get(own["arch"], {}).get("attention", "no" if own["hip"] else "yes"),
+        precision="bf16",
+    )
+    precision = request["program"]["precision"]
+    kernels = card.attention(flag=os.environ.get(FLAG) == "1", precision=precision)
+    program = Program(**request["program"], attention=kernels, compiler=card.compiler, rows=rows)
+    whole = fit(program, card)
+    if whole.fits:
+        why = f"all {rows:,} rows of a step: {gib(whole.need)} of {gib(whole.budget)} GiB planned"
+        return StartSize(rows=None, why=why, needed_bytes=whole.need, budget_bytes=whole.budget)
+    found = largest_fit(replace(program, pieces=2), card, most_rows=rows - 1)
+    if found is None:
+        least = exact_fit(replace(program, rows=1, pieces=2), card)
+        why = f"one row is planned to take {gib(least.need)} of {gib(least.budget)} GiB; it is tried"
+        return StartSize(rows=1, why=why, needed_bytes=least.need, budget_bytes=least.budget)
+    size = found.program.rows
+    why = f"the largest power of two that fits: {gib(found.need)} of {gib(found.budget)} GiB planned"
+    return StartSize(rows=size, why=why, needed_bytes=found.need, budget_bytes=found.budget)
+
+
+if __name__ == "__main__":
+    print(json.dumps(planned_size(json.loads(sys.argv[1])).facts()))

@@ -165,10 +165,12 @@ class TaskProgram(Program):
         """Return what is meant by `help`, and by a file without a flag; empty for a word that is neither."""
         if word == "help":
             return "./invokew lists the tasks, ./invokew --help TASK explains one"
+        if not Path(word).suffix:
+            return ""
         typed = self.argv[1 : self.argv.index(word)] if word in self.argv else []
         task = next((each for each in reversed(typed) if each in self.collection.task_names), None)
         takes_data = task is not None and any(flag.name == "data" for flag in self.collection[task].command.flags)
-        return f"a file stands behind its flag: --data {shlex.quote(word)}" if takes_data and Path(word).suffix else ""
+        return f"a file stands behind its flag: --data {shlex.quote(word)}" if takes_data else ""
 
     def _inner_command(self, word: str) -> str:
         """Return what was typed before `word` where that is `run` with its options; empty for any other task."""

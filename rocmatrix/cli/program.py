@@ -154,9 +154,23 @@ class TaskProgram(Program):
         else:
             known, kind = list(self.collection.task_names), "task"
         instead = advice(word) if context and context.name in TRAINING else ""
+        if word in ("--card", "--device") and "--gpu" in known:
+            instead = "a card is named by --gpu"
+        instead = instead or (self._instead_of_task(word) if kind == "task" else "")
         if kind == "task" and (before := self._inner_command(word)):
             instead = f"The command of `run` stands after `--`: ./invokew {before} -- {word} …"
         return RocmatrixError("RM404", what=f"{word} is no {kind}", next=instead or suggestion(word, known)).render()
+
+    def _instead_of_task(self, word: str) -> str:
+        """Return what is meant by `help`, and by a file without a flag; empty for a word that is neither."""
+        if word == "help":
+            return "./invokew lists the tasks, ./invokew --help TASK explains one"
+        if not Path(word).suffix:
+            return ""
+        typed = self.argv[1 : self.argv.index(word)] if word in self.argv else []
+        task = next((each for each in reversed(typed) if each in self.collection.task_names), None)
+        takes_data = task is not None and any(flag.name == "data" for flag in self.collection[task].command.flags)
+        return f"a file stands behind its flag: --data {shlex.quote(word)}" if takes_data else ""
 
     def _inner_command(self, word: str) -> str:
         """Return what was typed before `word` where that is `run` with its options; empty for any other task."""

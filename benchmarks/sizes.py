@@ -67,11 +67,11 @@ def measure(package: Path) -> Measured:
         subprocess.run(["dpkg-deb", "--extract", str(package), folder], check=True)
         tree = Path(folder)
         started = time.monotonic()
-        before = _look(tree, LIBRARIES[name])
+        before = _listing(tree, LIBRARIES[name])
         proved = time.monotonic()
         done = prune.prune(tree, ARCHITECTURE)
         pruned = time.monotonic()
-        after = _look(tree, LIBRARIES[name])
+        after = _listing(tree, LIBRARIES[name])
     return Measured(
         package=name,
         version=version,
@@ -93,7 +93,7 @@ def measure(package: Path) -> Measured:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class Listing:
     """What a tree holds of one library, and the codes of what is wrong for one architecture alone."""
 
     architectures: list[str]
@@ -103,12 +103,12 @@ class Look:
     findings: list[str]
 
 
-def _look(tree: Path, library: str) -> Look:
+def _listing(tree: Path, library: str) -> Listing:
     known = matrix_file.load(ROOT).kernels
     found = image_scan.read(filetree.on_disk(tree), known)
     check = kernel_code.check(found, architecture=ARCHITECTURE, known=known, required=[library], alone=True)
     held = found.library(library)
-    return Look(
+    return Listing(
         architectures=sorted({target.processor for file in held.files for target in file.targets if file.holds_code}),
         files=len(held.paths),
         kernels=sum((tree / path.lstrip("/")).lstat().st_size for path in held.paths),

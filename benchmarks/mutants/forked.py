@@ -37,7 +37,7 @@ class Loop:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Take the place of pytest's own loop."""
-        self._survey(session.items)
+        self._order(session.items)
         gc.collect()
         gc.freeze()  # what is there already is not looked at again in a fork, and so not copied
         for place, name in enumerate([] if self.broken else self.names):
@@ -46,7 +46,7 @@ class Loop:
             self.outcome[name] = self._try(name, tests) if tests else "no tests"
         return True
 
-    def _survey(self, items: Sequence[pytest.Item]) -> None:
+    def _order(self, items: Sequence[pytest.Item]) -> None:
         set_mutant_under_test("stats")
         for place, item in enumerate(items):
             state()._stats.clear()

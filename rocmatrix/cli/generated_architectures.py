@@ -46,6 +46,7 @@ def _for_trainer(name: str, each: Architecture, attention: Attention) -> dict[st
         "integrated": each.integrated,
         "attention": fused,
         "memory_gib": each.memory_gib,
+        "memory_bandwidth": each.memory_bandwidth,
         "peaks": [peak.model_dump() for peak in each.peaks],
     }
 

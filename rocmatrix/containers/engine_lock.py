@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmatrix.containers import engine, orphan_cleanup
+from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.kernel_lock import HeldError, held
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ class _Mark:
         """Make a newer volume every minute in place of the one before, as labels cannot be changed."""
         number = 0
         while not ended.wait(RENEW_SECONDS):
-            with contextlib.suppress(*engine.failures(), RuntimeError), contextlib.closing(self.connect()) as client:
+            with contextlib.suppress(*engine.failures(), RocmatrixError), contextlib.closing(self.connect()) as client:
                 self._put(client, f"{self.volume}.{self.holder[:8]}.{number + 1}")
                 if number:
                     client.api.remove_volume(f"{self.volume}.{self.holder[:8]}.{number}")

@@ -17,30 +17,30 @@ if TYPE_CHECKING:
     from rocmatrix.doctor.knowledge import HostKnowledge
 
 Status = Literal["ok", "note", "warning", "error", "unknown", "not applicable"]
-Look = TypeVar("Look", bound=Callable[..., "Finding | list[Finding]"])
+CheckFunction = TypeVar("CheckFunction", bound=Callable[..., "Finding | list[Finding]"])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One question the doctor asks. `look` answers it from a host, and from matrix/hosts.yaml if it takes two."""
+    """One question the doctor asks. `function` answers it from a host, and from matrix/hosts.yaml if it takes two."""
 
     code: str
     title: str
     why: str
     source: str
-    look: Callable[..., Finding | list[Finding]]
+    function: Callable[..., Finding | list[Finding]]
 
     def findings(self, host: Host, known: HostKnowledge) -> list[Finding]:
         """Return what the check finds on a host."""
-        given = (host, known)[: len(signature(self.look).parameters)]
-        found = self.look(*given)
+        given = (host, known)[: len(signature(self.function).parameters)]
+        found = self.function(*given)
         return found if isinstance(found, list) else [found]
 
 
 _REGISTER: dict[str, Check] = {}
 
 
-def check(code: str, *, title: str, why: str, source: str) -> Callable[[Look], Look]:
+def check(code: str, *, title: str, why: str, source: str) -> Callable[[CheckFunction], CheckFunction]:
     """Register a function as the check of a code. Raises ValueError for a code that is taken.
 
     Args:
@@ -50,11 +50,11 @@ def check(code: str, *, title: str, why: str, source: str) -> Callable[[Look], L
         source: document, file of the kernel or module of this project that the check follows.
     """
 
-    def register(look: Look) -> Look:
+    def register(function: CheckFunction) -> CheckFunction:
         if code in _REGISTER:
-            raise ValueError(f"{code} is the code of {_REGISTER[code].look.__qualname__}")
-        _REGISTER[code] = Check(code=code, title=title, why=why, source=source, look=look)
-        return look
+            raise ValueError(f"{code} is the code of {_REGISTER[code].function.__qualname__}")
+        _REGISTER[code] = Check(code=code, title=title, why=why, source=source, function=function)
+        return function
 
     return register
 

@@ -99,7 +99,7 @@ def read(
         environment: variables of the shell; None where they are not this host's.
         shared_memory_bytes: size of /dev/shm; None where it is not known.
     """
-    found = hardware.survey(files)
+    found = hardware.read_hardware(files)
     limits = MEMLOCK_ROW.search(files.text("proc/self/limits") or "")
     return Host(
         hardware=found,

@@ -5,7 +5,7 @@ counts where its image is one that a build or a proof on record names. A failure
 a whole run of its kind, newer than it, has passed the same probe: a run of chosen probes takes a rung away and gives
 none back. A run that was started and stated nothing has failed. Trouble of the host counts neither way.
 
-What was done on a simulated machine is no evidence of the cell. It has a standing of its own, by the same rules, which
+What was done on a simulated machine is no evidence of the cell. It has a status of its own, by the same rules, which
 shows what the chain from build to promotion does; it is named simulated, and nothing else is computed from it.
 """
 
@@ -60,7 +60,7 @@ class Subject(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
+class CellStatus:
     """A cell on a card. `at` is when its level was last seen, None for `rendered` and below.
 
     `failing` are the kinds of run with a failure that nothing has answered, `failures` its probes. `missing` are the
@@ -103,7 +103,7 @@ def why_not(  # noqa: PLR0911 -- one line a reason
     The outcome of a failed run is no reason: a card that did not answer has shown that.
 
     Args:
-        simulated: judge for the standing on simulated machines, which only simulated records raise.
+        simulated: judge for the status on simulated machines, which only simulated records raise.
         images: inputs and ids of the images that are known, see `known_images`; None leaves that comparison out.
     """
     if record.cell != cell.name:
@@ -152,15 +152,15 @@ def _other_device(record: Record, architecture: str | None) -> str | None:
     return None
 
 
-def standings(
+def cell_statuses(
     cell: Subject,
     records: Iterable[Record],
     *,
     rendered: bool,
     current_inputs: str | None = None,
     simulated: bool = False,
-) -> tuple[Standing, ...]:
-    """Return the standing of `cell` on every card that was met, or one without a card. `records` in any order.
+) -> tuple[CellStatus, ...]:
+    """Return the status of `cell` on every card that was met, or one without a card. `records` in any order.
 
     Args:
         records: all records of the cell, in any order.
@@ -182,12 +182,12 @@ def standings(
     aside = len(own) - len(counted) - troubles
     rebased = bool(made) and "other-base" in made[-1].marks  # its inputs name a base that the checkout does not
     current = None if rebased or current_inputs is None or inputs is None else inputs == current_inputs
-    blank = Standing(
+    blank = CellStatus(
         cell=cell.name, card=NO_CARD, level="none", inputs=inputs, set_aside=aside, troubles=troubles, current=current,
         simulated=simulated,
     )  # fmt: skip
     return tuple(
-        _standing(replace(blank, card=card), _of_card(of_image, card, cell), rendered=rendered)
+        _cell_status(replace(blank, card=card), _of_card(of_image, card, cell), rendered=rendered)
         for card in cards_of(counted, cell)
     )
 
@@ -224,7 +224,7 @@ def _of_card(records: Sequence[Record], card: str, cell: Subject) -> list[Record
     return [record for record in records if card_of(record, cell) in (None, card)]
 
 
-def _standing(blank: Standing, records: Sequence[Record], *, rendered: bool) -> Standing:
+def _cell_status(blank: CellStatus, records: Sequence[Record], *, rendered: bool) -> CellStatus:
     newest = {kind: [r for r in records if r.kind == kind][-1:] for kind in DECIDED_BY_NEWEST}
     failures = unanswered([r for r in records if r.kind == "smoke"])
     failing = tuple(kind for kind, found in newest.items() if found and not held(found[0]))

@@ -162,10 +162,10 @@ def groups_of(nodes: Sequence[DeviceNode]) -> tuple[int, ...]:
 
 def detect(root: Path = Path("/")) -> Hardware:
     """Read the hardware of the machine whose file tree starts at `root`. Raises nothing: what is absent is reported."""
-    return survey(Files(root))
+    return read_hardware(Files(root))
 
 
-def survey(files: Files) -> Hardware:
+def read_hardware(files: Files) -> Hardware:
     """Read the hardware from `files`."""
     kernel = files.word("proc/sys/kernel/osrelease")
     kfd = files.node("/dev/kfd")

@@ -39,7 +39,7 @@ def run(argv: Sequence[str], *, log: Path, watched: disk_space.Room | None = Non
         for line in output.stdout or ():
             kept.write(line)
             if watched is not None:
-                watched.look()
+                watched.measure()
             lines.append(line.rstrip())
             if (step := _STEP.match(line)) and step[1] not in shown:
                 shown.add(step[1])

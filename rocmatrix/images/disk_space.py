@@ -22,7 +22,7 @@ class Room:
     folder: Path | None
     least: int | None = None
 
-    def look(self) -> None:
+    def measure(self) -> None:
         """Take one sample."""
         if self.folder is not None and self.folder.is_dir():
             free = shutil.disk_usage(self.folder).free

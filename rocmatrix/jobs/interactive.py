@@ -17,7 +17,7 @@ from rocmatrix.containers import capability, runspec
 from rocmatrix.containers.emit import cdi, docker
 from rocmatrix.containers.emit.target import Host
 from rocmatrix.containers.runspec import Chosen, Explanation, RunSpec
-from rocmatrix.host.hardware import Hardware, survey
+from rocmatrix.host.hardware import Hardware, read_hardware
 from rocmatrix.host.sysfs import Files
 from rocmatrix.images import build
 from rocmatrix.matrix.matrix import Cell
@@ -40,7 +40,7 @@ def host_of(root: Path) -> Host:
     """Return what emitters need to know of the machine whose file tree starts at `root`."""
     files = Files(root)
     enforcing = files.word("sys/fs/selinux/enforce") == "1"
-    return Host(hardware=survey(files), rootless=os.geteuid() != 0, selinux=enforcing)
+    return Host(hardware=read_hardware(files), rootless=os.geteuid() != 0, selinux=enforcing)
 
 
 def own_user() -> str:

@@ -59,8 +59,8 @@ class Architecture(Strict):
 
     `elf` is the processor's number in a code object's flags, `generic` LLVM's processor whose code runs on it, too.
     `per_clock` are FLOPs of one unit and clock by number format, an FMA counted as two: with a card's peak they
-    give what it computes at most. `memory_gib` are the sizes of memory by card. `chips` are those of its names that
-    mean the chip or its graphics, and so every card made of it.
+    give what it computes at most. `memory_gib` are the sizes of memory by card, `memory_bandwidth` the maker's
+    GB/s. `chips` are those of its names that mean the chip or its graphics, and so every card made of it.
     """
 
     family: Text
@@ -74,6 +74,7 @@ class Architecture(Strict):
     autocast: Autocast | None = None
     per_clock: dict[Literal["fp32", "fp16", "bf16"], int] | None = None
     memory_gib: dict[Text, list[int]] = Field(default_factory=dict)
+    memory_bandwidth: dict[Text, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)
     peaks: list[Peak] = Field(default_factory=list)
     overrides: list[Override] = Field(default_factory=list)
     evidence: Evidence

@@ -65,9 +65,19 @@ def _is_open(reading: Reading) -> bool:
 
 def _several(architectures: Mapping[str, Architecture], reading: Reading) -> Several:
     meant = [(card, gfx) for card, gfx in reading.rows if not reading.agreed or gfx in reading.agreed]
+    meant = _without_processors(architectures, reading, meant)
     own = {gfx: sum(gfx == other for _, other in meant) for _, gfx in meant}
     names = [card if own[gfx] == 1 and _is_of_one(architectures, card) else gfx for card, gfx in meant]
     return Several(names=tuple(dict.fromkeys(names)), all_meant=all(len(each) == 1 for each in reading.sets))
+
+
+def _without_processors(
+    architectures: Mapping[str, Architecture], reading: Reading, rows: list[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """Return the rows without processors where there is a card: in "RX 7900 XTX, Ryzen 9 7950X3D" the card computes."""
+    processors = {model.name for models in reading.models if all(m.ryzen for m in models) for model in models}
+    cards = [(card, gfx) for card, gfx in rows if gfx in architectures and not architectures[gfx].integrated]
+    return [row for row in rows if row[0] not in processors] if cards else rows
 
 
 def _is_of_one(architectures: Mapping[str, Architecture], card: str) -> bool:

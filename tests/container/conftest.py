@@ -18,7 +18,7 @@ import pytest
 from rocmatrix.containers import emit, engine
 from rocmatrix.containers.runspec import Chosen, run_spec
 from rocmatrix.containers.settings import Limit, Mount
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.images import build, wheelhouse
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells, small_image, sysfs
@@ -90,7 +90,7 @@ def stand_ins(tmp_path):
         os.chown(place, 0, small_image.GROUP)
         place.chmod(0o660)
         places[f"/dev/{name}"] = str(place)
-    return survey(sysfs.two_rx_7900_xt(tmp_path / "machine", render_gid=small_image.GROUP)), places
+    return read_hardware(sysfs.two_rx_7900_xt(tmp_path / "machine", render_gid=small_image.GROUP)), places
 
 
 @pytest.fixture(scope="session")
@@ -198,7 +198,7 @@ def run(client, cpu_cell, tmp_path):
     own = cpu_cell.model_copy(update={"name": f"{cpu_cell.name}-{os.getpid()}"})  # and with it the cache's volume
 
     def run(image, *command, user="12345:12345", **arguments):
-        hardware = survey(sysfs.no_driver(tmp_path / "machine"))
+        hardware = read_hardware(sysfs.no_driver(tmp_path / "machine"))
         spec = run_spec(own, hardware, Chosen(image=image, command=command, run_folder=tmp_path, user=user))
         spec = replace(spec, settings=tuple(s for s in spec.settings if not isinstance(s, Limit)))
         container = client.containers.create(**emit.docker_sdk_arguments(spec) | arguments)

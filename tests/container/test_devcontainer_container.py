@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rocmatrix.containers.runspec import Chosen, run_spec
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.images import build
 from rocmatrix.jobs import devcontainer
 from tests.fixtures import cells, sysfs
@@ -43,7 +43,7 @@ def workplace(client, cpu_image, cpu_cell, tmp_path):
         command = ["-m", "trainer", "smoke", f"--expect={expect}", *PROBES]
         spec = run_spec(
             cpu_cell,
-            survey(sysfs.no_driver(tmp_path / "machine")),
+            read_hardware(sysfs.no_driver(tmp_path / "machine")),
             Chosen(
                 image=build.tag(cpu_cell),
                 entrypoint="python",

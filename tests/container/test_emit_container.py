@@ -15,7 +15,7 @@ import pytest
 from rocmatrix.containers import emit
 from rocmatrix.containers.runspec import portable_spec
 from rocmatrix.containers.settings import Group
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from tests.fixtures import cells, sysfs
 from tests.fixtures.small_image import (
     GID,
@@ -54,7 +54,7 @@ def test_command_line_and_sdk_make_the_same_container(client, small, run_folder,
     build, cell, choices = HOSTS[name]
     data = tmp_path / "bars, daily.csv"
     data.touch()
-    hardware = survey(build(tmp_path / "machine"))
+    hardware = read_hardware(build(tmp_path / "machine"))
     spec = spec_for(hardware, run_folder, ["sh", "-c", "$x"], cell, data=data, **choices)
     argv = ["docker", "create", *emit.docker_options(spec), spec.image, *spec.command]
     typed = subprocess.run(argv, capture_output=True, text=True, check=False)
@@ -111,7 +111,7 @@ def test_arbitrary_user_writes_where_it_should_and_nowhere_else(client, small, r
     data.touch()
     data.chmod(0o666)
     places = ["/training/a", "/cache/a", "/tmp/a", "/dev/shm/a", "/a", "/data/bars.csv"]
-    hardware = survey(sysfs.no_driver(tmp_path / "machine"))
+    hardware = read_hardware(sysfs.no_driver(tmp_path / "machine"))
     spec = spec_for(hardware, run_folder, ["sh", "-c", TRY_TO_WRITE, "sh", *places], cells.CPU, data=data)
     status, text = output(client, spec)
     assert status == 0, text
@@ -146,7 +146,7 @@ RIGHTS = [
 
 def test_compose_makes_a_container_with_the_same_rights(client, small, run_folder, tmp_path):
     environment = {"A": "$HOME", "B": "1e3"}
-    hardware = survey(sysfs.mi50(tmp_path / "machine"))
+    hardware = read_hardware(sysfs.mi50(tmp_path / "machine"))
     spec = spec_for(hardware, run_folder, ["sh"], cells.GFX906, environment=environment)
     file = tmp_path / "compose.yaml"
     file.write_text(emit.compose_file(spec))

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.container
 ROOT = Path(__file__).resolve().parents[2]
 ONE_CARD = ["device", "blas", "convert", "transfer", "attention", "conv", "amp", "allocator", "rng", "thermal"]
 PAIR = ["collectives", "two_gpu_step", "two_gpu_step_fsdp2", "two_gpu_step_pipeline"]
-PROVED = [*ONE_CARD, "gradients", "compile", "checkpoint", *PAIR]
+PROVED = [*ONE_CARD, "gradients", "compile", "memory", "checkpoint", *PAIR]
 ABSENT = ["p2p", "two_gpu_step_data_parallel"]  # no cards
 
 

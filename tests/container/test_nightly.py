@@ -15,8 +15,8 @@ import pytest
 
 from rocmatrix.containers import engine
 from rocmatrix.evidence import store
-from rocmatrix.evidence.level import standings
-from rocmatrix.host.hardware import survey
+from rocmatrix.evidence.level import cell_statuses
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.images import build, render
 from rocmatrix.nightly import bake, disk
 from rocmatrix.nightly.journal import Journal
@@ -43,7 +43,7 @@ def stages(root, evidence, tmp_path, chosen, **more):
         "matrix": cells.MATRIX,
         "root": root,
         "night": "test-night",
-        "hardware": survey(sysfs.no_driver(tmp_path / "machine")),
+        "hardware": read_hardware(sysfs.no_driver(tmp_path / "machine")),
         "needed": tuple(bake.candidate(cell) for cell in chosen),
         "evidence": evidence,
         "budget": 10**12,
@@ -190,6 +190,6 @@ def test_cpu_cell_is_built_proven_smoked_and_promoted_by_a_night_that_was_killed
     assert (again.rebuilt, again.image.labels[build.BASE_LABEL]) == (False, debian)
     assert {r.image for r in records} == {again.image.id}  # what was proven and smoked is what was sealed
     assert again.image.sealed
-    (standing,) = standings(night_cell, records, rendered=True)
-    assert standing.level == "rendered"  # the base was another one: all of it is set aside
-    assert standing.set_aside == len(records)
+    (cell_status,) = cell_statuses(night_cell, records, rendered=True)
+    assert cell_status.level == "rendered"  # the base was another one: all of it is set aside
+    assert cell_status.set_aside == len(records)

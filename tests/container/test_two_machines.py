@@ -14,7 +14,7 @@ from rocmatrix.containers.emit import docker_sdk_arguments
 from rocmatrix.containers.emit.torchrun import torchrun
 from rocmatrix.containers.runspec import Chosen, run_spec
 from rocmatrix.containers.settings import Mount
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from tests.fixtures import sysfs
 
 pytestmark = pytest.mark.container
@@ -51,7 +51,7 @@ def machines(client, cpu_image, cpu_cell, network, tmp_path):
     )
     spec = run_spec(
         cpu_cell,
-        survey(sysfs.no_driver(tmp_path / "machine")),
+        read_hardware(sysfs.no_driver(tmp_path / "machine")),
         Chosen(
             image=cpu_image.tag,
             command=words,

@@ -17,12 +17,13 @@ from pathlib import Path
 import pytest
 
 from trainer.diagnostics.probes import placement, registry, runner
+from trainer.diagnostics.probes.memory import bandwidth
 from trainer.diagnostics.probes.verdict import Verdict
 
 ONE_CARD = tuple(probe.name for probe in registry.PROBES if probe.cards == 1)
 TWO_CARDS = tuple(probe.name for probe in registry.PROBES if probe.cards == 2)
 SHORT = {"thermal": 60.0}  # seconds; the load takes half of it, and the first kernels come slowly from disk
-FILLS_MEMORY = "a card that is full"
+FILLS_MEMORY, HALF_SPEED = "a card that is full", "half of the bandwidth"
 RANKS = {  # the probes of two ranks with each rank's program, and the ways that are sure to work where both cards do
     "two_gpu_step": ("ddp_rank", {"NCCL_P2P_DISABLE=1", "the gloo backend", "staging through host memory"}),
     "collectives": ("collectives_rank", {"NCCL_P2P_DISABLE=1", "the gloo backend", "staging through host memory"}),
@@ -96,6 +97,37 @@ FAULTS = {
         """,
         {"fail", "crash"},
     ),
+    "a bit that flips in the card's memory": (
+        "memory",
+        """
+        import sys
+        from trainer.diagnostics.probes import entry
+        from trainer.diagnostics.probes.memory import patterns, probe
+        honest, pieces = patterns.store, []
+
+        def store(view, words):
+            honest(view, words)
+            pieces.append(1)
+            if len(pieces) == 7:
+                view[-1] ^= 1 << 40
+
+        patterns.store = store
+        sys.exit(entry.main("memory", probe.measure))
+        """,
+        {"fail"},
+    ),
+    HALF_SPEED: (
+        "memory",
+        """
+        import sys
+        from trainer.diagnostics.probes import entry
+        from trainer.diagnostics.probes.memory import bandwidth, probe
+        honest = bandwidth.measure
+        bandwidth.measure = lambda device: {kind: speed / 2 for kind, speed in honest(device).items()}
+        sys.exit(entry.main("memory", probe.measure))
+        """,
+        {"fail"},
+    ),
     FILLS_MEMORY: (
         "amp",
         """
@@ -138,6 +170,12 @@ def shares_memory() -> bool:
     import torch
 
     return bool(getattr(torch.cuda.get_device_properties(0), "is_integrated", False))
+
+
+def card_name() -> tuple[str, str]:
+    """Name and architecture of the first card."""
+    card = placement.card(0)
+    return card.name, card.arch
 
 
 def with_fault(name: str, source: str, kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Verdict:
@@ -198,6 +236,8 @@ def test_fault_on_the_card_costs_only_its_own_verdict(
     kind = kind_with(1)
     if fault == FILLS_MEMORY and shares_memory():
         pytest.skip("the card shares this machine's memory")
+    if fault == HALF_SPEED and not bandwidth.stated(*card_name()):
+        pytest.skip("the bandwidth of this card is not known")
     verdict = with_fault(name, source, kind, tmp_path, monkeypatch)
     assert verdict.status in statuses, explain(verdict)
     passed(smoke("device", cards=1))

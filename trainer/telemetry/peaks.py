@@ -11,7 +11,7 @@ Device code of gfx906 and gfx103x has no bf16 arithmetic, so there is no bf16 pe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from trainer.device import architectures
@@ -69,9 +69,20 @@ def find(name: str, arch: str) -> Peak | None:
     A card's name holds one of `names` as whole words, and its architecture agrees; of "RX 7900 XT" and
     "RX 7900 XTX" only one does. "MI60 / MI50" means either and so neither.
     """
-    fits = [(peak, word) for peak in PEAKS for word in peak.names if peak.arch == arch and _holds(name, word)]
-    longest = [(peak, word) for peak, word in fits if not any(word != other and word in other for _, other in fits)]
-    return longest[0][0] if len(longest) == 1 else None
+    named = {word: peak for peak in PEAKS if peak.arch == arch for word in peak.names}
+    fits = longest(name, named)
+    return named[fits[0]] if len(fits) == 1 else None
+
+
+def longest(name: str, words: Iterable[str]) -> list[str]:
+    """Return those of `words` that a card's name holds, less those that another of them contains.
+
+    Args:
+        name: name of a card as torch reports it.
+        words: names of cards, such as "RX 7900 XT".
+    """
+    fits = [word for word in words if _holds(name, word)]
+    return [word for word in fits if not any(word != other and word in other for other in fits)]
 
 
 def _holds(name: str, word: str) -> bool:

@@ -20,7 +20,7 @@ from rocmatrix.runtime.option import option
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
-    from rocmatrix.evidence.level import Standing
+    from rocmatrix.evidence.level import CellStatus
     from rocmatrix.evidence.record import Record
     from rocmatrix.matrix.matrix import Cell, Matrix
 
@@ -104,8 +104,8 @@ def _print_sizes(matrix: Matrix, records: list[Record]) -> None:
         say("no proven image has a size that matrix/baselines.yaml lacks")
 
 
-def standings(matrix: Matrix, records: list[Record]) -> list[Standing]:
-    """Return the standings of every written cell, in the order of the matrix, and of others that records name.
+def cell_statuses(matrix: Matrix, records: list[Record]) -> list[CellStatus]:
+    """Return the statuses of every written cell, in the order of the matrix, and of others that records name.
 
     Those on simulated machines follow each cell's own.
     """
@@ -113,12 +113,12 @@ def standings(matrix: Matrix, records: list[Record]) -> list[Standing]:
     from rocmatrix.images import build
 
     known = {record.cell for record in records}
-    found: list[Standing] = []
+    found: list[CellStatus] = []
     for cell in (*matrix.cells, *on_request(matrix, known)):
         rendered = all((build.recipe(cell, ROOT) / name).is_file() for name in build.CELL_FILES)
         inputs = build.input_hash(cell, ROOT) if rendered and cell.name in known else None
-        found += level.standings(cell, records, rendered=rendered, current_inputs=inputs)
-        found += level.standings(cell, records, rendered=rendered, current_inputs=inputs, simulated=True)
+        found += level.cell_statuses(cell, records, rendered=rendered, current_inputs=inputs)
+        found += level.cell_statuses(cell, records, rendered=rendered, current_inputs=inputs, simulated=True)
     return found
 
 
@@ -150,8 +150,8 @@ def levels(matrix: Matrix, *, simulated: bool = False) -> dict[str, str]:
         records = store.read(recorder.evidence_file(), logs=False)
     except (sqlite3.Error, RocmatrixError):
         return {} if simulated else {cell.name: "?" for cell in (*matrix.cells, *on_request(matrix))}
-    found = [standing for standing in standings(matrix, records) if standing.simulated == simulated]
-    names = dict.fromkeys(standing.cell for standing in found)
+    found = [cell_status for cell_status in cell_statuses(matrix, records) if cell_status.simulated == simulated]
+    names = dict.fromkeys(cell_status.cell for cell_status in found)
     return {name: max((s.level for s in found if s.cell == name), key=LEVELS.index) for name in names}
 
 
@@ -159,7 +159,9 @@ def _show(matrix: Matrix, path: Path, *, cell: str, as_json: bool) -> None:
     from rocmatrix.evidence import store
 
     records = store.read(path, cell=cell or None, logs=False)
-    chosen = [standing for standing in standings(matrix, records) if standing.cell == (cell or standing.cell)]
+    chosen = [
+        cell_status for cell_status in cell_statuses(matrix, records) if cell_status.cell == (cell or cell_status.cell)
+    ]
     if as_json:
         listed = [r.model_dump(mode="json", exclude={"log"}) for r in records]
         print_json({"schema": SCHEMA, "standings": [_described(s) for s in chosen], "records": listed})
@@ -170,21 +172,21 @@ def _show(matrix: Matrix, path: Path, *, cell: str, as_json: bool) -> None:
     say(f"{len(records)} records in {path}")
 
 
-def _described(standing: Standing) -> dict[str, Any]:
-    return {**asdict(standing), "age_days": standing.age_days(datetime.now(UTC))}
+def _described(cell_status: CellStatus) -> dict[str, Any]:
+    return {**asdict(cell_status), "age_days": cell_status.age_days(datetime.now(UTC))}
 
 
-def _row(standing: Standing) -> tuple[str, ...]:
-    notes = [f"not shown: {', '.join(standing.missing)}"] if standing.missing else []
-    notes += [f"two cards: {', '.join(standing.took_part)}"] if standing.took_part else []
-    notes += [f"took no part: {', '.join(standing.left_out)}"] if standing.left_out else []
-    notes += ["of an earlier state of the checkout"] if standing.current is False else []
-    notes += [f"{standing.set_aside} records set aside"] if standing.set_aside else []
-    notes += [f"{standing.troubles} runs ended by the host's trouble"] if standing.troubles else []
-    age = age_text(standing.age_days(datetime.now(UTC)))
-    failing = ", ".join((*standing.failing, *standing.failures)) or "-"
-    named = f"simulated: {standing.level}" if standing.simulated else standing.level
-    return standing.cell, standing.card, named, age, failing, "; ".join(notes) or "-"
+def _row(cell_status: CellStatus) -> tuple[str, ...]:
+    notes = [f"not shown: {', '.join(cell_status.missing)}"] if cell_status.missing else []
+    notes += [f"two cards: {', '.join(cell_status.took_part)}"] if cell_status.took_part else []
+    notes += [f"took no part: {', '.join(cell_status.left_out)}"] if cell_status.left_out else []
+    notes += ["of an earlier state of the checkout"] if cell_status.current is False else []
+    notes += [f"{cell_status.set_aside} records set aside"] if cell_status.set_aside else []
+    notes += [f"{cell_status.troubles} runs ended by the host's trouble"] if cell_status.troubles else []
+    age = age_text(cell_status.age_days(datetime.now(UTC)))
+    failing = ", ".join((*cell_status.failing, *cell_status.failures)) or "-"
+    named = f"simulated: {cell_status.level}" if cell_status.simulated else cell_status.level
+    return cell_status.cell, cell_status.card, named, age, failing, "; ".join(notes) or "-"
 
 
 def age_text(days: float | None) -> str:

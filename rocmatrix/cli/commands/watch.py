@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rocmatrix.host.sysfs import Files
-    from rocmatrix.host.watch import look
+    from rocmatrix.host.watch import snapshot
     from rocmatrix.host.watch.run_events import Event, Follower
 
 LEAST_SECONDS, MOST_SECONDS = 0.1, 86_400.0
@@ -35,8 +35,8 @@ LEAST_SECONDS, MOST_SECONDS = 0.1, 86_400.0
 class Watch:
     """Options of `watch`."""
 
-    once: bool = option("look once, then end", default=False)
-    every: float = option("seconds between two looks", default=2.0)
+    once: bool = option("print one snapshot, then exit", default=False)
+    every: float = option("seconds between two snapshots", default=2.0)
     json: bool = option("print JSON lines, as on a pipe; what is not reported is null", default=False)
     run: str = option("a run's folder, such as TRAINING/NAME: its events, next to the cards")
     sysfs: str = option(TREE)
@@ -49,14 +49,14 @@ class Watch:
 )
 def watch(args: Watch) -> None:
     """Look at the cards until Ctrl-C, which ends it with status 0. Raises RM301, RM310, RM404, RM427."""
-    from rocmatrix.host.watch import look
+    from rocmatrix.host.watch import snapshot
 
     if not LEAST_SECONDS <= args.every <= MOST_SECONDS or math.isnan(args.every):
         what = f"--every takes {LEAST_SECONDS} to {MOST_SECONDS:.0f} seconds, not {args.every}"
         raise RocmatrixError("RM404", what=what, next="Give --every a number of seconds, such as 2.")
     files, source = _tree(args)
     run = _run(args.run)
-    cards = look.Watch(files)
+    cards = snapshot.Watch(files)
     if not cards.machine.cards:
         _report_none(cards, files, run)
     session = Session(cards=cards, run=run, source=source)
@@ -69,23 +69,23 @@ def watch(args: Watch) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """What is looked at: the cards, a run where one was named, and where the cards are read from."""
+    """What is watched: the cards, a run where one was named, and where the cards are read from."""
 
-    cards: look.Watch
+    cards: snapshot.Watch
     run: Follower | None
     source: str
 
     def data(self) -> Iterator[Event]:
-        """Yield one look as plain data: the cards, then the run's new events."""
+        """Yield one snapshot as plain data: the cards, then the run's new events."""
         from rocmatrix.host.watch.described import described
 
-        yield described(self.cards.look(), source=self.source)
+        yield described(self.cards.take(), source=self.source)
         for event in self.run.events() if self.run else ():
             state = self.run.state if self.run else ""
             yield {"event": "run", "run": self.run.final.name if self.run else "", "state": state, "record": event}
 
     def lines(self, seen: list[Event], *, width: int) -> list[str]:
-        """Return one look as lines; the run's new events are added to `seen`.
+        """Return one snapshot as lines; the run's new events are added to `seen`.
 
         Args:
             seen: events of the run so far, newest last.
@@ -94,7 +94,7 @@ class Session:
         from rocmatrix.host.watch import frame
         from rocmatrix.runtime import text_table
 
-        lines = frame.lines(self.cards.look(), width=width, source=self.source)
+        lines = frame.lines(self.cards.take(), width=width, source=self.source)
         if self.run:
             seen += self.run.events()
             del seen[:-100]
@@ -103,7 +103,7 @@ class Session:
 
 
 def show(session: Session, args: Watch) -> None:
-    """Print looks in the form that was asked for, or that the standard output takes."""
+    """Print snapshots in the form that was asked for, or that the standard output takes."""
     from rocmatrix.runtime import text_table
 
     seen: list[Event] = []
@@ -118,7 +118,7 @@ def show(session: Session, args: Watch) -> None:
 
 
 def _draw(session: Session, args: Watch, seen: list[Event]) -> None:
-    """Draw each look over the one before; on a terminal that cannot, below it."""
+    """Draw each snapshot over the one before; on a terminal that cannot, below it."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
@@ -139,7 +139,7 @@ def _columns(console: Console) -> int:
 
 
 def _times(args: Watch) -> Iterator[None]:
-    """Yield at each moment for a look: at once, then every so many seconds."""
+    """Yield at each moment for a snapshot: at once, then every so many seconds."""
     due = time.monotonic()
     while True:
         yield
@@ -170,7 +170,7 @@ def _run(folder: str) -> Follower | None:
     return found
 
 
-def _report_none(cards: look.Watch, files: Files, run: Follower | None) -> None:
+def _report_none(cards: snapshot.Watch, files: Files, run: Follower | None) -> None:
     """Report that there is no card; the run alone is followed where one was named. Raises RM301."""
     from rocmatrix.host.pci_device import other_makers
 

@@ -48,7 +48,7 @@ class Fix:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Noted:
+class FileFinding:
     """Something wrong that the reader of a file saw in its form; it becomes a finding as it is."""
 
     rule: str
@@ -79,7 +79,7 @@ class Subject:
     where: str | None = None
     launch: Launch | None = None
     for_amd: bool = False
-    notes: tuple[Noted, ...] = ()
+    notes: tuple[FileFinding, ...] = ()
 
 
 def of_shell(environment: Mapping[str, str], hardware: Hardware, cell: Cell | None = None) -> Subject:

@@ -11,7 +11,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from rocmatrix.doctor.environment.dockerfile import INDEX
 from rocmatrix.doctor.environment.launch import Launch
 from rocmatrix.doctor.environment.lint import LintFinding
-from rocmatrix.doctor.environment.lint_input import Command, Fix, Noted, Subject
+from rocmatrix.doctor.environment.lint_input import Command, FileFinding, Fix, Subject
 from rocmatrix.doctor.environment.rules import Kind, Severity
 from rocmatrix.doctor.environment.scripts import parts
 from rocmatrix.matrix.companion import Companion
@@ -49,10 +49,10 @@ def misplaced(subjects: Iterable[Subject], matrix: Matrix) -> Iterator[LintFindi
         yield from _of_companions(subject, installs, matrix)
         if subject.launch is not None:
             yield from _of_launch(subject, subject.launch)
-        yield from (_noted(subject, note) for note in subject.notes)
+        yield from (_lint_finding(subject, note) for note in subject.notes)
 
 
-def _noted(subject: Subject, note: Noted) -> LintFinding:
+def _lint_finding(subject: Subject, note: FileFinding) -> LintFinding:
     return replace(
         _finding_of(note.rule, subject, note.where, note.what, "conflict", note.severity, note.truth, note.instead),
         fix=note.fix,

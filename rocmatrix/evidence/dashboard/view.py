@@ -11,7 +11,7 @@ from rocmatrix.evidence.compare import Change, compare
 from rocmatrix.evidence.dashboard.plot import Plot, plot
 from rocmatrix.evidence.figure import Figure, figures
 from rocmatrix.evidence.from_events import BEST_LOSS, EPOCHS
-from rocmatrix.evidence.level import LEVELS, NO_CARD, Level, Standing, known_images, standings, why_not
+from rocmatrix.evidence.level import LEVELS, NO_CARD, CellStatus, Level, cell_statuses, known_images, why_not
 from rocmatrix.evidence.record import Record, ordered
 from rocmatrix.matrix import card_names as cards
 from rocmatrix.matrix.matrix import Cell, Matrix
@@ -33,32 +33,32 @@ STEPS: dict[Level, str] = {  # what shows each level
 
 @dataclass(frozen=True, kw_only=True)
 class Square:
-    """A cell on a card: its standing, its age as text, and what regressed there."""
+    """A cell on a card: its status, its age as text, and what regressed there."""
 
     card: str
-    standing: Standing
+    cell_status: CellStatus
     age: str
     regressed: tuple[str, ...]
 
     @property
     def summary(self) -> str:
         """All of it for a reader who sees no colour."""
-        named = f"simulated: {self.standing.level}" if self.standing.simulated else self.standing.level
+        named = f"simulated: {self.cell_status.level}" if self.cell_status.simulated else self.cell_status.level
         parts = [named, *([f"seen {self.age}"] if self.age else [])]
-        parts += [f"failing: {', '.join(self.standing.failing)}"] if self.standing.failing else []
+        parts += [f"failing: {', '.join(self.cell_status.failing)}"] if self.cell_status.failing else []
         parts += [f"{len(self.regressed)} regressed"] if self.regressed else []
         return "; ".join(parts)
 
     @property
     def next_step(self) -> str:
         """What shows the next level or one that is missing, and how many records count for none."""
-        aside = [f"{self.standing.set_aside} records set aside"] if self.standing.set_aside else []
+        aside = [f"{self.cell_status.set_aside} records set aside"] if self.cell_status.set_aside else []
         return "; ".join([*(self._step(level) for level in self._next_levels()), *aside])
 
     def _next_levels(self) -> Iterable[Level]:
         """Yield what can be shown next. Two cards are no condition for training on one, and a CPU has none."""
-        rest = LEVELS[LEVELS.index(self.standing.level) + 1 :]
-        found = ["trained", "two-gpu"] if rest[:1] == ("two-gpu",) else [*rest[:1], *self.standing.missing]
+        rest = LEVELS[LEVELS.index(self.cell_status.level) + 1 :]
+        found = ["trained", "two-gpu"] if rest[:1] == ("two-gpu",) else [*rest[:1], *self.cell_status.missing]
         return (level for level in LEVELS[::-1] if level in found and (level, self.card) != ("two-gpu", CPU))
 
     def _step(self, level: Level) -> str:
@@ -145,8 +145,8 @@ def _section(architecture: str | None, pages: Sequence[CellPage]) -> Section:
 
 
 def _unseen(like: Square, card: str) -> Square:
-    standing = Standing(cell=like.standing.cell, card=card, level="rendered")
-    return Square(card=card, standing=standing, age="", regressed=())
+    cell_status = CellStatus(cell=like.cell_status.cell, card=card, level="rendered")
+    return Square(card=card, cell_status=cell_status, age="", regressed=())
 
 
 def cell_page(cell: Cell, records: Iterable[Record], *, rendered: bool, current: str | None, now: datetime) -> CellPage:
@@ -185,20 +185,24 @@ def _newest(runs: Iterable[Run]) -> list[Run]:
 def _squares(
     cell: Cell, own: Sequence[Record], changes: Sequence[Change], *, rendered: bool, current: str | None, now: datetime
 ) -> Iterable[Square]:
-    found = standings(cell, own, rendered=rendered, current_inputs=current)
-    blank = standings(cell, [r for r in own if r.kind in ("build", "prove")], rendered=rendered, current_inputs=current)
-    seen = {_known_as(standing.card, cell): standing for standing in found if standing.card != NO_CARD}
+    found = cell_statuses(cell, own, rendered=rendered, current_inputs=current)
+    blank = cell_statuses(
+        cell, [r for r in own if r.kind in ("build", "prove")], rendered=rendered, current_inputs=current
+    )
+    seen = {_known_as(cell_status.card, cell): cell_status for cell_status in found if cell_status.card != NO_CARD}
     for card in dict.fromkeys([*(cell.cards or (CPU,)), *seen]):
-        standing = seen.get(card, blank[0])
+        cell_status = seen.get(card, blank[0])
         reported = tuple(c.summary for c in changes if c.failure and _known_as(c.card, cell) in (card, NO_CARD))
-        yield Square(card=card, standing=standing, age=_age(standing, now), regressed=reported)
+        yield Square(card=card, cell_status=cell_status, age=_age(cell_status, now), regressed=reported)
 
 
 def _simulated(
     cell: Cell, own: Sequence[Record], *, rendered: bool, current: str | None, now: datetime
 ) -> Iterable[Square]:
-    for standing in standings(cell, own, rendered=rendered, current_inputs=current, simulated=True):
-        yield Square(card=_known_as(standing.card, cell), standing=standing, age=_age(standing, now), regressed=())
+    for cell_status in cell_statuses(cell, own, rendered=rendered, current_inputs=current, simulated=True):
+        yield Square(
+            card=_known_as(cell_status.card, cell), cell_status=cell_status, age=_age(cell_status, now), regressed=()
+        )
 
 
 def _known_as(card: str, cell: Cell) -> str:
@@ -206,8 +210,8 @@ def _known_as(card: str, cell: Cell) -> str:
     return next((name for name in cell.cards if cards.same(name, card)), card)
 
 
-def _age(standing: Standing, now: datetime) -> str:
-    days = standing.age_days(now)
+def _age(cell_status: CellStatus, now: datetime) -> str:
+    days = cell_status.age_days(now)
     if days is None:
         return ""
     return f"{max(days, 0) * 24:.0f} h ago" if days < 2 else f"{days:.0f} days ago"

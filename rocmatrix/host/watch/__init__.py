@@ -1,1 +1,1 @@
-"""Cards at this moment, look after look: sensors, link, throttling and processes, read below /sys and /proc."""
+"""Snapshots of the cards: sensors, link, throttling and processes, read below /sys and /proc."""

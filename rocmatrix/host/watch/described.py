@@ -1,16 +1,16 @@
-"""A look at the cards as plain data, for one JSON line. Pure; serial numbers are left out."""
+"""A snapshot of the cards as plain data, for one JSON line. Pure; serial numbers are left out."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from rocmatrix.host.watch.look import CardNow, Look
+from rocmatrix.host.watch.snapshot import CardSnapshot, Snapshot
 
 SCHEMA = 1
 
 
-def described(look: Look, *, source: str) -> dict[str, Any]:
-    """Return the look: memory in bytes, shares in percent, °C, W, MHz, GT/s for each lane; None is unknown.
+def described(snapshot: Snapshot, *, source: str) -> dict[str, Any]:
+    """Return the snapshot: memory in bytes, shares in percent, °C, W, MHz, GT/s for each lane; None is unknown.
 
     Args:
         source: what was read: "this machine", "recorded tree" or "simulated machine".
@@ -18,15 +18,15 @@ def described(look: Look, *, source: str) -> dict[str, Any]:
     return {
         "event": "cards",
         "schema": SCHEMA,
-        "time": look.time,
+        "time": snapshot.time,
         "source": source,
-        "cards": [_card(each) for each in look.cards],
-        "processes": [vars(each) for each in look.processes],
-        "withheld_processes": look.withheld,
+        "cards": [_card(each) for each in snapshot.cards],
+        "processes": [vars(each) for each in snapshot.processes],
+        "withheld_processes": snapshot.withheld,
     }
 
 
-def _card(now: CardNow) -> dict[str, Any]:
+def _card(now: CardSnapshot) -> dict[str, Any]:
     seen = now.sensors
     return {
         "cards": list(now.partitions),

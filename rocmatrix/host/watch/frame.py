@@ -1,11 +1,11 @@
-"""A look at the cards as lines for a terminal of any width. Pure; `?` is what the driver does not report."""
+"""A snapshot of the cards as lines for a terminal of any width. Pure; `?` is what the driver does not report."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
 
-from rocmatrix.host.watch.look import CardNow, Look, ProcessNow
+from rocmatrix.host.watch.snapshot import CardSnapshot, ProcessSnapshot, Snapshot
 from rocmatrix.runtime import text_table
 
 UNKNOWN = "?"
@@ -16,19 +16,19 @@ MOST_PROCESSES = 10
 LEGEND = "? not reported; GiB, °C and W of their limits; MHz of core and memory; link: lanes, GT/s a lane"
 
 
-def lines(look: Look, *, width: int, source: str) -> list[str]:
+def lines(snapshot: Snapshot, *, width: int, source: str) -> list[str]:
     """Return the lines of one frame.
 
     Args:
         width: columns of the terminal.
         source: what was read, for the first line.
     """
-    head = f"{time.strftime('%H:%M:%S', time.localtime(look.time))}  {source}, {len(look.cards)} card(s)"
-    cards = text_table.lines(CARDS, [_row(each) for each in look.cards], width=width)
-    return [head, *cards, *_processes(look, width), *text_table.wrapped(LEGEND, width)]
+    head = f"{time.strftime('%H:%M:%S', time.localtime(snapshot.time))}  {source}, {len(snapshot.cards)} card(s)"
+    cards = text_table.lines(CARDS, [_row(each) for each in snapshot.cards], width=width)
+    return [head, *cards, *_processes(snapshot, width), *text_table.wrapped(LEGEND, width)]
 
 
-def _row(now: CardNow) -> list[str]:
+def _row(now: CardSnapshot) -> list[str]:
     seen = now.sensors
     name = now.name if seen.state == "present" else f"{now.name} ({seen.state})"
     hot = seen.hottest
@@ -47,25 +47,25 @@ def _row(now: CardNow) -> list[str]:
     ]
 
 
-def _link(now: CardNow) -> str:
+def _link(now: CardSnapshot) -> str:
     link = now.sensors.link
     if link is None or (link.width is None and link.speed is None):
         return UNKNOWN
     return f"x{link.width or UNKNOWN} {link.speed or UNKNOWN}"
 
 
-def _processes(look: Look, width: int) -> list[str]:
-    places = {each.address: each.name.partition(" ")[0] for each in look.cards}
-    ranked = sorted(look.processes, key=lambda each: -(each.memory or 0))
+def _processes(snapshot: Snapshot, width: int) -> list[str]:
+    places = {each.address: each.name.partition(" ")[0] for each in snapshot.cards}
+    ranked = sorted(snapshot.processes, key=lambda each: -(each.memory or 0))
     rows = [_process(each, places) for each in ranked[:MOST_PROCESSES]]
     found = text_table.lines(PROCESSES, rows, width=width) if rows else ["no process on a card is seen"]
     more = len(ranked) - MOST_PROCESSES
     found += [f"and {more} more"] if more > 0 else []
-    hidden = f"{look.withheld} process(es) of other users cannot be looked into"
-    return ["", *found, *(text_table.wrapped(hidden, width) if look.withheld else ())]
+    hidden = f"{snapshot.withheld} process(es) of other users cannot be looked into"
+    return ["", *found, *(text_table.wrapped(hidden, width) if snapshot.withheld else ())]
 
 
-def _process(each: ProcessNow, places: dict[str, str]) -> Sequence[str]:
+def _process(each: ProcessSnapshot, places: dict[str, str]) -> Sequence[str]:
     memory = _of(each.memory, None, scale=GIB, digits=1)
     return [str(each.pid), places.get(each.address, each.address), memory, _number(each.load_percent), each.name]
 

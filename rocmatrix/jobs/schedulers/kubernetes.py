@@ -13,7 +13,7 @@ from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.option import comma_separated, option
 
 if TYPE_CHECKING:
-    from rocmatrix.containers.emit import kubernetes
+    from rocmatrix.containers.emit import kubernetes_manifest
     from rocmatrix.containers.emit.cluster.kubernetes_site import Site
     from rocmatrix.containers.runspec import RunSpec
     from rocmatrix.jobs.job import JobRequest
@@ -101,7 +101,7 @@ SCHEDULER = Scheduler(name="kubernetes", options=KubernetesOptions, destination=
 
 
 def _job(to: KubernetesDestination, submission: Submission) -> Job:
-    from rocmatrix.containers.emit import kubernetes
+    from rocmatrix.containers.emit import kubernetes_manifest
     from rocmatrix.jobs.runner import Job
 
     job_request = submission.job_request
@@ -109,21 +109,21 @@ def _job(to: KubernetesDestination, submission: Submission) -> Job:
     on_claim = _on_claim(job_request)
     _require_adapters(to)
     spec = _spec(to, submission, on_claim)
-    placement = kubernetes.Placement(
+    placement = kubernetes_manifest.Placement(
         name=_label(str(job_request.options["run"])),
         site=to.site,
         nodes=to.nodes,
         processes=to.ranks(submission.cards),
         cards=submission.cards,
     )
-    emit = kubernetes.kubernetes_job if to.nodes == 1 else kubernetes.train_job
+    emit = kubernetes_manifest.kubernetes_job if to.nodes == 1 else kubernetes_manifest.train_job
     path = job_request.output / f"{placement.name}.yaml"
     return Job(
         argv=["kubectl", "apply", f"--filename={path}"],
         environment=None,
         why=_rows_of_pods(to, placement, spec=spec, data=on_claim),
         files={path: emit(spec, placement)},
-        rows=kubernetes.kubernetes_rows(spec, placement),
+        rows=kubernetes_manifest.kubernetes_rows(spec, placement),
     )
 
 
@@ -156,7 +156,7 @@ def _spec(to: KubernetesDestination, submission: Submission, on_claim: str | Non
 
 
 def _rows_of_pods(
-    to: KubernetesDestination, placement: kubernetes.Placement, *, spec: RunSpec, data: str | None
+    to: KubernetesDestination, placement: kubernetes_manifest.Placement, *, spec: RunSpec, data: str | None
 ) -> str:
     kind = "Job" if to.nodes == 1 else "TrainJob (Kubeflow Trainer)"
     text = f"kubernetes: a {kind} on {to.nodes} node(s) of {placement.processes} process(es); image {spec.image}"

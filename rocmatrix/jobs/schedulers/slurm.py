@@ -12,7 +12,7 @@ from rocmatrix.runtime.errors import RocmatrixError, suggestion
 from rocmatrix.runtime.option import comma_separated, option
 
 if TYPE_CHECKING:
-    from rocmatrix.containers.emit import slurm
+    from rocmatrix.containers.emit import sbatch_script
     from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
     from rocmatrix.containers.runspec import Explanation
     from rocmatrix.jobs.job import JobRequest
@@ -92,19 +92,19 @@ SCHEDULER = Scheduler(name="slurm", options=SlurmOptions, destination=_destinati
 class _LaunchPlan:
     """What runs the trainer on a node: its launcher, the trainer's arguments, and why each setting."""
 
-    launcher: slurm.Launcher
+    launcher: sbatch_script.Launcher
     arguments: tuple[str, ...]
     rows: tuple[Explanation, ...] = ()
 
 
 def _job(to: SlurmDestination, submission: Submission) -> Job:
-    from rocmatrix.containers.emit import slurm
+    from rocmatrix.containers.emit import sbatch_script
     from rocmatrix.jobs.runner import Job
 
     job_request, cards = submission.job_request, submission.cards
     under = _native_batch(to, submission) if to.under == "native" else _contained(to, submission)
     name = str(job_request.options["run"])
-    batch = slurm.Batch(
+    batch = sbatch_script.Batch(
         name=name,
         arguments=under.arguments,
         log=str(job_request.output / f"{name}-%j.log"),
@@ -118,7 +118,7 @@ def _job(to: SlurmDestination, submission: Submission) -> Job:
         argv=["sbatch", "--parsable", str(path)],
         environment=None,
         why=f"slurm: {to.nodes} node(s) of {batch.processes} process(es), under {to.under}; log {batch.log}",
-        files={path: slurm.sbatch_script(batch, under.launcher)},
+        files={path: sbatch_script.sbatch_script(batch, under.launcher)},
         rows=under.rows,
     )
 
@@ -126,7 +126,7 @@ def _job(to: SlurmDestination, submission: Submission) -> Job:
 def _native_batch(to: SlurmDestination, submission: Submission) -> _LaunchPlan:
     """Make the launcher of a Python and a checkout that all nodes have; by default, at the paths they have here."""
     from rocmatrix.containers import least_privilege
-    from rocmatrix.containers.emit import slurm
+    from rocmatrix.containers.emit import sbatch_script
     from rocmatrix.jobs import job
     from rocmatrix.runtime.paths import ROOT
 
@@ -139,7 +139,7 @@ def _native_batch(to: SlurmDestination, submission: Submission) -> _LaunchPlan:
     if python is None:
         made = job.native_job(job_request, matrix=submission.matrix, cell=cell, hardware=submission.hardware)
         python, arguments = made.argv[0], made.argv[made.argv.index(job_request.program.name) :]
-    launcher = slurm.native_launcher(python, variables, cards=cell.architecture is not None)
+    launcher = sbatch_script.native_launcher(python, variables, cards=cell.architecture is not None)
     return _LaunchPlan(launcher=launcher, arguments=tuple(arguments))
 
 
@@ -154,7 +154,7 @@ def _unproven(job_request: JobRequest) -> list[str]:
 
 def _contained(to: SlurmDestination, submission: Submission) -> _LaunchPlan:
     from rocmatrix.containers import runspec
-    from rocmatrix.containers.emit import slurm
+    from rocmatrix.containers.emit import sbatch_script
     from rocmatrix.containers.portable_spec import Places
     from rocmatrix.jobs import callback_mounts, cluster, input_mounts, job
 
@@ -170,7 +170,7 @@ def _contained(to: SlurmDestination, submission: Submission) -> _LaunchPlan:
     )
     command = cluster.command(submission, {**job_request.options, **job.places(job_request)})
     spec = cluster.spec(to, submission.cell, places=places, command=command)
-    make = slurm.in_docker if to.under == "docker" else slurm.in_apptainer
+    make = sbatch_script.in_docker if to.under == "docker" else sbatch_script.in_apptainer
     rows = tuple(_on_node(cards=cards)) if to.under == "docker" else ()
     launcher = make(spec, cards=cards, rdma=to.rdma)
     return _LaunchPlan(launcher=launcher, arguments=spec.command, rows=(*rows, *runspec.explain(spec)))

@@ -118,8 +118,10 @@ def explain(
     subject = _subject(matrix, request, choice, cards)
     architecture = matrix.architectures.get(subject.architecture or "")
     judged = _beyond(_judged(matrix, subject, None if unknown else python, measured), unknown)
-    if (request.rocm is None or request.torch is None) and request.cell is None:
-        judged = _of_open_versions(matrix, request, subject, judged, python)
+    if listed := _listed_release(matrix, request, subject, judged, python):
+        named = replace(request, rocm=listed.rocm, torch=listed.torch)
+        argued = explain(matrix, named, today=today, python=python, measured=measured)
+        return _for_open_versions(argued, typed, f"{subject.summary}: {judged.verdict}, {judged.because}")
     judged = _of_a_chip(matrix, request, subject, judged)
     return Explanation(
         request=typed,
@@ -142,7 +144,7 @@ def _of_all(matrix: Matrix, each: list[Explanation], request: Request, names: tu
     """
     least = max(each, key=lambda one: FROM_BEST.index(one.judged.verdict))
     rest = [f"{name}: {one.judged.verdict}" for name, one in zip(names, each, strict=True) if one is not least]
-    because = f"{least.judged.because} ({names[each.index(least)]}); {', '.join(rest)}"
+    because = "; ".join([f"{least.judged.because} ({names[each.index(least)]})", *filter(None, [", ".join(rest)])])
     _, refusal = _answer_or_refusal(matrix, request)
     return replace(
         least,
@@ -258,22 +260,40 @@ def _judged(matrix: Matrix, subject: Subject, python: str | None, measured: Meas
     return judge(matrix, architecture=gfx, release=release, rules=rules, card=card, measured=measured)
 
 
-def _of_open_versions(matrix: Matrix, request: Request, subject: Subject, judged: Judged, python: str | None) -> Judged:
-    """Return the headline of a card where versions are left open: AMD's list counts if it has the card for one of them.
+def _listed_release(
+    matrix: Matrix, request: Request, subject: Subject, judged: Judged, python: str | None
+) -> Release | None:
+    """Return a release that AMD's list has the card for, where the one that is taken for open versions is another.
 
-    What holds for the release that is taken stands next to it.
+    None where the versions were named, or the one that is taken is listed. A caution counts as it is unless a ROCm was
+    named: another torch for that may have none.
     """
-    if judged.verdict not in ("expected", "degraded") or subject.architecture is None or subject.card is None:
-        return judged
-    if judged.verdict == "degraded" and request.rocm is None:
-        return judged
-    for release in known_first(releases_of(matrix, replace(request, gpu=subject.architecture, cell=None))):
+    is_open = request.cell is None and (request.rocm is None or request.torch is None)
+    if not is_open or subject.architecture is None or subject.card is None:
+        return None
+    if judged.verdict != "expected" and not (judged.verdict == "degraded" and request.rocm):
+        return None
+    for release in known_first(releases_of(matrix, replace(request, gpu=subject.architecture))):
         other = _judged(matrix, _built(subject.architecture, release, subject.card), python, ())
         if other.verdict == "supported":
-            taken = f"ROCm {subject.rocm} with torch {subject.torch}, which is taken here"
-            because = f"{other.because} (torch {release.torch}); {taken}: {judged.verdict}, {judged.because}"
-            return replace(judged, verdict="supported", because=because)
-    return judged
+            return release
+    return None
+
+
+def _for_open_versions(argued: Explanation, request: Request, taken: str) -> Explanation:
+    """Return the explanation of a listed release as that of a request that left versions open.
+
+    Args:
+        taken: what a build takes for the request, with its headline.
+    """
+    because = f"{argued.judged.because}; a build without these versions takes {taken}"
+    open_axes = [axis for axis in ("rocm", "torch") if getattr(request, axis) is None]
+    chosen = [
+        ChosenAxis(axis=axis, value=str(getattr(argued.subject, axis)), why="AMD's list has the card for this release")
+        for axis in open_axes
+    ]
+    judged = replace(argued.judged, because=because)
+    return replace(argued, request=request, judged=judged, chosen=(*chosen, *argued.chosen))
 
 
 def _of_a_chip(matrix: Matrix, request: Request, subject: Subject, judged: Judged) -> Judged:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rocmatrix.verify.devicecode.filetree import Entry
-from rocmatrix.verify.devicecode.inspection import DeviceFile, inspect
+from rocmatrix.verify.devicecode.inspection import DeviceFile
 from rocmatrix.verify.devicecode.target import Target
 
 
@@ -29,13 +28,6 @@ class Row:
     def as_json(self) -> dict[str, Any]:
         """Return the row as plain data, the target in one word."""
         return asdict(self) | {"target": str(self.target)}
-
-
-def survey(entries: Iterable[Entry]) -> Iterator[DeviceFile]:
-    """Yield the files of a tree that hold device code or belong to a library of it."""
-    for entry in entries:
-        if entry.kind == "file" and entry.size and (found := inspect(entry)) is not None:
-            yield found
 
 
 def rows(library: str, files: Iterable[DeviceFile]) -> tuple[Row, ...]:

@@ -233,11 +233,11 @@ class Checkout:
 class Truth:
     """What is on record of the cell, as the program states it."""
 
-    def __init__(self, standings, records, page):
+    def __init__(self, cell_statuses, records, page):
         self.records, self.page = records, page
-        (self.standing,) = standings
-        self.level = self.standing["level"]
-        self.failures = [*self.standing["failing"], *self.standing["failures"]]
+        (self.cell_status,) = cell_statuses
+        self.level = self.cell_status["level"]
+        self.failures = [*self.cell_status["failing"], *self.cell_status["failures"]]
         # The page is another program's view of the same: it has to say the same.
         assert f"simulated: {self.level}</span>" in page
         assert all(name in page for name in self.failures)

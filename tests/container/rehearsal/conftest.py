@@ -63,7 +63,7 @@ def play(green, client, tmp_path):
     ended = green.night()
     assert ended.status == 0, ended.text
     truth = green.truth()
-    assert (truth.level, truth.failures) == (*GREEN, []), (truth.standing, ended.text)
+    assert (truth.level, truth.failures) == (*GREEN, []), (truth.cell_status, ended.text)
     assert made.tag == truth.records[-1]["image"] == engine.image(client, CANDIDATE).id
     assert not made.jobs(all=True)
 

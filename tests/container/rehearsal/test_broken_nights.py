@@ -174,7 +174,7 @@ def test_export_removed_during_the_proof_is_trouble_of_the_host(play):
         pytest.skip("the export was over before it could be broken off")
     assert ended.status == 2
     truth = play.says(*GREEN)
-    assert truth.standing["troubles"] == 1
+    assert truth.cell_status["troubles"] == 1
 
 
 def test_card_that_is_missing_is_named_as_a_verdict_that_vanished(play):
@@ -273,7 +273,7 @@ def test_older_image_that_is_promoted_again_has_the_level_of_its_own(play):
     play.checkout.play()
     assert play.checkout.night().status == 0
     truth = play.says(*GREEN, moved=True)
-    assert truth.standing["inputs"] == before.standing["inputs"]
+    assert truth.cell_status["inputs"] == before.cell_status["inputs"]
 
 
 # The host: engine, disk, clock, evidence file.

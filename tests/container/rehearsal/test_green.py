@@ -23,7 +23,7 @@ def test_chain_is_green_on_two_cards_and_marked_simulated_everywhere(checkout, c
     assert f"SIMULATED machine: {checkout.tree}" in ended.text
     truth = checkout.truth()
     assert (truth.level, truth.failures) == ("two-gpu", [])
-    assert truth.standing["took_part"] == ["card 0 (renderD128)", "card 1 (renderD129)"]
+    assert truth.cell_status["took_part"] == ["card 0 (renderD128)", "card 1 (renderD129)"]
     assert [record["kind"] for record in truth.records] == ["build", "prove", "smoke"]
     promoted = client.images.get(f"rocmatrix:simulated-{checkout.cell}")
     assert {record["image"] for record in truth.records} == {promoted.id}
@@ -56,8 +56,8 @@ def test_silent_card_of_eight_is_named(eight, client):
     eight.play()
     assert eight.night().status == 0
     truth = eight.truth()
-    assert (truth.level, len(truth.standing["took_part"])) == ("two-gpu", 8)
-    assert truth.standing["card"] == "SIMULATED Instinct MI300X"
+    assert (truth.level, len(truth.cell_status["took_part"])) == ("two-gpu", 8)
+    assert truth.cell_status["card"] == "SIMULATED Instinct MI300X"
     eight.play(silent=list(range(1, 8)))  # it passed, and one card alone took part
     assert eight.night().status == 0
     assert eight.truth().level == "smoked"

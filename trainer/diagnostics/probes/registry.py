@@ -48,6 +48,12 @@ PROBES: tuple[Probe, ...] = (
     _probe("amp", 120, "mixed precision trains, and an overflow skips exactly its own step"),
     _probe("compile", 240, "a compiled model trains like an eager one", may_be_absent=True),
     _probe("allocator", 180, "batches of changing size neither overlap in memory nor fill it with holes"),
+    _probe(
+        "memory",
+        240,
+        "patterns over nearly all of the card's free memory keep every bit, and its bandwidth is a sound card's",
+        module="memory.probe",
+    ),
     _probe("rng", 120, "the same seed gives the same numbers, and a state can be gone back to"),
     _probe("thermal", FULL_LOAD + 90, "a minute of load: what clock, heat and power do, and that results stay right"),
     _probe("checkpoint", 120, "a training that was killed goes on from its checkpoint to the same bits"),

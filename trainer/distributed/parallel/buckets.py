@@ -47,7 +47,7 @@ class Bucket:
             self.marks[index] = float(parameter.grad is not None)
 
     @torch.no_grad()
-    def give_back(self) -> None:
+    def write_gradients(self) -> None:
         """Copy the sums to the gradients; a parameter without one anywhere stays without."""
         present = [(p.grad, v) for p, v in zip(self.parameters, self.views, strict=True) if p.grad is not None]
         if present:
@@ -117,7 +117,7 @@ class GradientSync:
         """Wait for all buckets and make their sums the gradients."""
         self._drain()
         for bucket in self.buckets:
-            bucket.give_back()
+            bucket.write_gradients()
 
     def _hook(self, bucket: Bucket) -> _Arrival:
         return _Arrival(self, bucket)

@@ -46,8 +46,8 @@ class CardEvents:
     files: dict[int, int] = field(default_factory=dict)
     seen: list[CardEvent] = field(default_factory=list)
 
-    def look(self) -> None:
-        """Read what came since the last look, without waiting."""
+    def poll(self) -> None:
+        """Read what came since the last call, without waiting."""
         for gpu_id, file in self.files.items():
             with contextlib.suppress(OSError):  # nothing there, or the card is gone
                 self.seen += parse(gpu_id, os.read(file, READ_BYTES).decode(errors="replace"))

@@ -62,7 +62,7 @@ def watch(task: Watch) -> int:
             begun = now
         looked = now
         beats = read_all(task)
-        events.look()
+        events.poll()
         if found := late(beats, task.limits, now=now, watched_since=begun):
             end_ranks(task, beats, found, events)
             return 3
@@ -72,7 +72,7 @@ def watch(task: Watch) -> int:
 
 def report_resets(events: CardEvents) -> None:
     """Report cards that were reset while ranks ran: a rank that such a reset ends dies without a word of its own."""
-    events.look()
+    events.poll()
     resets = events.resets()
     if resets:
         emit("card_reset", what=sentence(resets), events=[asdict(event) for event in events.seen])
@@ -97,7 +97,7 @@ def end_ranks(task: Watch, beats: Mapping[int, Beat], found: list[LateRank], eve
     states = {rank: process_state.state(beat.pid) for rank, beat in beats.items()}
     blamed = hung_ranks(beats, states)
     stacks = dump(task, beats, states)
-    events.look()
+    events.poll()
     report(task, beats, found, states=states, blamed=blamed, stacks=stacks, events=events)
     events.close()
     for beat in beats.values():

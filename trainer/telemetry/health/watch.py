@@ -70,12 +70,12 @@ class HealthWatch:
     began: float = 0.0
 
     def __post_init__(self) -> None:
-        self.before, self.began = self._look(), time.monotonic()
+        self.before, self.began = self._snapshots(), time.monotonic()
 
     def changes(self) -> dict[str, Change]:
         """Return what became of each card, by its PCI address."""
-        after = self._look()
-        return {address: compare(look, after.get(address)) for address, look in self.before.items()}
+        after = self._snapshots()
+        return {address: compare(before, after.get(address)) for address, before in self.before.items()}
 
     def report(self) -> dict[str, Any] | None:
         """Return the `health` event's fields, None where no card was to be seen."""
@@ -92,9 +92,9 @@ class HealthWatch:
             "cards": {address: _described(change) for address, change in changed.items()},
         }
 
-    def _look(self) -> dict[str, CardSnapshot]:
+    def _snapshots(self) -> dict[str, CardSnapshot]:
         folders = matching(self.root, "bus/pci/drivers/amdgpu/*:*")
-        return {folder.name: look(folder) for folder in folders if self._given(folder)}
+        return {folder.name: read_card(folder) for folder in folders if self._given(folder)}
 
     def _given(self, folder: Path) -> bool:
         """Whether this process was given the card: a container is given the render nodes of its own alone."""
@@ -102,7 +102,7 @@ class HealthWatch:
         return not nodes or any((self.devices / "dri" / name).exists() for name in nodes)
 
 
-def look(folder: Path) -> CardSnapshot:
+def read_card(folder: Path) -> CardSnapshot:
     """Read one card whose PCI attributes are in `folder`."""
     table = counters.metrics_bytes(folder)
     return CardSnapshot(
@@ -114,7 +114,7 @@ def look(folder: Path) -> CardSnapshot:
 
 
 def compare(before: CardSnapshot, after: CardSnapshot | None) -> Change:
-    """Return what became of a card between two looks; None for `after` is a card that is no longer there.
+    """Return what became of a card between two snapshots; None for `after` is a card that is no longer there.
 
     A counter that was absent before is compared with 0 only where its file lists what happened (bad pages, replays) and
     could be read then: that of a card that slept is unknown.

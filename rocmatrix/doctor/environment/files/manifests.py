@@ -16,7 +16,7 @@ import yaml
 
 from rocmatrix.doctor.environment.dockerfile import installed, read_text
 from rocmatrix.doctor.environment.launch import Launch, of_command
-from rocmatrix.doctor.environment.lint_input import Assignment, Command, Fix, Noted, Subject
+from rocmatrix.doctor.environment.lint_input import Assignment, Command, FileFinding, Fix, Subject
 from rocmatrix.doctor.environment.scripts import launches, lines
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -115,7 +115,7 @@ def _resources(container: Mapping[str, yaml.Node]) -> dict[str, dict[str, yaml.N
 
 def _gpu_notes(
     path: Path, container: Mapping[str, yaml.Node], image: str, variables: tuple[Assignment, ...], by_hand: bool
-) -> Iterator[Noted]:
+) -> Iterator[FileFinding]:
     """Yield what is wrong with the resources that a container asks for."""
     asked = _resources(container)
     limits, requests = asked["limits"], asked["requests"]
@@ -126,38 +126,38 @@ def _gpu_notes(
     for section in asked.values():
         if NVIDIA in section and rocm:
             line = _line(path, section[NVIDIA])
-            yield Noted(
+            yield FileFinding(
                 rule="k8s-nvidia-resource", where=line, what=f"{NVIDIA} for {image}", severity="error",
                 truth="the resource is NVIDIA's: no node with AMD cards offers it, and the pod stays pending",
                 instead=f"{AMD}",
                 fix=None if AMD in section else Fix(where=line, before=NVIDIA, after=AMD),  # a key stands once
             )  # fmt: skip
     if AMD in requests and AMD not in limits:
-        yield Noted(
+        yield FileFinding(
             rule="k8s-gpu-without-limit", where=_line(path, requests[AMD]), what=f"requests {AMD}", severity="error",
             truth="an extended resource has to be in limits; the API server refuses the pod",
             instead=f"put {AMD} into limits (requests may repeat it)",
         )  # fmt: skip
     if AMD in requests and AMD in limits and text(requests[AMD]) != text(limits[AMD]):
-        yield Noted(
+        yield FileFinding(
             rule="k8s-gpu-without-limit", where=_line(path, requests[AMD]), severity="error",
             what=f"requests {text(requests[AMD])}, limits {text(limits[AMD])}",
             truth="requests and limits of an extended resource have to be equal", instead="give limits alone",
         )  # fmt: skip
     if AMD in limits and not re.fullmatch(r"\d+", text(limits[AMD])) and not re.search(r"\{\{|\$", text(limits[AMD])):
-        yield Noted(
+        yield FileFinding(
             rule="k8s-gpu-fraction", where=_line(path, limits[AMD]), severity="error",
             what=f"{AMD}: {text(limits[AMD])}",
             truth="cards are given as whole numbers", instead="1, or partitions of an Instinct card",
         )  # fmt: skip
     if rocm and not by_hand and not any(name.startswith(("amd.com/", "nvidia.com/")) for name in (*limits, *requests)):
-        yield Noted(
+        yield FileFinding(
             rule="k8s-gpu-not-requested", where=here, what=image, severity="warning",
             truth="without amd.com/gpu in its limits a container gets no card from the device plugin",
             instead="resources: {limits: {amd.com/gpu: 1}}",
         )  # fmt: skip
     if by_hand and not limits.get(AMD):
-        yield Noted(
+        yield FileFinding(
             rule="k8s-device-by-hand", where=here, what="privileged with hostPath /dev/kfd", severity="note",
             truth="the scheduler does not count the card: two such pods share it, and the container has root's rights",
             instead="the device plugin and amd.com/gpu in limits",
@@ -167,18 +167,18 @@ def _gpu_notes(
 def _pod_notes(
     path: Path, pod: Mapping[str, yaml.Node], container: Mapping[str, yaml.Node], *, user: str | None,
     groups: tuple[str, ...],
-) -> Iterator[Noted]:  # fmt: skip
+) -> Iterator[FileFinding]:  # fmt: skip
     """Yield what a container with a card lacks of its pod."""
     here = f"{path}:{container['image'].start_mark.line + 1}"
     mounts = [text(items(row).get("mountPath")) for row in members(container.get("volumeMounts"))]
     if "/dev/shm" not in mounts and text(pod.get("hostIPC")) != "true":
-        yield Noted(
+        yield FileFinding(
             rule="shared-memory-small", where=here, what=text(container["image"]), severity="note",
             truth="a pod has 64 MB of /dev/shm; data loaders and RCCL between cards need more",
             instead="an emptyDir with medium: Memory and a sizeLimit, mounted at /dev/shm",
         )  # fmt: skip
     if user not in (None, "0") and not groups:
-        yield Noted(
+        yield FileFinding(
             rule="groups-not-given", where=here, what=f"runAsUser {user}", severity="warning",
             truth="another user than root is in none of the groups that own the device nodes",
             instead="supplementalGroups with the numbers of the node's groups render and video",
@@ -238,11 +238,13 @@ def _job_launch(container: Mapping[str, yaml.Node], image: str | None, where: st
     return of_command(["docker", "run", *words, image], where)
 
 
-def _runner_notes(where: str, runner: str, commands: tuple[Command, ...], launch: Launch | None) -> Iterator[Noted]:
+def _runner_notes(
+    where: str, runner: str, commands: tuple[Command, ...], launch: Launch | None
+) -> Iterator[FileFinding]:
     wants = launch is not None and any("kfd" in device for device in launch.devices)
     wants = wants or any("/dev/kfd" in command.text and "run" in command.text for command in commands)
     if wants and _HOSTED.match(runner):
-        yield Noted(
+        yield FileFinding(
             rule="hosted-runner-has-no-card", where=where, what=f"runs-on {runner} with /dev/kfd", severity="error",
             truth="GitHub's own runners have no AMD card, so /dev/kfd is missing and the container does not start",
             instead="a self-hosted runner with a card, or a job without devices",

@@ -13,7 +13,7 @@ import yaml
 
 from rocmatrix.doctor.environment.dockerfile import installed, read_text
 from rocmatrix.doctor.environment.files.manifests import documents, items, members, text
-from rocmatrix.doctor.environment.lint_input import Command, Noted, Subject
+from rocmatrix.doctor.environment.lint_input import Command, FileFinding, Subject
 from rocmatrix.runtime.errors import RocmatrixError
 
 _AMD = re.compile(r"rocm|amd(?!64)|\bhip\b|gfx\d", re.IGNORECASE)
@@ -42,24 +42,24 @@ def of_conda(path: Path) -> tuple[Subject, ...]:
     )  # fmt: skip
 
 
-def _conda_notes(path: Path, listed: list[yaml.Node]) -> Iterator[Noted]:
+def _conda_notes(path: Path, listed: list[yaml.Node]) -> Iterator[FileFinding]:
     for node in listed:
         name = text(node).split("::")[-1].strip()
         where = f"{path}:{node.start_mark.line + 1}"
         if re.match(r"^(?:pytorch|pytorch-gpu|torchvision|torchaudio)(?:[ =<>!]|$)", name):
-            yield Noted(
+            yield FileFinding(
                 rule="conda-has-no-rocm-torch", where=where, what=text(node), severity="error",
                 truth="conda's channels build torch for CUDA and for the processor; none is built for ROCm",
                 instead="python and pip from conda, torch in the pip section with --index-url of its ROCm",
             )  # fmt: skip
         elif _CUDA.match(name):
-            yield Noted(
+            yield FileFinding(
                 rule="cuda-package", where=where, what=text(node), severity="error",
                 truth="a package of CUDA in an environment for an AMD card serves nothing", instead="remove it",
             )  # fmt: skip
 
 
-def _pip_notes(path: Path, pip: list[yaml.Node]) -> Iterator[Noted]:
+def _pip_notes(path: Path, pip: list[yaml.Node]) -> Iterator[FileFinding]:
     for row in pip:
         yield from _bare_rocm(text(row), f"{path}:{row.start_mark.line + 1}")
 
@@ -110,11 +110,11 @@ def _of_extra(
 
 def _source_notes(
     path: Path, source: str, rows: list[str], index: str | None, indexes: Mapping[str, str]
-) -> Iterator[Noted]:
+) -> Iterator[FileFinding]:
     for row in rows:
         yield from _bare_rocm(row, f"{path}:{_line_of(source, row)}")
     if index is not None and index not in indexes and any(re.match(r"torch\b", row) for row in rows):
-        yield Noted(
+        yield FileFinding(
             rule="index-not-defined", where=f"{path}:{_line_of(source, index)}", what=f"index {index}",
             severity="error",
             truth="tool.uv.sources names an index that no [[tool.uv.index]] defines; uv refuses the file",
@@ -122,9 +122,9 @@ def _source_notes(
         )  # fmt: skip
 
 
-def _bare_rocm(row: str, where: str) -> Iterator[Noted]:
+def _bare_rocm(row: str, where: str) -> Iterator[FileFinding]:
     if _BARE_ROCM.search(row):
-        yield Noted(
+        yield FileFinding(
             rule="rocm-without-version", where=where, what=row, severity="error",
             truth="no wheel has the local version +rocm alone: those of PyTorch have the number, such as +rocm6.4",
             instead="name the number, and the index of the same ROCm",

@@ -6,6 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from invoke.exceptions import ParseError
+
+from rocmatrix.cli.program import TaskProgram
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -68,3 +71,59 @@ def test_output_without_other_characters_than_ascii_shows_escapes():
     done = subprocess.run(argv, capture_output=True, check=False, env=plain)
     assert done.returncode == 0, done.stderr
     assert b"\\u2713" in done.stdout and b"RM499" not in done.stderr
+
+
+def program_of(*words):
+    made = TaskProgram(name="Invoke", binary="./invokew", binary_names=["invokew"], version="1")
+    made.normalize_argv(["invokew", *words])
+    return made
+
+
+@pytest.mark.parametrize(
+    ("words", "left", "every"),
+    [
+        (["train", "--help=all"], ["train", "--help"], True),
+        (["train", "--help", "all"], ["train", "--help"], True),
+        (["train", "-h", "all"], ["train", "--help"], True),
+        (["train", "--help"], ["train", "--help"], False),
+        (["train", "--help", "allow"], ["train", "--help", "allow"], False),
+        (["train", "--epochs=3", "--help=all"], ["train", "--epochs=3", "--help"], True),
+        (["--help", "all"], ["--help", "all"], False),  # help on a task of that name
+        (["--help=all"], ["--help=all"], False),
+        ([], [], False),
+    ],
+)
+def test_word_all_after_a_tasks_help_is_no_tasks_name(words, left, every):
+    made = program_of(*words)
+    assert (made.argv[1:], made.every_option) == (left, every)
+
+
+class Known:
+    """A context of invoke's parser with a task's name and its flags."""
+
+    def __init__(self, name, *flags):
+        self.name, self.flags = name, dict.fromkeys(flags)
+
+
+def message(typed, text, context=None):
+    made = program_of(*typed)
+    made.collection = type("Tasks", (), {"task_names": {"train": (), "run": (), "cells": ()}})()
+    return made._message(ParseError(text, context))
+
+
+def test_switch_with_a_value_is_named_with_both():
+    told = message(["train", "--quiet=no"], "No idea what 'no' is!", Known("train", "--quiet"))
+    assert "--quiet takes no value, and was given 'no'" in told
+    assert "./invokew --help train" in told
+
+
+def test_unknown_word_is_a_flag_of_its_task_or_a_task():
+    assert "--quit is no flag of train" in message(["train"], "No idea what '--quit' is!", Known("train", "--quiet"))
+    assert "did you mean train" in message(["trian"], "No idea what 'trian' is!")
+    assert "--quiet needs a value" in message([], "Flag <Argument: quiet> needed value and was not given one")
+
+
+def test_command_of_run_is_shown_after_its_dashes():
+    told = message(["run", "--gpu=cpu", "bash", "-c", "true"], "No idea what 'bash' is!", Known("run"))
+    assert "./invokew run --gpu=cpu -- bash" in told
+    assert "stands after" not in message(["cells", "bash"], "No idea what 'bash' is!", Known("cells"))

@@ -3,7 +3,7 @@
 import pytest
 
 from rocmatrix.containers.allocator import expandable_segments
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.jobs import job
 from rocmatrix.jobs.programs import TRAIN
 from rocmatrix.matrix.resolver.resolve import Request
@@ -35,7 +35,7 @@ def test_allocator_setting_is_set_on_request_only(tmp_path, asked, there):
         expandable_segments=asked,
     )  # fmt: skip
     made = job.container_job(
-        job_request, cell=NEW, hardware=survey(sysfs.two_rx_7900_xt(tmp_path)), image="rocmatrix:test",
+        job_request, cell=NEW, hardware=read_hardware(sysfs.two_rx_7900_xt(tmp_path)), image="rocmatrix:test",
         variables=job.allocator_of(job_request, matrix=MATRIX, cell=NEW),
     )  # fmt: skip
     assert ("PYTORCH_ALLOC_CONF=expandable_segments:True" in made.summary) == there

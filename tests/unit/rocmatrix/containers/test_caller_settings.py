@@ -16,7 +16,7 @@ from rocmatrix.containers import caller_settings, emit
 from rocmatrix.containers.emit import target as targets
 from rocmatrix.containers.emit.target import Host
 from rocmatrix.containers.settings import Mount, Port
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.jobs import interactive as session
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells, sysfs
@@ -31,7 +31,7 @@ def spec_of(tmp_path):
     def spec_of(**typed):
         asked = Run(user="1000:1000", output=str(tmp_path / "training"), **typed)
         chosen = asked.chosen(("python", "/code/mine.py"))
-        return asked, session.spec_for(chosen, cell=cells.CPU, hardware=survey(sysfs.no_driver(tmp_path / "m")))
+        return asked, session.spec_for(chosen, cell=cells.CPU, hardware=read_hardware(sysfs.no_driver(tmp_path / "m")))
 
     return spec_of
 
@@ -77,7 +77,7 @@ def test_file_that_is_not_there_is_rm111(tmp_path):
 )
 def test_target_of_a_run_with_a_secret_holds_its_name_alone(spec_of, tmp_path, name):
     asked, spec = spec_of(env=[f"HF_TOKEN={SECRET}"], env_file=str(env_file(tmp_path, f"OTHER={SECRET}")))
-    host = Host(hardware=survey(sysfs.no_driver(tmp_path / "m")))
+    host = Host(hardware=read_hardware(sysfs.no_driver(tmp_path / "m")))
     text = targets.target(name).text(spec, host)
     rows = targets.target(name).rows(spec, host)
     assert SECRET not in text + repr(rows) + repr(spec) + repr(vars(spec))

@@ -6,7 +6,7 @@ from rocmatrix.containers.capability import FEATURES, network_of, rdma_nodes, se
 from rocmatrix.containers.least_privilege import LEFT_OUT
 from rocmatrix.containers.runspec import Chosen, explain, run_spec
 from rocmatrix.containers.settings import UNLIMITED, Device, Group, Limit, Network, SharedMemory
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.host.sysfs import DeviceNode
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells, sysfs
@@ -30,7 +30,7 @@ BRINGS = {
 
 
 def spec_with(folder, *features):
-    hardware = survey(sysfs.two_rx_7900_xt(folder))
+    hardware = read_hardware(sysfs.two_rx_7900_xt(folder))
     plan = {"image": "i", "command": [], "run_folder": folder, "user": "1000:1000", "rdma": ADAPTERS}
     return run_spec(cells.GFX1100, hardware, Chosen(features=features, **plan))
 

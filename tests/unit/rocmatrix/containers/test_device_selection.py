@@ -5,67 +5,67 @@ from dataclasses import replace
 import pytest
 
 from rocmatrix.containers.device_selection import choose_cards, listing, usable_nodes, visible_devices
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells, sysfs
 
 
 def test_cpu_cell_gets_no_card(tmp_path):
-    assert choose_cards(cells.CPU, survey(sysfs.two_rx_7900_xt(tmp_path))) == ()
+    assert choose_cards(cells.CPU, read_hardware(sysfs.two_rx_7900_xt(tmp_path))) == ()
 
 
 def test_default_is_every_card_of_the_architecture(tmp_path):
-    hardware = survey(sysfs.two_rx_7900_xt(tmp_path))
+    hardware = read_hardware(sysfs.two_rx_7900_xt(tmp_path))
     assert choose_cards(cells.GFX1100, hardware) == hardware.cards
     assert visible_devices(hardware, hardware.cards) is None
 
 
 def test_integrated_card_next_to_is_left_out_and_hidden(tmp_path):
-    hardware = survey(sysfs.desktop_with_igpu(tmp_path))
+    hardware = read_hardware(sysfs.desktop_with_igpu(tmp_path))
     chosen = choose_cards(cells.GFX1100, hardware)
     assert [card.gfx for card in chosen] == ["gfx1100"]
     assert visible_devices(hardware, chosen) == "GPU-13a10000000000a2"
 
 
 def test_card_without_an_id_is_counted_among_those_passed_in(tmp_path):
-    hardware = survey(sysfs.desktop_with_igpu(tmp_path))
+    hardware = read_hardware(sysfs.desktop_with_igpu(tmp_path))
     assert visible_devices(hardware, hardware.cards[:1]) == "0"
     swapped = replace(hardware, cards=hardware.cards[::-1])
     assert visible_devices(swapped, swapped.cards[1:]) == "0"
 
 
 def test_integrated_card_that_the_cell_is_built_for_is_taken(tmp_path):
-    hardware = survey(sysfs.strix_halo(tmp_path))
+    hardware = read_hardware(sysfs.strix_halo(tmp_path))
     assert choose_cards(cells.GFX1151, hardware) == hardware.cards
 
 
 def test_cards_are_chosen_by_number_in_any_order_and_named_by_uuid(tmp_path):
-    hardware = survey(sysfs.two_rx_7900_xt(tmp_path))
+    hardware = read_hardware(sysfs.two_rx_7900_xt(tmp_path))
     chosen = choose_cards(cells.GFX1100, hardware, [1, 1])
     assert [card.index for card in chosen] == [1]
     assert visible_devices(hardware, chosen) == "GPU-13a10000000000a2"
 
 
 def test_partitions_that_share_a_unique_id_are_counted(tmp_path):
-    cards = tuple(replace(card, unique_id=7) for card in survey(sysfs.twelve_nodes(tmp_path)).cards)
-    hardware = replace(survey(sysfs.no_driver(tmp_path)), cards=cards)
+    cards = tuple(replace(card, unique_id=7) for card in read_hardware(sysfs.twelve_nodes(tmp_path)).cards)
+    hardware = replace(read_hardware(sysfs.no_driver(tmp_path)), cards=cards)
     assert visible_devices(hardware, cards[3:6]) == "0,1,2"
 
 
 def test_card_unnamed_by_an_old_kernel_is_taken_on_trust(tmp_path):
-    hardware = survey(sysfs.old_kernel(tmp_path))
+    hardware = read_hardware(sysfs.old_kernel(tmp_path))
     assert choose_cards(cells.GFX906, hardware) == hardware.cards
     assert listing(hardware.cards) == "card 0 is not named by its old kernel"
 
 
 def test_missing_card_is_refused_with_the_reason(tmp_path):
     with pytest.raises(RocmatrixError, match=r"RM301(?s:.*)driver is not loaded"):
-        choose_cards(cells.GFX1100, survey(sysfs.no_driver(tmp_path)))
+        choose_cards(cells.GFX1100, read_hardware(sysfs.no_driver(tmp_path)))
 
 
 @pytest.mark.parametrize(("cell", "indices", "words"), [(cells.GFX906, None, "gfx906"), (cells.GFX1100, [2], "card 2")])
 def test_card_that_is_not_there_is_refused_with_those_that_are(tmp_path, cell, indices, words):
-    hardware = survey(sysfs.desktop_with_igpu(tmp_path))
+    hardware = read_hardware(sysfs.desktop_with_igpu(tmp_path))
     with pytest.raises(RocmatrixError, match="RM303") as refusal:
         choose_cards(cell, hardware, indices)
     assert words in refusal.value.what
@@ -73,7 +73,7 @@ def test_card_that_is_not_there_is_refused_with_those_that_are(tmp_path, cell, i
 
 
 def test_selection_has_the_nodes_of_the_chosen_cards_only(tmp_path):
-    hardware = survey(sysfs.two_rx_7900_xt(tmp_path))
+    hardware = read_hardware(sysfs.two_rx_7900_xt(tmp_path))
     nodes = usable_nodes(hardware, hardware.cards[1:], user="1000:1000")
     assert [node.path for node in nodes] == ["/dev/kfd", "/dev/dri/renderD129"]
     assert usable_nodes(hardware, (), user="1000:1000") == ()
@@ -83,7 +83,7 @@ def test_selection_has_the_nodes_of_the_chosen_cards_only(tmp_path):
 def test_missing_node_is_named(tmp_path, missing):
     machine = sysfs.two_rx_7900_xt(tmp_path)
     (tmp_path / missing).unlink()
-    hardware = survey(machine)
+    hardware = read_hardware(machine)
     with pytest.raises(RocmatrixError, match=f"RM302(?s:.*)/{missing} is not there"):
         usable_nodes(hardware, hardware.cards, user="1000:1000")
 
@@ -102,7 +102,7 @@ def test_missing_node_is_named(tmp_path, missing):
 def test_node_that_stays_closed_to_the_user_is_refused(tmp_path, owner, user, opens):
     machine = sysfs.two_rx_7900_xt(tmp_path)
     machine.owners["dev/kfd"] = owner
-    hardware = survey(machine)
+    hardware = read_hardware(machine)
     if opens:
         assert usable_nodes(hardware, hardware.cards, user=user)
     else:
@@ -111,7 +111,7 @@ def test_node_that_stays_closed_to_the_user_is_refused(tmp_path, owner, user, op
 
 
 def test_integrated_card_among_cards_that_an_old_kernel_does_not_name_is_not_taken(tmp_path):
-    hardware = survey(sysfs.desktop_with_igpu(tmp_path))
+    hardware = read_hardware(sysfs.desktop_with_igpu(tmp_path))
     unnamed = replace(hardware, cards=tuple(replace(card, gfx=None) for card in hardware.cards))
     assert [card.integrated for card in unnamed.cards].count(True) == 1
     assert [card.integrated for card in choose_cards(cells.GFX1100, unnamed)] == [False]

@@ -17,6 +17,7 @@ import pytest
 from rocmatrix.containers import engine_lock, orphan_cleanup
 from rocmatrix.nightly import disk
 from rocmatrix.runtime import process_name
+from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.kernel_lock import HeldError
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -51,7 +52,7 @@ class Engine:
         api = SimpleNamespace(
             create_volume=self.create,
             remove_volume=self.remove,
-            volumes=lambda *, filters: {"Volumes": list(self.volumes.values()) or None},
+            volumes=lambda *, filters: {"Volumes": [v for v in self.volumes.values() if v["Labels"]] or None},
         )
         # the form of Go's RFC 3339, of an engine east of Greenwich
         now = lambda: f"{datetime(2026, 11, 23) + timedelta(seconds=self.seconds):%Y-%m-%dT%H:%M:%S}.123456789+01:00"  # noqa: E731
@@ -187,6 +188,31 @@ def test_mark_is_renewed_while_the_program_runs(machine, monkeypatch):
     assert engine_lock.is_taken(shared.client(), "rocmatrix:x")  # 2,000 s after it was made, 500 after it was renewed
     shared.seconds += 101
     assert not engine_lock.is_taken(shared.client(), "rocmatrix:x")
+
+
+def test_renewal_outlasts_an_engine_that_is_away(machine):
+    shared, answers = Engine(), iter([RocmatrixError("RM201", what="away"), docker.errors.APIError("busy"), None])
+    machine("lab")
+
+    def connect():
+        if (error := next(answers)) is not None:
+            raise error
+        return shared.client()
+
+    mark = engine_lock._Mark(client=shared.client(), tag="rocmatrix:x", connect=connect)
+    mark.take()
+    waits = iter([False, False, False, True])
+    mark.renew(SimpleNamespace(wait=lambda _: next(waits)))
+    assert sorted(shared.volumes) == [mark.volume, f"{mark.volume}.{mark.holder[:8]}.1"]
+
+
+def test_volume_of_a_person_under_the_name_of_a_mark_is_named(machine):
+    shared = Engine()
+    shared.create("rocmatrix-lock-rocmatrix_x", labels=None)
+    machine("lab")
+    with pytest.raises(HeldError, match="volume rocmatrix-lock-rocmatrix_x"):
+        engine_lock.alone(shared.client(), "rocmatrix:x").__enter__()
+    shared.volumes.clear()
 
 
 def test_abandoned_mark_that_two_take_over_is_the_ones_whose_volume_is_left(machine, monkeypatch):

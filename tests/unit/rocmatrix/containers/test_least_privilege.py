@@ -1,7 +1,11 @@
 """A run gets its nodes, groups, mounts and memory, and no more than it needs."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from rocmatrix.containers import least_privilege
 from rocmatrix.containers.runspec import RUN_FOLDER, data_path, explain, portable_spec
 from rocmatrix.containers.settings import (
     Device,
@@ -18,6 +22,7 @@ from rocmatrix.containers.settings import (
     Tmpfs,
     User,
 )
+from rocmatrix.host.hardware import read_hardware
 from tests.fixtures import cells, sysfs
 from tests.fixtures.machine_specs import spec_for
 
@@ -124,3 +129,86 @@ def test_omitted_settings_are_explained_too(tmp_path):
     never = ["--privileged", "--cap-add=SYS_ADMIN"]
     ask = ["--network=host", "--security-opt=seccomp=unconfined", "--ipc=host", "--ulimit=memlock=-1"]
     assert left_out == [*never, *ask, "--cap-add=SYS_PTRACE"]
+
+
+@pytest.mark.parametrize(("value", "root"), [("0:0", True), ("0:1000", True), ("1000:0", False), ("10:0", False)])
+def test_root_is_recognised_by_the_user_id_alone(value, root):
+    assert ("started by root" in least_privilege.user(value).reason) is root
+
+
+@pytest.mark.parametrize("host_bytes", [None, 0])
+def test_shared_memory_of_an_unknown_host_is_what_the_cell_needs(host_bytes):
+    (row,) = least_privilege.memory(cells.GFX1100, host_bytes=host_bytes)
+    assert row.bytes == 8 * least_privilege.GIB
+
+
+@pytest.mark.parametrize(("gib", "expected"), [(15, 7.5), (16, 8), (17, 8), (64, 8)])
+def test_shared_memory_ends_at_half_of_the_hosts(gib, expected):
+    (row,) = least_privilege.memory(cells.GFX1100, host_bytes=gib * least_privilege.GIB)
+    assert row.bytes == expected * least_privilege.GIB
+
+
+def test_label_is_lifted_where_selinux_is_enforced_alone():
+    assert [row.value for row in least_privilege.labels(enforced=True)] == ["label=disable"]
+    assert list(least_privilege.labels(enforced=False)) == []
+
+
+@pytest.mark.parametrize(
+    ("cell", "network", "libraries"),
+    [
+        (cells.GFX1100, "none", {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}),
+        (cells.CPU, "none", {"GLOO_SOCKET_IFNAME"}),
+        (cells.GFX1100, "bridge", set()),
+        (cells.GFX1100, "host", set()),
+    ],
+)
+def test_ranks_are_sent_to_the_loopback_where_there_is_no_network(cell, network, libraries):
+    found = {row.name for row in least_privilege.environment(cell, network=network)}
+    assert {name for name in found if name.endswith("SOCKET_IFNAME")} == libraries
+
+
+def test_cache_that_the_cell_names_is_not_named_twice():
+    plain = {row.name: row.content for row in least_privilege.environment(cells.CPU, network="none")}
+    assert plain["HF_HOME"] == "/cache/huggingface"
+    row = cells.GFX1100.environment[0].model_copy(update={"name": "HF_HOME", "value": "/cache/own"})
+    named = cells.GFX1100.model_copy(update={"environment": (row,)})
+    found = [row.content for row in least_privilege.environment(named, network="none") if row.name == "HF_HOME"]
+    assert found == ["/cache/own"]
+
+
+def test_caches_of_a_simulated_machine_are_kept_apart():
+    def volume(simulated):
+        rows = least_privilege.files(cells.CPU, run_folder="/srv/run", owner="1000", simulated=simulated)
+        return next(row.origin for row in rows if isinstance(row, Mount) and row.kind == "volume")
+
+    assert volume(simulated=True) != volume(simulated=False)
+    assert volume(simulated=False) == f"rocmatrix-cache-{cells.CPU.name}-1000"
+
+
+def test_files_of_a_user_are_mounted_read_only_and_apart():
+    assert list(least_privilege.data(None, origin="None")) == []
+    assert list(least_privilege.recipe(None)) == []
+    (recipe,) = least_privilege.recipe(Path("/home/a/my.yaml"))
+    assert (recipe.target, recipe.read_only) == ("/recipe/my.yaml", True)
+    one, two = least_privilege.callbacks([Path("/a/mine.py"), Path("/b/mine.py")])
+    assert (one.target, two.target) == ("/callbacks/0/mine.py", "/callbacks/1/mine.py")
+    assert one.read_only and two.read_only
+
+
+def test_cards_that_were_not_chosen_are_hidden_by_name(tmp_path):
+    machine = read_hardware(sysfs.two_rx_7900_xt(tmp_path))
+    assert list(least_privilege.visibility(machine, machine.cards)) == []
+    (row,) = least_privilege.visibility(machine, machine.cards[1:])
+    assert row.content == machine.cards[1].uuid
+    assert row.reason.startswith("card 0 is gfx1100")
+
+
+def test_devices_name_the_card_and_group_of_each_node(tmp_path):
+    machine = read_hardware(sysfs.two_rx_7900_xt(tmp_path))
+    unnamed = replace(machine.cards[0], gfx=None)
+    rows = list(least_privilege.devices([machine.kfd, machine.cards[0].render], [unnamed]))
+    assert [row.reason.partition(";")[0] for row in rows[:2]] == [
+        least_privilege.KFD, "card 0, not named by its old kernel",
+    ]  # fmt: skip
+    assert [row.gid for row in rows[2:]] == [992]
+    assert "/dev/kfd, /dev/dri/renderD128" in rows[2].reason

@@ -11,7 +11,7 @@ from rocmatrix.cli.commands.jobs import Smoke
 from rocmatrix.cli.options.common import Kept
 from rocmatrix.diagnosis import explain_failure, signature
 from rocmatrix.evidence import recorder
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.images import build, render
 from rocmatrix.jobs import runner
 from rocmatrix.jobs.job import JobRequest
@@ -36,7 +36,7 @@ def job(monkeypatch, tmp_path):
     monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(tmp_path / "evidence.db"))  # others' lost runs are reported
 
     def end(code, *, cell=CPU, host=sysfs.no_driver, log=None):
-        place = recorder.Place(cell=cell, hardware=survey(host(tmp_path / "host")))
+        place = recorder.Place(cell=cell, hardware=read_hardware(host(tmp_path / "host")))
         argv = [sys.executable, "-c", code]
         monkeypatch.setattr(jobs, "run_and_record", lambda _: (runner.run(argv, show=lambda _: None, log=log), place))
 

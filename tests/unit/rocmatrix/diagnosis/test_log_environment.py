@@ -56,7 +56,7 @@ def test_card_that_the_log_names_comes_before_the_one_assumed_for_this_host():
     assert read("AMD arch: gfx90a\nAMD arch: gfx1100\n", ASSUMED).architecture == "gfx1100"
 
 
-def test_one_of_two_cards_of_this_host_that_the_log_names_is_taken():
+def test_card_of_this_host_that_the_log_names_is_taken():
     both = HostContext(others=("gfx1100", "gfx1036"), assumed=True)
     assert read("AMD arch: gfx1036", both).architecture == "gfx1036"
     assert read("AMD arch: gfx90a", both) == HostContext(architecture="gfx90a", assumed=True)

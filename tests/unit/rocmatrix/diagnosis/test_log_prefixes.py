@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rocmatrix.diagnosis.log_prefixes import views
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, best
 
 # Each is what one program puts before a line. They are those of docker compose, docker's json-file, the CRI, journald,
@@ -140,3 +141,39 @@ def test_pasted_screen_or_journal_hides_nothing(form):
 @pytest.mark.parametrize("line", ["│ " * 300_000, "x\b" * 500_000, '"MESSAGE":[' + "1," * 500_000, "> " * 500_000])
 def test_long_line_of_one_form_is_read(line):
     assert best(line + "\nRuntimeError: HIP error: invalid device function\n") == "hip-invalid-device-function"
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_prefix_is_taken_off_and_kept_in_the_second_view(prefix):
+    found = views(f"{prefix}Killed\n{prefix}Killed\n".encode())
+    assert found[0] == b"Killed\nKilled\n"
+    assert [view.count(b"\n") for view in found] == [2] * len(found)
+
+
+def test_line_without_a_prefix_has_one_view():
+    assert views(b"Killed\n\nHIP error\n") == (b"Killed\n\nHIP error\n",)
+    assert views(b"") == (b"",)
+
+
+@pytest.mark.parametrize(
+    "line", [b"12 steps", b"10:0 done", b"rank a: 1", b"#x 1.5 a", b"kern err", b"[rank] 1", b"ERRORS 3", b"2026-1-1 a"]
+)
+def test_words_that_only_resemble_a_prefix_stay(line):
+    assert views(line + b"\n")[0] == line + b"\n"
+
+
+def test_message_of_a_json_line_stands_alone_with_its_fields_gone():
+    line = b'{"log":"Killed\\n","stream":"stderr","time":"2026-11-21T10:00:00Z","n":3}\n'
+    assert views(line)[0] == b"Killed\n"
+    assert b"Killed" in views(b'{"other":"Killed"}\n')[0] and b"other" in views(b'{"other":"Killed"}\n')[0]
+
+
+def test_journals_list_of_bytes_is_read_as_text_up_to_255():
+    numbers = ", ".join(str(number) for number in b"Kil\nled") + ", 256, 999"
+    (text, *_) = views(f'{{"MESSAGE" : [ {numbers} ]}}\n'.encode())
+    assert b'"MESSAGE":"Killed"' in text  # a line end within would make two lines of one
+
+
+@pytest.mark.parametrize("typed", [b"mak\b \bke", b"x\bmake", b"maxx\b \b\b \bke"])
+def test_characters_typed_over_are_gone(typed):
+    assert views(typed + b"\n")[0] == b"make\n"

@@ -1,7 +1,11 @@
 """A symptom's causes come in the order of their support by log, host and versions."""
 
 from rocmatrix.diagnosis import diagnosis
+from rocmatrix.diagnosis.matcher import Match
+from rocmatrix.diagnosis.possible_causes import ordered
 from rocmatrix.diagnosis.ranking import HostContext
+from rocmatrix.diagnosis.signature import Possibility
+from rocmatrix.matrix.statement import Selector
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES
 
 NO_CARD = "RuntimeError: No HIP GPUs are available\n"
@@ -65,3 +69,41 @@ def test_causes_and_tests_are_in_the_data_for_programs():
     told = diagnosis.described(found(NO_CARD))["failures"][0]
     assert len(told["causes"]) > 3
     assert all(row["says"] and row["test"] for row in told["causes"])
+
+
+SYMPTOM = next(each for each in SIGNATURES if each.id == "no-hip-gpus-available")
+CAUSES = [
+    Possibility(says="usual", test="t", host=["D1", "D2"]),
+    Possibility(says="of another card", test="t", when=Selector(architectures=["gfx906"])),
+    Possibility(says="of this card", test="t", when=Selector(architectures=["gfx1100"])),
+    Possibility(says="rare", test="t", host=["D3"]),
+]
+HERE = HostContext(architecture="gfx1100")
+
+
+def causes(**shown):
+    return ordered(SYMPTOM.model_copy(update={"causes": CAUSES}), HERE, **{"signs": {}} | shown)
+
+
+def test_causes_without_support_follow_their_fit_and_then_their_place_in_the_list():
+    rows = causes()
+    assert [row.says for row in rows] == ["of this card", "usual", "rare", "of another card"]
+    assert not any(row.decided or row.why for row in rows)
+
+
+def test_shown_cause_comes_before_one_that_only_fits():
+    rows = causes(failed=["D3"])
+    assert (rows[0].says, rows[0].decided, rows[0].why) == ("rare", True, "doctor's check D3 fails on this host.")
+    assert [row.decided for row in rows[1:]] == [False] * 3
+
+
+def test_sign_of_the_log_is_the_reason_before_a_failed_check():
+    sign = Match(signature=SYMPTOM, line=7, text="x", weight=1, log="a.log")
+    (row, *_) = causes(signs={(SYMPTOM.id, 0): sign}, failed=["D2", "D1"])
+    assert (row.says, row.why) == ("usual", "a.log line 7 shows it.")
+    assert causes(failed=["D2", "D1"])[0].why == "doctor's check D1 fails on this host."  # the first that it lists
+
+
+def test_sign_of_another_symptom_or_check_decides_nothing():
+    sign = Match(signature=SYMPTOM, line=7, text="x", weight=1)
+    assert not any(row.decided for row in causes(signs={("other", 0): sign}, failed=["D9"]))

@@ -7,7 +7,7 @@ import pytest
 from rocmatrix.doctor.knowledge import is_within
 from tests.fixtures import machines
 from tests.fixtures.cells import MATRIX
-from tests.fixtures.doctor import look
+from tests.fixtures.doctor import findings_on
 
 REPORTS = [rule for rule in MATRIX.rules if rule.decides and rule.verdict == "works" and rule.drivers]
 
@@ -25,7 +25,7 @@ def test_driver_under_which_an_owner_reports_a_pair_draws_no_warning(tmp_path, r
         for version in module_versions(rule.drivers):
             machine = machines.two_rx_7900_xt(tmp_path)
             machine.write("sys/module/amdgpu/version", f"{version}\n")
-            found = look(machine, cell=cell)["D102"]
+            found = findings_on(machine, cell=cell)["D102"]
             assert found.status in ("ok", "note"), f"{cell.name} under {version}: {found.seen}"
             assert rule.id in found.seen or found.status == "ok"
 
@@ -35,7 +35,7 @@ def test_report_silences_the_window_for_its_own_driver_alone(tmp_path):
     machine = machines.two_rx_7900_xt(tmp_path)
     for version, status in (("6.16.6", "note"), ("6.14.14", "warning"), ("6.3.6", "ok")):
         machine.write("sys/module/amdgpu/version", f"{version}\n")
-        assert look(machine, cell=cell)["D102"].status == status, version
+        assert findings_on(machine, cell=cell)["D102"].status == status, version
 
 
 def test_defaults_are_listed_reported_or_the_only_kind():

@@ -7,15 +7,15 @@ import pytest
 from rocmatrix.doctor import examination, host
 from rocmatrix.doctor.examination import CHECKS
 from rocmatrix.doctor.host import Disk, Engine, User
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from tests.fixtures import machines, sysfs
-from tests.fixtures.doctor import FOLDER, GIB, KNOWN, LIVE, ROOT, SECOND, extra_card, look
+from tests.fixtures.doctor import FOLDER, GIB, KNOWN, LIVE, ROOT, SECOND, extra_card, findings_on
 
 
 def test_sound_machine_has_no_error_and_every_check_reports(tmp_path):
     machine = machines.rx_9070_xt(tmp_path)
     machine.write("sys/module/amdgpu/version", "6.16.6\n")
-    found = look(machine, cell=None)
+    found = findings_on(machine, cell=None)
     assert set(found) == {check.code for check in CHECKS}
     assert {f.status for f in found.values()} <= {"ok", "not applicable"}
     assert {code for code, f in found.items() if f.status == "not applicable"} == {"D102", "D206", "D301"}
@@ -23,7 +23,7 @@ def test_sound_machine_has_no_error_and_every_check_reports(tmp_path):
 
 def test_two_sound_cards(tmp_path):
     machine = machines.two_rx_7900_xt(tmp_path)
-    found = look(machine)
+    found = findings_on(machine)
     assert {code: f.status for code, f in found.items() if f.status not in ("ok", "not applicable")} == {
         "D202": "warning"
     }
@@ -96,9 +96,9 @@ def _rdma(machine):
 )
 def test_spoiled_place_is_one_finding(tmp_path, code, status, spoil, words):
     machine = machines.two_rx_7900_xt(tmp_path)
-    assert look(machine)[code].status in ("ok", "not applicable")
+    assert findings_on(machine)[code].status in ("ok", "not applicable")
     spoil(machine)
-    found = look(machine)[code]
+    found = findings_on(machine)[code]
     assert (found.status, words in found.seen) == (status, True), found
     assert found.fix or status in ("unknown", "note"), found
 
@@ -125,8 +125,8 @@ def test_spoiled_place_is_one_finding(tmp_path, code, status, spoil, words):
 )
 def test_checks_of_a_running_machine_have_the_expected_status(tmp_path, code, status, changes, words):
     machine = machines.two_rx_7900_xt(tmp_path)
-    assert look(machine)[code].status == "ok"
-    found = look(machine, **changes)[code]
+    assert findings_on(machine)[code].status == "ok"
+    found = findings_on(machine, **changes)[code]
     assert (found.status, words in found.seen) == (status, True), found
 
 
@@ -145,7 +145,7 @@ def test_examination_without_findings_is_a_failure(tmp_path):
 
 @pytest.mark.parametrize("build", [machines.mi50, machines.rx_9070_xt, machines.two_rx_7900_xt, machines.mi300x_cpx])
 def test_sound_fixtures_have_no_error(tmp_path, build):
-    found = look(build(tmp_path), user=User(uid=1000, groups=frozenset({992, 109, 44})))
+    found = findings_on(build(tmp_path), user=User(uid=1000, groups=frozenset({992, 109, 44})))
     assert [f for f in found.values() if f.status == "error"] == []
 
 
@@ -153,10 +153,12 @@ def test_recorded_mi210_tree_is_examined_without_an_error():
     tree = ROOT.parent / "shared" / "data" / "kfd" / "mi210-8x"
     if not tree.is_dir():
         pytest.skip(f"the recorded tree is not here: {tree}")
-    found = look(sysfs.Files(tree), user=None, engine=None, disk=None, environment=None, shared_memory_bytes=None)
+    found = findings_on(
+        sysfs.Files(tree), user=None, engine=None, disk=None, environment=None, shared_memory_bytes=None
+    )
     assert {f.status for f in found.values()} <= {"ok", "unknown", "not applicable"}
     assert (found["D201"].seen, found["D206"].status) == ("on all 8 links to a processor", "ok")
-    assert len(survey(sysfs.Files(tree)).links) > 60
+    assert len(read_hardware(sysfs.Files(tree)).links) > 60
 
 
 @pytest.mark.parametrize(

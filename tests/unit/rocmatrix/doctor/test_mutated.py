@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rocmatrix.doctor import examination, host, knowledge
 from rocmatrix.host import topology, topology_svg
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from tests.fixtures import machines, sysfs
 
 KNOWN = knowledge.load(Path(__file__).resolve().parents[4])
@@ -70,7 +70,7 @@ def test_spoiled_tree_never_raises(tmp_path, which, changes):
     shutil.rmtree(root, ignore_errors=True)
     machine = BUILDERS[which](root)
     spoil(machine, changes)
-    found = survey(machine)
+    found = read_hardware(machine)
     assert [card.index for card in found.cards] == list(range(len(found.cards)))
     assert all(card.unique_id is None or 0 < card.unique_id < 1 << 64 for card in found.cards)
     assert sum(map(len, found.physical_cards)) == len(found.cards)

@@ -4,7 +4,7 @@ import pytest
 
 from rocmatrix.evidence import from_events
 from rocmatrix.evidence.level import why_not
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.jobs.runner import Finished
 from tests.fixtures import cells, sysfs
 
@@ -13,7 +13,7 @@ PLACE = {"where": "container", "image": "sha256:" + "1" * 64, "inputs": "2" * 64
 
 @pytest.fixture
 def host(tmp_path):
-    return survey(sysfs.two_rx_7900_xt(tmp_path / "machine", render_gid=100))
+    return read_hardware(sysfs.two_rx_7900_xt(tmp_path / "machine", render_gid=100))
 
 
 def verdict(probe="blas", status="pass", *, kind="rocm", arch="gfx1100:sramecc-:xnack-", numbers=()):

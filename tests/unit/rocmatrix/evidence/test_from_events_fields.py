@@ -12,7 +12,7 @@ from rocmatrix.evidence.from_events import of_bench, of_build, of_lost_proof, of
 from rocmatrix.evidence.level import instant
 from rocmatrix.evidence.record import Hardware, Number, Trouble, Verdict
 from rocmatrix.host import simulated
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.jobs.runner import Finished
 from rocmatrix.runtime import trouble as host_trouble
 from rocmatrix.runtime.paths import ROOT
@@ -29,7 +29,7 @@ LONG = "w" * 5000
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory):
-    return survey(sysfs.two_rx_7900_xt(tmp_path_factory.mktemp("host") / "machine", render_gid=100))
+    return read_hardware(sysfs.two_rx_7900_xt(tmp_path_factory.mktemp("host") / "machine", render_gid=100))
 
 
 def test_time_of_a_record_is_this_moment_in_milliseconds():
@@ -163,7 +163,7 @@ def test_cpu_has_no_card_and_no_instruction_set(host):
 
 
 def test_machine_without_a_driver_records_none(tmp_path):
-    bare = survey(sysfs.no_driver(tmp_path / "bare"))
+    bare = read_hardware(sysfs.no_driver(tmp_path / "bare"))
     made = of_smoke(cells.GFX1100, Finished(status=0, events=(event(),)), bare, **PLACE)
     assert made.hardware.driver is None
 
@@ -190,7 +190,7 @@ def test_another_makers_card_is_believed_of_a_pass_alone_where_the_kernel_lists_
 
 
 def test_failed_run_on_another_makers_card_is_marked_where_the_kernel_lists_no_amd_card(tmp_path):
-    bare = survey(sysfs.no_driver(tmp_path / "bare"))
+    bare = read_hardware(sysfs.no_driver(tmp_path / "bare"))
     cuda = event(status="fail", device={"kind": "cuda", "name": "b", "arch": "sm_90"})
     made = of_smoke(cells.GFX1100, Finished(status=1, events=(cuda,)), replace(bare, cards=()), **PLACE)
     assert made.marks == ("nvidia",)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocmatrix.evidence.level import LEVELS, held, known_images, standings, why_not
+from rocmatrix.evidence.level import LEVELS, cell_statuses, held, known_images, why_not
 from rocmatrix.evidence.record import Hardware, Trouble, Verdict
 from tests.fixtures.evidence import CARD, IMAGE, INPUTS, OTHER_INPUTS, record, rocm, smoke
 
@@ -35,8 +35,8 @@ CLIMB = [
 
 
 def level(*records, cell=CELL, rendered=True):
-    (standing,) = standings(cell, records, rendered=rendered)
-    return standing.level
+    (cell_status,) = cell_statuses(cell, records, rendered=rendered)
+    return cell_status.level
 
 
 @pytest.mark.parametrize("count", range(6))
@@ -59,8 +59,8 @@ def test_training_without_any_smoke_is_proven_only():
 
 
 def test_training_on_one_card_lists_two_as_not_shown():
-    (standing,) = standings(CELL, [*CLIMB[:3], CLIMB[4]], rendered=True)
-    assert (standing.level, standing.missing) == ("trained", ("two-gpu",))
+    (cell_status,) = cell_statuses(CELL, [*CLIMB[:3], CLIMB[4]], rendered=True)
+    assert (cell_status.level, cell_status.missing) == ("trained", ("two-gpu",))
 
 
 SET_ASIDE = [
@@ -84,7 +84,7 @@ SET_ASIDE = [
 @pytest.mark.parametrize("change", SET_ASIDE, ids=str)
 def test_record_set_aside_never_raises_an_amd_cell(change):
     before = CLIMB[:2]
-    found = standings(CELL, [*before, smoke(2, **change), record("train", 3, **change)], rendered=True)
+    found = cell_statuses(CELL, [*before, smoke(2, **change), record("train", 3, **change)], rendered=True)
     assert {s.level for s in found} == {"proven"}
     assert [s.set_aside for s in found] == [2]
     assert why_not(smoke(2, **change), CELL)
@@ -98,14 +98,14 @@ def test_set_aside_records_change_no_level_wherever_they_stand(changes, count, o
 
 
 def test_newer_failure_takes_its_rung_away_and_is_named():
-    (standing,) = standings(CELL, [*CLIMB, smoke(9, status="fail")], rendered=True)
-    assert (standing.level, standing.failing) == ("proven", ("smoke",))
+    (cell_status,) = cell_statuses(CELL, [*CLIMB, smoke(9, status="fail")], rendered=True)
+    assert (cell_status.level, cell_status.failing) == ("proven", ("smoke",))
     assert level(*CLIMB, smoke(9, status="fail"), smoke(10)) == "trained"
 
 
 def test_training_that_failed_takes_its_rung_away_until_one_passes():
-    (standing,) = standings(CELL, [*CLIMB, record("train", 9, passed=False)], rendered=True)
-    assert (standing.level, standing.failing) == ("two-gpu", ("train",))
+    (cell_status,) = cell_statuses(CELL, [*CLIMB, record("train", 9, passed=False)], rendered=True)
+    assert (cell_status.level, cell_status.failing) == ("two-gpu", ("train",))
     assert level(*CLIMB, record("train", 9, passed=False), record("train", 10)) == "trained"
 
 
@@ -121,7 +121,7 @@ def test_image_of_other_inputs_begins_anew():
 
 def test_cards_each_have_their_own_level():
     other = "SIMULATED Radeon RX 7900 XTX"
-    found = standings(CELL, [*CLIMB[:3], smoke(4, status="crash", hardware=rocm(name=other))], rendered=True)
+    found = cell_statuses(CELL, [*CLIMB[:3], smoke(4, status="crash", hardware=rocm(name=other))], rendered=True)
     assert {s.card: (s.level, s.failing) for s in found} == {CARD: ("smoked", ()), other: ("proven", ("smoke",))}
 
 
@@ -138,20 +138,20 @@ def test_cell_of_the_cpu_is_smoked_by_a_cpu_and_by_no_card():
 
 def test_card_of_the_cpu_is_the_cpu_and_of_an_amd_cell_its_name():
     base = [record("build", cell=CPU.name), record("prove", 1, cell=CPU.name)]
-    (found,) = standings(CPU, [*base, smoke(2, cell=CPU.name, hardware=Hardware(device="cpu"))], rendered=True)
+    (found,) = cell_statuses(CPU, [*base, smoke(2, cell=CPU.name, hardware=Hardware(device="cpu"))], rendered=True)
     assert (found.cell, found.card, found.inputs) == (CPU.name, "CPU", base[0].inputs)
-    (found,) = standings(CELL, CLIMB[:3], rendered=True)
+    (found,) = cell_statuses(CELL, CLIMB[:3], rendered=True)
     assert (found.cell, found.card, found.inputs) == (CELL.name, CARD, CLIMB[0].inputs)
-    (found,) = standings(CELL, CLIMB[:2], rendered=True)
+    (found,) = cell_statuses(CELL, CLIMB[:2], rendered=True)
     assert (found.card, found.level) == ("-", "proven")
 
 
 def test_records_of_another_cell_and_benches_are_not_counted_as_set_aside():
     others = [record("build", cell="another"), record("bench", 5), smoke(6, cell="another", status="fail")]
-    (found,) = standings(CELL, [*CLIMB, *others], rendered=True)
+    (found,) = cell_statuses(CELL, [*CLIMB, *others], rendered=True)
     assert (found.set_aside, found.troubles, found.level) == (0, 0, "trained")
     lost = smoke(7, trouble=Trouble(stage="disk", words="simulated"))
-    (found,) = standings(CELL, [*CLIMB, lost, smoke(8, marks=("stand-in",))], rendered=True)
+    (found,) = cell_statuses(CELL, [*CLIMB, lost, smoke(8, marks=("stand-in",))], rendered=True)
     assert (found.set_aside, found.troubles) == (1, 1)
 
 
@@ -171,7 +171,7 @@ def test_record_that_is_no_evidence_states_why(refused, words):
 
 
 def test_level_that_nothing_was_run_for_has_no_time():
-    (found,) = standings(CELL, [], rendered=True)
+    (found,) = cell_statuses(CELL, [], rendered=True)
     assert (found.level, found.at, found.age_days(datetime(2026, 11, 3, tzinfo=UTC))) == ("rendered", None, None)
 
 
@@ -180,50 +180,50 @@ def test_level_that_nothing_was_run_for_has_no_time():
     [((), "a" * 64, None), (CLIMB[:1], None, None), (CLIMB[:1], "a" * 64, True), (CLIMB[:1], OTHER_INPUTS, False)],
 )
 def test_image_is_compared_with_the_checkout_where_both_are_known(records, inputs, current):
-    (found,) = standings(CELL, records, rendered=True, current_inputs=inputs)
+    (found,) = cell_statuses(CELL, records, rendered=True, current_inputs=inputs)
     assert found.current is current
 
 
 def test_age_and_currency():
-    (standing,) = standings(CELL, CLIMB[:3], rendered=True, current_inputs=OTHER_INPUTS)
-    assert standing.age_days(datetime(2026, 11, 3, 14, tzinfo=UTC)) == 2.0
-    assert standing.current is False
+    (cell_status,) = cell_statuses(CELL, CLIMB[:3], rendered=True, current_inputs=OTHER_INPUTS)
+    assert cell_status.age_days(datetime(2026, 11, 3, 14, tzinfo=UTC)) == 2.0
+    assert cell_status.current is False
 
 
 SIMULATION = {"marks": ("stand-in", "simulated", "other-base")}
 
 
-def test_simulated_records_have_a_standing_of_their_own_and_give_the_cell_none():
+def test_simulated_records_have_a_status_of_their_own_and_give_the_cell_none():
     records = [record("build", 0, **SIMULATION), record("prove", 1, **SIMULATION), smoke(2, **SIMULATION)]
-    (own,) = standings(CELL, records, rendered=True)
+    (own,) = cell_statuses(CELL, records, rendered=True)
     assert (own.level, own.simulated, own.set_aside) == ("rendered", False, 3)
-    (found,) = standings(CELL, records, rendered=True, simulated=True)
+    (found,) = cell_statuses(CELL, records, rendered=True, simulated=True)
     assert (found.level, found.simulated, found.set_aside) == ("smoked", True, 0)
 
 
 def test_real_records_raise_no_simulated_level():
     records = [record("build", 0, **SIMULATION), record("prove", 1), smoke(2)]
-    assert standings(CELL, records[1:], rendered=True, simulated=True) == ()
-    (found,) = standings(CELL, records, rendered=True, simulated=True)
+    assert cell_statuses(CELL, records[1:], rendered=True, simulated=True) == ()
+    (found,) = cell_statuses(CELL, records, rendered=True, simulated=True)
     assert found.level == "built"
 
 
 @pytest.mark.parametrize("mark", ["synthetic", "nvidia", "unlocked", "forced"])
 def test_other_marks_set_aside_in_a_simulation_too(mark):
     records = [record("build", 0, **SIMULATION), record("prove", 1, **SIMULATION), smoke(2, marks=("simulated", mark))]
-    (found,) = standings(CELL, records, rendered=True, simulated=True)
+    (found,) = cell_statuses(CELL, records, rendered=True, simulated=True)
     assert (found.level, found.set_aside) == ("proven", 1)
 
 
 def test_pass_in_an_image_that_no_build_or_proof_names_is_set_aside_and_a_failure_counts():
     other = {"image": "sha256:" + "d" * 64}
     before = [record("build", 0), record("prove", 1)]
-    (found,) = standings(CELL, [*before, smoke(2, **other)], rendered=True)
+    (found,) = cell_statuses(CELL, [*before, smoke(2, **other)], rendered=True)
     assert (found.level, found.set_aside) == ("proven", 1)
-    (found,) = standings(CELL, [*before, smoke(2), smoke(3, status="fail", **other)], rendered=True)
+    (found,) = cell_statuses(CELL, [*before, smoke(2), smoke(3, status="fail", **other)], rendered=True)
     assert (found.level, found.failures) == ("proven", ("blas",))
     proven_elsewhere = [*before, record("prove", 2, **other), smoke(3, **other)]
-    (found,) = standings(CELL, proven_elsewhere, rendered=True)
+    (found,) = cell_statuses(CELL, proven_elsewhere, rendered=True)
     assert found.level == "smoked"
 
 
@@ -233,12 +233,12 @@ def test_two_cards_are_shown_by_the_newest_run_that_held_a_verdict_on_them():
         return smoke(hours, verdicts=(Verdict(probe="device", status="pass"), verdict), hardware=rocm(cards=2))
 
     before = [record("build", 0), record("prove", 1), both(2, ("0", "1"))]
-    assert standings(CELL, before, rendered=True)[0].level == "two-gpu"
-    assert standings(CELL, [*before, both(3, ("0",))], rendered=True)[0].level == "smoked"
-    assert standings(CELL, [*before, smoke(3)], rendered=True)[0].level == "two-gpu"  # it held none
+    assert cell_statuses(CELL, before, rendered=True)[0].level == "two-gpu"
+    assert cell_statuses(CELL, [*before, both(3, ("0",))], rendered=True)[0].level == "smoked"
+    assert cell_statuses(CELL, [*before, smoke(3)], rendered=True)[0].level == "two-gpu"  # it held none
 
 
-def test_record_of_a_real_machine_is_no_part_of_a_simulated_standing():
+def test_record_of_a_real_machine_is_no_part_of_a_simulated_status():
     assert why_not(record("build"), CELL, simulated=True) == "it was not simulated"
     assert why_not(record("build", **SIMULATION), CELL, simulated=True) is None
     assert why_not(record("build", **SIMULATION), CELL) == "marked stand-in, simulated, other-base"
@@ -286,8 +286,8 @@ def test_local_part_of_a_version_is_no_other_torch():
 
 def test_second_pass_of_two_cards_keeps_the_level():
     again = [smoke(hours, two="pass", hardware=rocm(cards=2)) for hours in (5, 6)]
-    (standing,) = standings(CELL, [*CLIMB[:4], *again], rendered=True)
-    assert (standing.level, standing.at) == ("two-gpu", again[-1].at)
+    (cell_status,) = cell_statuses(CELL, [*CLIMB[:4], *again], rendered=True)
+    assert (cell_status.level, cell_status.at) == ("two-gpu", again[-1].at)
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def test_image_is_known_by_a_build_or_proof_that_passed(kind, passed, known):
     assert known_images([record(kind, cell="another")], CELL) == frozenset()
 
 
-def test_simulated_image_is_known_to_the_simulated_standing_alone():
+def test_simulated_image_is_known_to_the_simulated_status_alone():
     made = [record("build", **SIMULATION)]
     assert known_images(made, CELL) == frozenset()
     assert known_images(made, CELL, simulated=True) == {(INPUTS, IMAGE)}
@@ -308,7 +308,7 @@ def test_simulated_image_is_known_to_the_simulated_standing_alone():
 @pytest.mark.parametrize(("marks", "current"), [(("simulated", "other-base"), None), (("simulated",), True)])
 def test_image_on_another_base_is_not_compared_with_the_checkout(marks, current):
     records = [record("build", marks=marks)]
-    (found,) = standings(CELL, records, rendered=True, current_inputs=INPUTS, simulated=True)
+    (found,) = cell_statuses(CELL, records, rendered=True, current_inputs=INPUTS, simulated=True)
     assert found.current is current
 
 

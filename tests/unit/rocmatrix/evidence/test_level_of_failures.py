@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from rocmatrix.evidence import store
 from rocmatrix.evidence.compare import compare
-from rocmatrix.evidence.level import LEVELS, standings, why_not
+from rocmatrix.evidence.level import LEVELS, cell_statuses, why_not
 from rocmatrix.evidence.record import Hardware, Record, Trouble, Verdict
 from tests.fixtures.evidence import CARD, record, rocm, smoke
 from tests.unit.rocmatrix.evidence.test_level import CELL, CLIMB, level
@@ -26,8 +26,8 @@ def suite(hours, outcomes, *, whole=True, **fields):
     return record("smoke", hours, **told)
 
 
-def standing(*records):
-    found = standings(CELL, records, rendered=True)
+def cell_status(*records):
+    found = cell_statuses(CELL, records, rendered=True)
     return next(s for s in found if s.card in (CARD, "-"))
 
 
@@ -49,16 +49,16 @@ FAILED_WHOLLY = {
 
 @pytest.mark.parametrize("failure", FAILED_WHOLLY.values(), ids=FAILED_WHOLLY)
 def test_smoke_that_came_to_nothing_counts_against_the_cell(failure):
-    found = standing(*CLIMB, failure)
+    found = cell_status(*CLIMB, failure)
     assert (found.level, found.failing, found.set_aside) == ("proven", ("smoke",), 0)
-    assert standing(*CLIMB, failure, smoke(10, whole=False)).level == "proven"
+    assert cell_status(*CLIMB, failure, smoke(10, whole=False)).level == "proven"
     again = suite(11, dict.fromkeys(PROBES, "pass"))
-    assert standing(*CLIMB, failure, again).level == "trained"
+    assert cell_status(*CLIMB, failure, again).level == "trained"
 
 
 @pytest.mark.parametrize("failure", FAILED_WHOLLY.values(), ids=FAILED_WHOLLY)
 def test_first_smoke_that_came_to_nothing_is_shown(failure):
-    (found,) = standings(CELL, [*CLIMB[:2], failure], rendered=True)
+    (found,) = cell_statuses(CELL, [*CLIMB[:2], failure], rendered=True)
     assert (found.level, found.failing) == ("proven", ("smoke",))
 
 
@@ -72,40 +72,42 @@ def test_comparison_sees_what_came_to_nothing(failure):
 def test_probe_that_passes_by_itself_answers_no_failure():
     climbed, failed = [*CLIMB], suite(9, {"device": "pass", "blas": "fail", "two_gpu_step": "pass"})
     for probe in PROBES:
-        found = standing(*climbed, failed, suite(10, {probe: "pass"}, whole=False))
+        found = cell_status(*climbed, failed, suite(10, {probe: "pass"}, whole=False))
         assert (found.level, found.failures) == ("proven", ("blas",))
 
 
 def test_suite_that_left_a_probe_out_or_contradicts_itself_answers_no_failure():
     failed = suite(9, {"device": "pass", "blas": "fail"})
     for status in ("not-applicable", "not checked"):
-        assert standing(*CLIMB, failed, suite(10, {"device": "pass", "blas": status}, passed=True)).failures == (
+        assert cell_status(*CLIMB, failed, suite(10, {"device": "pass", "blas": status}, passed=True)).failures == (
             "blas",
         )
     both = tuple(Verdict(probe="blas", status=status) for status in ("pass", "fail"))
-    assert standing(*CLIMB, failed, smoke(10, verdicts=both, passed=True)).failures == ("blas",)
+    assert cell_status(*CLIMB, failed, smoke(10, verdicts=both, passed=True)).failures == ("blas",)
     ended = suite(9, {"blas": "pass"}, passed=False)
-    assert standing(*CLIMB, ended).failures == ("the suite",)
-    assert standing(*CLIMB, ended, suite(10, {"conv": "fail"}, passed=True)).failures == ("the suite", "conv")
+    assert cell_status(*CLIMB, ended).failures == ("the suite",)
+    assert cell_status(*CLIMB, ended, suite(10, {"conv": "fail"}, passed=True)).failures == ("the suite", "conv")
 
 
 def test_suite_on_two_cards_whose_pair_was_not_tried_is_no_level_of_two():
     alone = suite(3, {"device": "pass", "two_gpu_step": "not-applicable"})
-    assert (alone.passed, standing(*CLIMB[:2], alone).level) == (True, "smoked")
+    assert (alone.passed, cell_status(*CLIMB[:2], alone).level) == (True, "smoked")
 
 
 def test_whole_suite_on_one_card_answers_no_failure_of_two():
-    found = standing(*CLIMB, suite(9, dict.fromkeys(PROBES, "pass") | {"two_gpu_step": "fail"}), smoke(10))
+    found = cell_status(*CLIMB, suite(9, dict.fromkeys(PROBES, "pass") | {"two_gpu_step": "fail"}), smoke(10))
     assert (found.level, found.failures) == ("proven", ("two_gpu_step",))
 
 
 def test_failure_without_a_card_counts_on_every_card():
     other = rocm(name="SIMULATED Radeon RX 7900 XTX")
     both = [*CLIMB[:3], smoke(4, hardware=other)]
-    assert {s.level for s in standings(CELL, both, rendered=True)} == {"smoked"}
-    found = standings(CELL, [*both, FAILED_WHOLLY["no device"]], rendered=True)
+    assert {s.level for s in cell_statuses(CELL, both, rendered=True)} == {"smoked"}
+    found = cell_statuses(CELL, [*both, FAILED_WHOLLY["no device"]], rendered=True)
     assert [s.level for s in found] == ["proven"] * 2
-    found = standings(CELL, [*both, FAILED_WHOLLY["no device"], smoke(12, hardware=other), smoke(13)], rendered=True)
+    found = cell_statuses(
+        CELL, [*both, FAILED_WHOLLY["no device"], smoke(12, hardware=other), smoke(13)], rendered=True
+    )
     assert {s.card: s.failures for s in found} == dict.fromkeys((CARD, other.cards[0]), ("two_gpu_step",))
 
 
@@ -117,7 +119,7 @@ def test_trouble_of_the_host_is_counted_and_changes_nothing(kind, stage):
     lost = record(kind, 9, passed=False, trouble=trouble, hardware=hardware)
     assert stage in why_not(lost, CELL)
     for count in range(6):
-        before, after = standing(*CLIMB[:count]), standing(*CLIMB[:count], lost)
+        before, after = cell_status(*CLIMB[:count]), cell_status(*CLIMB[:count], lost)
         assert (after.level, after.at, after.failing, after.troubles) == (before.level, before.at, before.failing, 1)
 
 
@@ -126,13 +128,13 @@ def test_cards_that_took_part_are_named_and_those_that_did_not():
         two = Verdict(probe="two_gpu_step", status="pass", cards=tuple(cards), present=tuple(present))
         return record("smoke", hours, verdicts=(two,), hardware=rocm(cards=3), **more)
 
-    found = standing(*CLIMB[:2], paired(3, "ab"))
+    found = cell_status(*CLIMB[:2], paired(3, "ab"))
     assert (found.level, found.took_part, found.left_out) == ("two-gpu", ("a", "b"), ("c",))
-    assert standing(*CLIMB[:2], paired(3, "ab"), paired(4, "bc")).left_out == ()
+    assert cell_status(*CLIMB[:2], paired(3, "ab"), paired(4, "bc")).left_out == ()
     for none in ("", "a", "aa"):
-        assert standing(*CLIMB[:2], paired(3, none)).level == "smoked"
-    assert standing(*CLIMB[:3], paired(3, "ab", whole=False)).level == "smoked"
-    failed = standing(*CLIMB[:2], paired(3, "ab"), smoke(4, status="fail"))
+        assert cell_status(*CLIMB[:2], paired(3, none)).level == "smoked"
+    assert cell_status(*CLIMB[:3], paired(3, "ab", whole=False)).level == "smoked"
+    failed = cell_status(*CLIMB[:2], paired(3, "ab"), smoke(4, status="fail"))
     assert (failed.level, failed.took_part, failed.left_out) == ("proven", (), ())
 
 
@@ -140,7 +142,7 @@ def test_cards_of_another_probe_took_no_part_in_the_step_of_two():
     two = Verdict(probe="two_gpu_step", status="pass", cards=("a", "b"), present=("a", "b"))
     other = Verdict(probe="transfer", status="pass", cards=("c",), present=("c", "d"))
     lost = Verdict(probe="two_gpu_step", status="not-applicable", cards=("e",), present=("f",))
-    found = standing(*CLIMB[:2], record("smoke", 3, verdicts=(two, other, lost), hardware=rocm(cards=2)))
+    found = cell_status(*CLIMB[:2], record("smoke", 3, verdicts=(two, other, lost), hardware=rocm(cards=2)))
     assert (found.level, found.took_part, found.left_out) == ("two-gpu", ("a", "b"), ())
 
 
@@ -191,13 +193,13 @@ def expected(runs: list[Record]) -> bool:
 def test_level_is_what_whole_runs_bear_out_in_the_order_of_their_numbers(runs, clock, shuffled):
     records = numbered(runs, clock)
     shuffled.shuffle(records)
-    assert (RUNG[standing(*records).level] >= RUNG["smoked"]) == expected(runs)
+    assert (RUNG[cell_status(*records).level] >= RUNG["smoked"]) == expected(runs)
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(RUNS, max_size=6), RUNS, st.lists(st.integers(0, 50), min_size=1, max_size=7))
 def test_additional_run_raises_only_if_whole_and_passed_and_lowers_where_it_failed(runs, last, clock):
-    before, after = standing(*numbered(runs, clock)), standing(*numbered([*runs, last], clock))
+    before, after = cell_status(*numbered(runs, clock)), cell_status(*numbered([*runs, last], clock))
     if last.trouble is not None:
         assert (after.level, after.failing, after.failures) == (before.level, before.failing, before.failures)
     elif not last.passed:
@@ -214,9 +216,9 @@ def test_clock_set_back_hides_no_failure(tmp_path):
     path = tmp_path / "evidence.db"
     for made in (*CLIMB[:3], smoke(-99, status="fail")):
         store.add(path, [made])
-    assert standing(*store.read(path)).level == "proven"
+    assert cell_status(*store.read(path)).level == "proven"
     store.add(path, [smoke(-98)])
-    assert standing(*store.read(path)).level == "smoked"
+    assert cell_status(*store.read(path)).level == "smoked"
 
 
 def test_imported_records_keep_their_order_and_sort_by_time_among_others(tmp_path):
@@ -226,11 +228,11 @@ def test_imported_records_keep_their_order_and_sort_by_time_among_others(tmp_pat
     for made in CLIMB[:3]:
         store.add(ours, [made])
     store.add(ours, store.read(theirs), origin="theirs.json")
-    assert standing(*store.read(ours)).level == "proven"
+    assert cell_status(*store.read(ours)).level == "proven"
     store.add(ours, [smoke(6)])
-    assert standing(*store.read(ours)).level == "smoked"
+    assert cell_status(*store.read(ours)).level == "smoked"
     store.add(ours, store.read(theirs), origin="again.json")
-    assert standing(*store.read(ours)).level == "smoked"
+    assert cell_status(*store.read(ours)).level == "smoked"
 
 
 def test_records_of_before_keep_their_names():

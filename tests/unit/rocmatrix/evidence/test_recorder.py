@@ -18,7 +18,7 @@ from rocmatrix.cli.commands.jobs import Smoke
 from rocmatrix.containers import engine
 from rocmatrix.evidence import from_events, import_export, recorder, store
 from rocmatrix.evidence.level import why_not
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.images import build
 from rocmatrix.jobs import runner
 from rocmatrix.jobs.job import JobRequest
@@ -48,7 +48,7 @@ def path(tmp_path, monkeypatch):
 def smoking(path, monkeypatch, tmp_path):
     """Return a function that runs the smoke task over a SIMULATED job that ends as told."""
     prepared = Job(argv=[], environment=None, why="simulated")
-    host = survey(sysfs.no_driver(tmp_path / "host"))
+    host = read_hardware(sysfs.no_driver(tmp_path / "host"))
 
     def smoke(*events, status=0, requested_probes=(), trouble=None, run=None, **options):
         place = recorder.Place(cell=cells.CPU, hardware=host, requested_probes=requested_probes)
@@ -283,8 +283,8 @@ def test_task_exports_imports_once_and_shows_levels(path, tmp_path, capsys):
         assert f"2 records, {new} of them new" in capsys.readouterr().err
     show(cell="rocm6.3-torch2.7.1-gfx1100", json=True, evidence=other)
     told = json.loads(capsys.readouterr().out)
-    (standing,) = told["standings"]
-    assert (standing["level"], standing["current"]) == ("proven", False)
+    (cell_status,) = told["standings"]
+    assert (cell_status["level"], cell_status["current"]) == ("proven", False)
     assert len(told["records"]) == 2
 
 

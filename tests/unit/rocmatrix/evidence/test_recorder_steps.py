@@ -10,7 +10,7 @@ import pytest
 from rocmatrix.containers import engine
 from rocmatrix.evidence import from_events, recorder, schema, store, unfinished_runs
 from rocmatrix.evidence.record import Record
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.images import build
 from rocmatrix.jobs import job, runner
 from rocmatrix.jobs.job import JobRequest
@@ -41,7 +41,7 @@ def path(tmp_path, monkeypatch):
 
 @pytest.fixture
 def place(tmp_path):
-    host = survey(sysfs.no_driver(tmp_path / "host"))
+    host = read_hardware(sysfs.no_driver(tmp_path / "host"))
     return recorder.Place(cell=CPU, hardware=host, where="container", image="sha256:" + "4" * 64, labels=LABELS)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.host.hardware import Driver, detect, groups_of, memory_total, pci_address, survey
+from rocmatrix.host.hardware import Driver, detect, groups_of, memory_total, pci_address, read_hardware
 from rocmatrix.host.sysfs import DeviceNode
 from tests.fixtures import machines, sysfs
 
@@ -14,7 +14,7 @@ RECORDED = Path(__file__).resolve().parents[5] / "shared" / "data" / "kfd" / "mi
 
 
 def test_two_cards_with_memory_nodes_and_ids_beyond_a_signed_number(tmp_path):
-    hardware = survey(sysfs.two_rx_7900_xt(tmp_path))
+    hardware = read_hardware(sysfs.two_rx_7900_xt(tmp_path))
     assert [card.gfx for card in hardware.cards] == ["gfx1100", "gfx1100"]
     first = hardware.cards[0]
     assert (first.index, first.node, first.compute_units, first.memory_bytes) == (0, 1, 84, 20 * sysfs.GIB)
@@ -29,7 +29,7 @@ def test_two_cards_with_memory_nodes_and_ids_beyond_a_signed_number(tmp_path):
 
 
 def test_groups_are_distinct_and_numeric_and_memory_is_the_sum_of_both_banks(tmp_path):
-    hardware = survey(sysfs.mi50(tmp_path))
+    hardware = read_hardware(sysfs.mi50(tmp_path))
     assert hardware.groups == (44, 109)
     assert hardware.cards[0].gfx == "gfx906"
     assert hardware.cards[0].memory_bytes == 16 * sysfs.GIB
@@ -39,18 +39,18 @@ def test_groups_are_distinct_and_numeric_and_memory_is_the_sum_of_both_banks(tmp
 
 
 def test_nodes_open_to_all_need_no_group(tmp_path):
-    hardware = survey(sysfs.strix_halo(tmp_path))
+    hardware = read_hardware(sysfs.strix_halo(tmp_path))
     assert hardware.groups == ()
     assert hardware.cards[0].integrated
     assert hardware.cards[0].uuid is None
 
 
 def test_groups_of_root_are_never_named(tmp_path):
-    assert survey(sysfs.mi50(tmp_path, render_gid=0, kfd_gid=0)).groups == ()
+    assert read_hardware(sysfs.mi50(tmp_path, render_gid=0, kfd_gid=0)).groups == ()
 
 
 def test_integrated_card_is_distinguished_from_the_discrete_one_and_ranked_last(tmp_path):
-    hardware = survey(sysfs.desktop_with_igpu(tmp_path))
+    hardware = read_hardware(sysfs.desktop_with_igpu(tmp_path))
     assert [(card.gfx, card.integrated) for card in hardware.cards] == [("gfx1036", True), ("gfx1100", False)]
     assert hardware.architectures == ("gfx1100", "gfx1036")
 
@@ -59,13 +59,13 @@ def test_processor_and_its_graphics_in_one_node_is_integrated(tmp_path):
     machine = sysfs.Machine(tmp_path)
     merged = sysfs.CPU | {"simd_count": 44, "simd_per_cu": 4}
     machine.topology(0, merged, gpu_id=1234, banks=[])
-    (card,) = survey(machine).cards
+    (card,) = read_hardware(machine).cards
     assert card.integrated
     assert card.compute_units == 11
 
 
 def test_old_kernel_leaves_gaps_and_no_crash(tmp_path):
-    hardware = survey(sysfs.old_kernel(tmp_path))
+    hardware = read_hardware(sysfs.old_kernel(tmp_path))
     (card,) = hardware.cards
     assert (card.gfx, card.gpu_id, card.memory_bytes, card.unique_id, card.pci_address) == (None,) * 5
     assert card.compute_units == 64
@@ -74,7 +74,7 @@ def test_old_kernel_leaves_gaps_and_no_crash(tmp_path):
 
 
 def test_node_ten_comes_after_node_two(tmp_path):
-    cards = survey(sysfs.twelve_nodes(tmp_path)).cards
+    cards = read_hardware(sysfs.twelve_nodes(tmp_path)).cards
     assert [card.node for card in cards] == list(range(2, 12))
     assert [card.index for card in cards] == list(range(10))
 
@@ -83,11 +83,11 @@ def test_node_ten_comes_after_node_two(tmp_path):
 def test_node_that_the_kernel_withholds_is_counted_not_a_crash(tmp_path, code):
     machine = sysfs.two_rx_7900_xt(tmp_path)
     machine.withhold(1, code)
-    hardware = survey(machine)
+    hardware = read_hardware(machine)
     assert hardware.hidden_nodes == 1
     assert [(card.index, card.node) for card in hardware.cards] == [(0, 2)]
     machine.withhold(2, code)
-    hidden = survey(machine)
+    hidden = read_hardware(machine)
     assert hidden.cards == ()
     assert "2 GPU node(s) are hidden" in hidden.reason
 
@@ -95,7 +95,7 @@ def test_node_that_the_kernel_withholds_is_counted_not_a_crash(tmp_path, code):
 def test_missing_render_node_leaves_its_path(tmp_path):
     machine = sysfs.two_rx_7900_xt(tmp_path)
     (tmp_path / "dev/dri/renderD129").unlink()
-    card = survey(machine).cards[1]
+    card = read_hardware(machine).cards[1]
     assert (card.render, card.render_path) == (None, "/dev/dri/renderD129")
 
 
@@ -109,7 +109,7 @@ def test_missing_render_node_leaves_its_path(tmp_path):
     ],
 )
 def test_absence_of_cards_has_a_reason(tmp_path, build, words):
-    hardware = survey(build(tmp_path))
+    hardware = read_hardware(build(tmp_path))
     assert hardware.cards == ()
     assert words in hardware.reason
     assert hardware.wsl2 is ("WSL2" in words)
@@ -126,15 +126,15 @@ def _loaded(root, *, cpu):
 def test_dxg_next_to_kfd_is_no_wsl2(tmp_path):
     machine = sysfs.two_rx_7900_xt(tmp_path)
     machine.write("dev/dxg")
-    assert not survey(machine).wsl2
+    assert not read_hardware(machine).wsl2
 
 
 @pytest.mark.parametrize("node", ["dev/nvidia0", "dev/nvidiactl"])
 def test_card_of_another_maker_is_a_plain_flag(tmp_path, node):
     machine = sysfs.no_driver(tmp_path)
-    assert not survey(machine).nvidia
+    assert not read_hardware(machine).nvidia
     machine.write(node)
-    assert survey(machine).nvidia
+    assert read_hardware(machine).nvidia
 
 
 def test_damaged_files_are_gaps(tmp_path):
@@ -142,7 +142,7 @@ def test_damaged_files_are_gaps(tmp_path):
     machine.write(f"{sysfs.TOPOLOGY}/1/properties", "gfx_target_version many\nsimd_count\n\x00\nunique_id -4\n")
     machine.write(f"{sysfs.TOPOLOGY}/1/mem_banks/0/properties", "heap_type 1\n")
     machine.write("proc/meminfo", "")
-    hardware = survey(machine)
+    hardware = read_hardware(machine)
     card = hardware.cards[0]
     assert (card.gfx, card.unique_id, card.memory_bytes, card.compute_units) == (None,) * 4
     assert hardware.memory_bytes is None
@@ -208,7 +208,7 @@ def test_group_that_several_nodes_have_is_needed_once():
 
 @pytest.mark.parametrize(("device_id", "gfx"), [(0x6860, "gfx900"), (0x66A1, "gfx906"), (0x738C, "gfx908")])
 def test_card_of_an_old_kernel_is_named_by_its_pci_device(tmp_path, device_id, gfx):
-    hardware = survey(sysfs.old_kernel(tmp_path, device_id=device_id, cards=2))
+    hardware = read_hardware(sysfs.old_kernel(tmp_path, device_id=device_id, cards=2))
     assert hardware.architectures == (gfx, gfx)
     assert hardware.unusable is None
 
@@ -216,13 +216,13 @@ def test_card_of_an_old_kernel_is_named_by_its_pci_device(tmp_path, device_id, g
 def test_version_of_the_kernel_comes_before_the_pci_device(tmp_path):
     machine = sysfs.Machine(tmp_path)
     machine.gpu(1, sysfs.MI50 | {"gfx_target_version": 90008}, minor=128, gid=992)
-    assert survey(machine).architectures == ("gfx908",)
+    assert read_hardware(machine).architectures == ("gfx908",)
     machine.gpu(1, sysfs.MI50 | {"gfx_target_version": 0}, minor=128, gid=992)  # KFD states that it has none
-    assert survey(machine).architectures == ()
+    assert read_hardware(machine).architectures == ()
 
 
 def test_card_that_nothing_names_is_unusable_and_there(tmp_path):
-    hardware = survey(sysfs.old_kernel(tmp_path, cards=2))
+    hardware = read_hardware(sysfs.old_kernel(tmp_path, cards=2))
     assert hardware.unusable == "2 AMD card(s) of PCI device 0xfffe are there, and their architecture is not known"
 
 
@@ -235,18 +235,18 @@ def test_card_that_nothing_names_is_unusable_and_there(tmp_path):
 )
 def test_card_on_the_bus_without_its_driver_is_unusable_and_named(tmp_path, driver, words):
     machine = machines.unserved(tmp_path, driver=driver)
-    hardware = survey(machine)
+    hardware = read_hardware(machine)
     assert words in hardware.unusable
     assert hardware.unusable.startswith("1 AMD card(s) are there and cannot be used (0000:03:00.0")
 
 
 @pytest.mark.parametrize("build", [sysfs.no_driver, machines.mi50])
 def test_machine_without_a_card_or_with_a_sound_one_has_nothing_unusable(tmp_path, build):
-    assert survey(build(tmp_path)).unusable is None
+    assert read_hardware(build(tmp_path)).unusable is None
 
 
 def test_container_that_hides_all_cards_has_them_unusable_with_the_reason(tmp_path):
     machine = sysfs.two_rx_7900_xt(tmp_path)
     machine.withhold(1)
     machine.withhold(2)
-    assert "2 GPU node(s) are hidden" in survey(machine).unusable
+    assert "2 GPU node(s) are hidden" in read_hardware(machine).unusable

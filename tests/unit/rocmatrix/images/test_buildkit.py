@@ -119,7 +119,7 @@ def test_builder_does_not_read_typed_input(tmp_path):
 
 def test_free_disk_is_checked_with_every_line(tmp_path):
     looks = []
-    watched = SimpleNamespace(look=lambda: looks.append(1))
+    watched = SimpleNamespace(measure=lambda: looks.append(1))
     buildkit.run(["printf", "a\\nb\\nc\\n"], log=tmp_path / "log", watched=watched)
     assert len(looks) == 3
 

@@ -21,14 +21,14 @@ def test_room_ran_out_where_it_was_too_little_at_any_time(tmp_path, monkeypatch,
     free(monkeypatch, *amounts)
     room = Room(folder=tmp_path)
     for _ in amounts:
-        room.look()
+        room.measure()
     assert (room.least, room.ran_out) == (min(amounts, default=None), ran_out)
 
 
 def test_disk_of_another_machine_is_not_measured(tmp_path):
     for folder in (None, tmp_path / "gone"):
         room = Room(folder=folder)
-        room.look()
+        room.measure()
         assert (room.least, room.ran_out) == (None, False)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.jobs import cluster as submit
 from rocmatrix.jobs import job
 from rocmatrix.jobs.job import JobRequest
@@ -25,7 +25,7 @@ def prepare(tmp_path, monkeypatch):
     def prepare(to, cell=cells.CPU, machine=sysfs.no_driver, **options):
         options = {"output": str(tmp_path / "runs"), **options}
         job_request = JobRequest(program=TRAIN, request=Request(), where="", options=options)
-        hardware = survey(machine(tmp_path / "machine"))
+        hardware = read_hardware(machine(tmp_path / "machine"))
         return submit.prepare(job_request, to, matrix=cells.MATRIX, cell=cell, hardware=hardware)
 
     return prepare

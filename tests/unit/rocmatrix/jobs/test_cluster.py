@@ -1,13 +1,21 @@
 """A job for a scheduler: made from what this machine has or from what is told, refused with a code otherwise."""
 
-from dataclasses import replace
+import re
+from dataclasses import dataclass, replace
 
 import pytest
 
 from rocmatrix.containers.emit.cluster.kubernetes_site import Site
 from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
+from rocmatrix.containers.portable_spec import Places
+from rocmatrix.host.hardware import read_hardware
+from rocmatrix.jobs import cluster
+from rocmatrix.jobs.destination import Destination, Submission
+from rocmatrix.jobs.job import JobRequest
+from rocmatrix.jobs.programs import TRAIN
 from rocmatrix.jobs.schedulers.kubernetes import KubernetesDestination
 from rocmatrix.jobs.schedulers.slurm import SlurmDestination
+from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells, sysfs
 from tests.fixtures.clusters import KUBERNETES, SLURM, file_of
@@ -91,3 +99,74 @@ def test_job_that_cannot_be_sent_is_refused(prepare, to, options, code):
 def test_wrong_value_is_refused(kind, wrong):
     with pytest.raises(RocmatrixError, match="RM404"):
         kind(**wrong)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorder(Destination):
+    """A destination that keeps what it is given; `refusal` is raised in place of a job."""
+
+    refusal: Exception | None = None
+
+    def job(self, submission):
+        if self.refusal is not None:
+            raise self.refusal
+        return submission
+
+
+def submitted(tmp_path, to, cell=cells.GFX1100, machine=sysfs.two_rx_7900_xt, **options):
+    request = JobRequest(program=TRAIN, request=Request(), where="", options=options)
+    hardware = read_hardware(machine(tmp_path / "machine"))
+    return cluster.prepare(request, to, matrix=cells.MATRIX, cell=cell, hardware=hardware)
+
+
+@pytest.mark.parametrize(
+    ("cell", "machine", "named", "count"),
+    [
+        (cells.GFX1100, sysfs.two_rx_7900_xt, None, 2),
+        (cells.GFX1100, sysfs.two_rx_7900_xt, 1, 1),
+        (cells.GFX1100, sysfs.desktop_with_igpu, None, 1),
+        (cells.GFX1100, sysfs.no_driver, 8, 8),
+        (cells.CPU, sysfs.two_rx_7900_xt, 4, 0),
+    ],
+)
+def test_cards_of_a_node_are_those_named_or_those_of_the_cell_here(tmp_path, cell, machine, named, count):
+    assert submitted(tmp_path, Recorder(cards=named), cell=cell, machine=machine).cards == count
+
+
+def test_cards_of_another_kind_are_none_of_the_cells(tmp_path):
+    with pytest.raises(RocmatrixError, match="RM423") as refused:
+        submitted(tmp_path, Recorder(), cell=cells.GFX906)
+    assert "gfx906" in refused.value.what
+
+
+def test_name_and_resume_that_were_given_are_kept(tmp_path):
+    given = submitted(tmp_path, Recorder(), run="mine", resume="other").job_request.options
+    assert (given["run"], given["resume"]) == ("mine", "other")
+    made = [submitted(tmp_path / str(number), Recorder(), run="", resume="").job_request.options for number in (1, 2)]
+    assert all(re.fullmatch(r"train-\d{8}-\d{6}-[0-9a-f]{4}", each["run"]) for each in made)
+    assert [each["resume"] for each in made] == ["auto", "auto"]
+
+
+def test_refusal_of_an_emitter_becomes_rm424_and_a_coded_one_stays(tmp_path):
+    with pytest.raises(RocmatrixError, match="RM424") as refused:
+        submitted(tmp_path, Recorder(refusal=ValueError("no word for it")))
+    assert refused.value.what == "no word for it"
+    with pytest.raises(RocmatrixError, match="RM426"):
+        submitted(tmp_path, Recorder(refusal=RocmatrixError("RM426", what="w")))
+
+
+def test_container_is_the_cells_image_unless_the_nodes_call_it_otherwise():
+    made = [
+        cluster.spec(to, cells.CPU, places=Places(results="/r"), command=["train"])
+        for to in (Recorder(), Recorder(image="registry.example/x@sha256:1"))
+    ]
+    assert [each.image for each in made] == [f"rocmatrix:{cells.CPU.name}", "registry.example/x@sha256:1"]
+
+
+def test_command_of_a_container_carries_its_provenance(tmp_path):
+    submission = submitted(tmp_path, Recorder(), run="mine")
+    assert isinstance(submission, Submission)
+    program, *flags = cluster.command(submission, {"epochs": "3"})
+    assert program == "train"
+    assert "--epochs=3" in flags
+    assert f"--cell={cells.GFX1100.name}" in flags

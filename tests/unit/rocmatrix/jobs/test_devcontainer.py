@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rocmatrix.containers.runspec import Chosen, run_spec
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.jobs import devcontainer
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.errors import RocmatrixError
@@ -16,7 +16,7 @@ from tests.fixtures.commented_json import without_comments
 
 
 def cpu_spec(folder, cell=cells.CPU):
-    hardware = survey(sysfs.no_driver(folder))
+    hardware = read_hardware(sysfs.no_driver(folder))
     return run_spec(cell, hardware, Chosen(image="i", command=["smoke"], run_folder=Path("/srv"), user="1000:1000"))
 
 
@@ -69,8 +69,8 @@ def test_dockerfile_arguments_are_all_given(tmp_path):
 
 def test_smoke_leaves_out_the_two_card_step_on_one_card(tmp_path):
     request = Request(rocm=None, torch=None, gpu=None, cell=None)
-    one = devcontainer.smoke_argv(cells.GFX906, survey(sysfs.mi50(tmp_path / "one")), request)
-    two = devcontainer.smoke_argv(cells.GFX1100, survey(sysfs.two_rx_7900_xt(tmp_path / "two")), request)
+    one = devcontainer.smoke_argv(cells.GFX906, read_hardware(sysfs.mi50(tmp_path / "one")), request)
+    two = devcontainer.smoke_argv(cells.GFX1100, read_hardware(sysfs.two_rx_7900_xt(tmp_path / "two")), request)
     assert one[:5] == two[:5] == ["python", "-P", "-m", "trainer", "smoke"]
     assert ("--probe=amp" in one, "--probe=amp" in two) == (True, False)
     assert "--expect=rocm" in one

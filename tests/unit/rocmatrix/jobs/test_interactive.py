@@ -10,7 +10,7 @@ import pytest
 from rocmatrix.containers.device_selection import card_numbers
 from rocmatrix.containers.runspec import Chosen
 from rocmatrix.containers.settings import CdiDevice, Device, Mount
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.jobs import interactive
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells, sysfs
@@ -18,7 +18,9 @@ from tests.fixtures import cells, sysfs
 
 def spec_on(machine, cell=cells.GFX1100, *, by_cdi_name=False, **choices):
     asked = Chosen(**{"image": "", "command": (), "run_folder": Path("/srv/run"), "user": "1000:1000"} | choices)
-    return interactive.spec_for(asked, cell=cell, hardware=survey(machine), root=machine.root, by_cdi_name=by_cdi_name)
+    return interactive.spec_for(
+        asked, cell=cell, hardware=read_hardware(machine), root=machine.root, by_cdi_name=by_cdi_name
+    )
 
 
 def test_job_without_a_command_is_a_shell(tmp_path):

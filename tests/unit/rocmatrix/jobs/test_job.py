@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.images import native_env
 from rocmatrix.jobs import job
 from rocmatrix.jobs.job import JobRequest
@@ -42,7 +42,7 @@ def test_native_run_names_cell_commit_and_an_absolute_output(own_python, tmp_pat
         job_request(options={"epochs": "3"}),
         matrix=MATRIX,
         cell=cells.CPU,
-        hardware=survey(sysfs.no_driver(tmp_path / "host")),
+        hardware=read_hardware(sysfs.no_driver(tmp_path / "host")),
     )
     assert prepared.argv[:4] == ["python3", "-P", "-m", "trainer"]
     assert f"--output={tmp_path}/TRAINING" in prepared.argv
@@ -57,7 +57,7 @@ def test_places_move_into_the_container(tmp_path):
     prepared = job.container_job(
         job_request(options=options),
         cell=cells.CPU,
-        hardware=survey(sysfs.no_driver(tmp_path / "host")),
+        hardware=read_hardware(sysfs.no_driver(tmp_path / "host")),
         image="rocmatrix:cpu-torch2.13.0",
     )
     assert "--output=/training" in prepared.argv
@@ -68,7 +68,7 @@ def test_places_move_into_the_container(tmp_path):
 
 @pytest.mark.parametrize(("host", "left_out"), [(sysfs.mi50, True), (sysfs.two_rx_7900_xt, False)])
 def test_two_card_step_needs_two_cards(host, left_out, tmp_path):
-    hardware = survey(host(tmp_path))
+    hardware = read_hardware(host(tmp_path))
     cell = next(c for c in MATRIX.cells if c.architecture == hardware.architectures[0])
     options, note = job.probes_for(job_request("smoke"), cell=cell, hardware=hardware)
     assert ("probe" in options) == left_out
@@ -78,7 +78,7 @@ def test_two_card_step_needs_two_cards(host, left_out, tmp_path):
 
 @pytest.mark.parametrize(("cards", "left_out"), [((0,), True), ((0, 0), True), ((0, 1), False), ((), False)])
 def test_cards_that_are_chosen_decide_which_probes_run(cards, left_out, tmp_path):
-    hardware = survey(sysfs.two_rx_7900_xt(tmp_path))
+    hardware = read_hardware(sysfs.two_rx_7900_xt(tmp_path))
     cell = next(c for c in MATRIX.cells if c.architecture == "gfx1100")
     options, note = job.probes_for(job_request("smoke", cards=cards), cell=cell, hardware=hardware)
     assert ("probe" in options) == left_out
@@ -88,7 +88,10 @@ def test_cards_that_are_chosen_decide_which_probes_run(cards, left_out, tmp_path
 def test_probes_named_by_hand_are_kept(tmp_path):
     chosen = job_request("smoke", options={"probe": ["two_gpu_step"]})
     cell = MATRIX.cell("rocm6.3-torch2.7.1-gfx906")
-    assert job.probes_for(chosen, cell=cell, hardware=survey(sysfs.mi50(tmp_path))) == ({"probe": ["two_gpu_step"]}, "")
+    assert job.probes_for(chosen, cell=cell, hardware=read_hardware(sysfs.mi50(tmp_path))) == (
+        {"probe": ["two_gpu_step"]},
+        "",
+    )
 
 
 @pytest.mark.parametrize(("name", "expected"), [("cpu-torch2.13.0", "any"), ("rocm6.3-torch2.7.1-gfx906", "rocm")])
@@ -104,27 +107,27 @@ def cpu_build_only(monkeypatch):
 
 
 def test_smoke_run_expects_what_was_asked_for_not_what_fits(cpu_build_only, tmp_path):
-    host = survey(sysfs.mi50(tmp_path))
+    host = read_hardware(sysfs.mi50(tmp_path))
     prepared = job.native_job(job_request("smoke"), matrix=MATRIX, cell=cells.GFX906, hardware=host)
     assert "--expect=rocm" in prepared.argv
 
 
 @pytest.mark.parametrize("asked", [{"gpu": "gfx906"}, {"cell": cells.GFX906.name}, {"rocm": "6.3"}])
 def test_card_asked_for_by_name_never_becomes_a_cpu(cpu_build_only, tmp_path, asked):
-    host = survey(sysfs.no_driver(tmp_path))
+    host = read_hardware(sysfs.no_driver(tmp_path))
     with pytest.raises(RocmatrixError, match="RM403"):
         job.native_job(job_request(request=Request(**asked)), matrix=MATRIX, cell=cells.GFX906, hardware=host)
 
 
 def test_data_that_is_not_there_is_named_before_a_container_starts(tmp_path):
     missing = job_request(options={"data": str(tmp_path / "no.csv")}, dry_run=False)
-    host = survey(sysfs.no_driver(tmp_path))
+    host = read_hardware(sysfs.no_driver(tmp_path))
     with pytest.raises(RocmatrixError, match="RM404"):
         job.container_job(missing, cell=cells.CPU, hardware=host, image="rocmatrix:test")
 
 
 def test_cards_are_chosen_natively_too(tmp_path):
-    host = survey(sysfs.two_rx_7900_xt(tmp_path))
+    host = read_hardware(sysfs.two_rx_7900_xt(tmp_path))
     one = job_request("smoke", cards=(1,))
     assert job.visible(one, cell=cells.GFX1100, hardware=host) == {"ROCR_VISIBLE_DEVICES": "GPU-13a10000000000a2"}
     assert job.visible(job_request("smoke"), cell=cells.GFX1100, hardware=host) == {}
@@ -154,7 +157,7 @@ def test_overridden_rules_are_reported_for_their_cell():
 
 def container_argv(tmp_path, **choices):
     chosen_job = job_request(**choices)
-    host = survey(sysfs.no_driver(tmp_path / "host"))
+    host = read_hardware(sysfs.no_driver(tmp_path / "host"))
     return job.container_job(chosen_job, cell=cells.CPU, hardware=host, image="rocmatrix:x").argv
 
 
@@ -197,7 +200,7 @@ def test_second_file_and_pretrained_folder_move_into_the_container(tmp_path):
     for name in ("a/bars.csv", "b/bars.csv"):
         (tmp_path / name).touch()
     options = {"data": str(tmp_path / "a" / "bars.csv"), "join": str(tmp_path / "b" / "bars.csv")}
-    machine = survey(sysfs.no_driver(tmp_path / "host"))
+    machine = read_hardware(sysfs.no_driver(tmp_path / "host"))
 
     def argv(**more):
         asked = job_request(options=options | more)

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from rocmatrix.containers.emit.cluster.kubernetes_site import Site
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.jobs import cluster, job
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import TRAIN
@@ -65,7 +65,7 @@ def destinations():
 
 
 def emitted(tmp_path, machine, cell):
-    hardware = survey(machine(tmp_path / "machine"))
+    hardware = read_hardware(machine(tmp_path / "machine"))
     options = {"output": "/shared/runs", "run": "r"}
     wanted = JobRequest(program=TRAIN, request=Request(), where="", options=options)
     for to in destinations():
@@ -91,7 +91,7 @@ def test_native_job_without_other_paths_names_this_checkout_and_python_alone(tmp
         return Job(argv=argv, environment={"PYTHONPATH": f"{ROOT}:{OWN_WORDS[2]}"}, why="")
 
     monkeypatch.setattr(job, "native_job", native_job)
-    hardware = survey(sysfs.no_driver(tmp_path / "machine"))
+    hardware = read_hardware(sysfs.no_driver(tmp_path / "machine"))
     wanted = JobRequest(program=TRAIN, request=Request(), where="", options={"output": "/shared/runs", "run": "r"})
     made = cluster.prepare(wanted, replace(to), matrix=cells.MATRIX, cell=cells.CPU, hardware=hardware)
     (text,) = made.files.values()

@@ -3,6 +3,9 @@
 import pytest
 
 from rocmatrix.images import build, companion_lock
+from rocmatrix.matrix.companion import Companion, Pairing
+from rocmatrix.matrix.rule import Rule
+from rocmatrix.matrix.statement import Evidence, Selector
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.companions import BY_NAME, CELL, MATRIX, NAMES, ROOT, axes, prepare
 
@@ -117,3 +120,61 @@ def test_version_of_a_package_is_none_where_no_pairing_holds_the_combination():
     assert companion.version(architecture="gfx1100", torch="0.1", rocm="0.1") is None
     empty = companion.model_copy(update={"versions": []})
     assert empty.version(**axes(CELL)) is None
+
+
+SEEN = Evidence(sources=["a test"], confidence="reported", date="2026-11-21")
+
+
+def rule(name, verdict, **when):
+    return Rule(id=name, when=Selector(**when), verdict=verdict, reason="r", evidence=SEEN, expires="2027-01-01")
+
+
+def pairing(version, **when):
+    return Pairing(when=Selector(**when), version=version, evidence=SEEN)
+
+
+PACKAGE = Companion(
+    package="p",
+    versions=[pairing(">=2", torch=">=2.9"), pairing(">=1", torch=">=2.5"), pairing("<1", rocm="<6")],
+    rules=[
+        rule("works-everywhere", "works"),
+        rule("slow-on-old", "degraded", rocm="<6.3"),
+        rule("broken-on-one", "broken", architectures=["gfx906"]),
+        rule("only-with-two", "broken", given="a second card"),
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "rocm", "verdict"),
+    [
+        ("gfx1100", "6.3", "works"),
+        ("gfx1100", "6.2.4", "degraded"),
+        ("gfx906", "6.2.4", "broken"),
+        (None, None, "works"),
+    ],
+)
+def test_worst_deciding_rule_of_a_combination_is_its_verdict(architecture, rocm, verdict):
+    assert PACKAGE.verdict(architecture=architecture, torch="2.9.1", rocm=rocm) == verdict
+
+
+def test_rules_of_a_combination_are_those_that_match_it_in_their_order():
+    found = PACKAGE.rules_on(architecture="gfx906", torch="2.9.1", rocm="6.2.4")
+    assert [each.id for each in found] == ["works-everywhere", "slow-on-old", "broken-on-one", "only-with-two"]
+    assert [each.id for each in PACKAGE.rules_on(architecture=None, torch="2.9.1", rocm=None)] == [
+        "works-everywhere", "only-with-two",
+    ]  # fmt: skip
+
+
+def test_package_without_a_matching_rule_is_untested():
+    lone = PACKAGE.model_copy(update={"rules": [rule("only-one", "works", architectures=["gfx942"])]})
+    assert lone.verdict(architecture="gfx942", torch="2.9.1", rocm="7.2") == "works"
+    assert lone.verdict(architecture="gfx950", torch="2.9.1", rocm="7.2") == "untested"
+
+
+@pytest.mark.parametrize(
+    ("torch", "rocm", "version"),
+    [("2.9.0", "6.4", ">=2"), ("2.8.9", "6.4", ">=1"), ("2.4", "5.7", "<1"), ("2.4", "6.0", None), ("2.4", None, None)],
+)
+def test_first_pairing_that_holds_a_combination_names_the_version(torch, rocm, version):
+    assert PACKAGE.version(architecture="gfx1100", torch=torch, rocm=rocm) == version

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.matrix import gfx
+from rocmatrix.matrix import gfx, library
 from rocmatrix.matrix.loading import load as matrix_file
+from rocmatrix.matrix.statement import Evidence, Selector
 
 MATRIX = matrix_file.load(Path(__file__).resolve().parents[4])
 
@@ -102,3 +103,59 @@ def test_cards_listed_with_matrix_instructions_have_them():
     none = {name for name, entry in MATRIX.architectures.items() if not entry.matrix_units}
     assert {"gfx900", "gfx906", "gfx1030", "gfx1036"} <= none
     assert not none & {"gfx908", "gfx942", "gfx1100", "gfx1151", "gfx1201"}
+
+
+ABOUT = {
+    "when": Selector(),
+    "note": "a note",
+    "evidence": Evidence(sources=["a test"], confidence="reported", date="2026-11-21"),
+}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "text"),
+    [
+        ("gfx942", "the default on gfx942; a note"),
+        ("gfx1100", "accepted on gfx1100; a note"),
+        ("gfx906", "not accepted, so hipBLAS is used on gfx906; a note"),
+        (None, "not accepted, so hipBLAS is used on a CPU; a note"),
+    ],
+)
+def test_hipblaslt_is_the_default_accepted_or_replaced(architecture, text):
+    statement = library.HipblasLt(**ABOUT, accepted=["gfx942", "gfx1100"], preferred=["gfx942"])
+    assert statement.summary(architecture) == text
+
+
+@pytest.mark.parametrize(
+    ("architecture", "kind"),
+    [
+        ("gfx942", "flash and memory-efficient kernels"),
+        ("gfx1100", "kernels with TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1, else the plain implementation"),
+        ("gfx906", "the plain implementation"),
+    ],
+)
+def test_attention_of_an_architecture_is_summed_up(architecture, kind):
+    statement = library.Attention(**ABOUT, supported=["gfx942"], experimental=["gfx1100"])
+    assert statement.summary(architecture) == f"{kind} on {architecture}; a note"
+    assert library.Attention(**ABOUT, supported=["gfx942"]).summary(None).endswith("implementation on a CPU; a note")
+
+
+@pytest.mark.parametrize(("grows", "text"), [(True, "expandable_segments works"), (False, "no expandable_segments")])
+def test_allocators_variables_are_listed_by_weight(grows, text):
+    statement = library.Allocator(**ABOUT, variables=["B", "A"], expandable_segments=grows)
+    assert statement.summary("gfx1100") == f"reads B, then A; {text}; a note"
+
+
+def test_driver_without_a_known_user_space_names_none():
+    assert library.Driver(**ABOUT, kernel="6.8").summary(None) == "6.8; a note"
+    assert library.Driver(**ABOUT, kernel="6.8", user_space="<7").summary(None) == "6.8 for ROCm <7; a note"
+
+
+def test_libraries_answer_by_name_with_an_empty_list_where_nothing_is_known():
+    kernels = library.MissingKernels(**ABOUT | {"when": Selector(architectures=["gfx90c"])}, id="no-kernels")
+    empty = {name: [] for name in library.Libraries.model_fields}
+    found = library.Libraries(**empty | {"rocblas": [kernels]})
+    assert found.of(architecture="gfx90c", torch="2.9.1", rocm="7.2") == empty | {"rocblas": [kernels]}
+    assert found.of(architecture="gfx906", torch="2.9.1", rocm="7.2") == empty
+    assert list(found.by_name) == ["rocblas", "rccl", "hipblaslt", "attention", "allocator", "drivers"]
+    assert kernels.summary("gfx90c") == "a note"

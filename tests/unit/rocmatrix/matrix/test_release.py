@@ -3,8 +3,11 @@
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from rocmatrix.matrix.loading import load as matrix_file
+from rocmatrix.matrix.release import DeviceCode, Series
+from rocmatrix.matrix.statement import Evidence
 
 MATRIX = matrix_file.load(Path(__file__).resolve().parents[4])
 RELEASES = MATRIX.release_by_name
@@ -78,3 +81,76 @@ def test_unknown_facts_of_2_15_are_left_open():
 def test_familys_package_belongs_to_each_architecture_of_it(package, architecture, foreign):
     release = MATRIX.cell("rocm10.0-torch2.13.0-gfx1100").release
     assert release.foreign(package, architecture) == foreign
+
+
+SEEN = Evidence(sources=["a test"], confidence="reported", date="2026-11-21")
+BUNDLED = DeviceCode(layout="bundled", architectures=["gfx906", "gfx1100"], evidence=SEEN)
+SPLIT = DeviceCode(
+    layout="host-and-device", architectures=None, packages=["torch-device-{architecture}"], evidence=SEEN
+)
+
+
+def series(**changes):
+    fields = {
+        "torch": {"2.7.0": {"torchvision": "0.22.0"}, "2.7.1": {}},
+        "rocm": ["6.2.4", "6.3"],
+        "index": "https://x/{rocm}/{torch}",
+        "requirement": "torch[{architecture}]=={torch}+rocm{rocm}",
+        "pythons": ["3.12"],
+        "device_code": BUNDLED,
+        "evidence": SEEN,
+    }
+    return Series(**fields | changes)
+
+
+def test_series_yields_each_torch_with_each_rocm_older_ones_first():
+    found = list(series().releases())
+    assert [each.name for each in found] == [
+        f"rocm{rocm}-torch{torch}" for torch in ("2.7.0", "2.7.1") for rocm in ("6.2.4", "6.3")
+    ]
+    assert found[1].index == "https://x/6.3/2.7.0"
+    assert [each.companions for each in found[1:3]] == [{"torchvision": "0.22.0"}, {}]
+
+
+def test_series_without_rocm_is_the_cpu_build():
+    (release,) = series(torch={"2.13.0": {}}, rocm=[], index="https://x/cpu{rocm}").releases()
+    assert (release.name, release.rocm, release.index) == ("cpu-torch2.13.0", None, "https://x/cpu")
+    assert release.requirement(None) == "torch[]==2.13.0+rocm"
+
+
+@pytest.mark.parametrize("version", ["2.7", "2", "2.7.1.0", "0.1"])
+def test_final_versions_name_a_release(version):
+    assert next(series(torch={version: {}}).releases()).torch == version
+
+
+@pytest.mark.parametrize("version", ["2.7.0rc1", "2.7.0+rocm6.3", "02.7", "2.", "", "v2.7", "2.7.dev1"])
+def test_version_that_is_not_final_is_refused(version):
+    with pytest.raises(ValidationError):
+        series(torch={version: {}})
+    with pytest.raises(ValidationError):
+        series(torch={})
+
+
+def test_lock_is_one_for_each_architecture_only_where_packages_differ():
+    (bundled, *_), (split, *_) = series().releases(), series(device_code=SPLIT).releases()
+    assert (bundled.by_architecture, split.by_architecture) == (False, True)
+    assert bundled.lock_name("gfx1100") == bundled.name
+    assert split.lock_name("gfx1100") == f"{split.name}-gfx1100"
+    assert split.lock_name(None) == split.name
+    assert (bundled.architectures, split.architectures) == (["gfx906", "gfx1100"], None)
+
+
+@pytest.mark.parametrize(
+    ("lock", "bundled", "split"),
+    [
+        ("rocm6.2.4-torch2.7.0", True, True),
+        ("rocm6.2.4-torch2.7.0-gfx1100", False, True),
+        ("rocm6.2.4-torch2.7.0-gfx", False, False),
+        ("rocm6.2.4-torch2.7.0-cpu", False, False),
+        ("rocm6.2.4-torch2.7.01-gfx1100", False, False),
+        ("rocm6.3-torch2.7.0", False, False),
+    ],
+)
+def test_lock_of_a_release_is_recognised_by_its_name(lock, bundled, split):
+    owners = [next(series(device_code=code).releases()) for code in (BUNDLED, SPLIT)]
+    assert [release.owns_lock(lock) for release in owners] == [bundled, split]

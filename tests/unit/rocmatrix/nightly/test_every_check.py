@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from rocmatrix.evidence import from_events, recorder, store
-from rocmatrix.evidence.level import standings
-from rocmatrix.host.hardware import survey
+from rocmatrix.evidence.level import cell_statuses
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.images import labels
 from rocmatrix.jobs import runner
 from rocmatrix.jobs.job import JobRequest
@@ -42,7 +42,7 @@ class Chain:
     def __init__(self, folder, path):
         self.folder, self.path = folder, path
         self.place = recorder.Place(
-            cell=CELL, hardware=replace(survey(sysfs.two_rx_7900_xt(folder / "machine")), simulated=True),
+            cell=CELL, hardware=replace(read_hardware(sysfs.two_rx_7900_xt(folder / "machine")), simulated=True),
             where="container", image=IMAGE, labels=LABELS, requested_probes=tuple(PROBES),
         )  # fmt: skip
         shutil.copytree(checkout.HERE / "stand_in_trainer", folder / "inside/trainer")
@@ -74,11 +74,11 @@ class Chain:
             return keep(runner.run(argv, environment=environment, show=lambda _: None))
 
     @property
-    def standing(self):
+    def cell_status(self):
         records = store.read(self.path)
-        (own,) = standings(CELL, records, rendered=True)
+        (own,) = cell_statuses(CELL, records, rendered=True)
         assert own.level == "rendered"  # of the cell itself nothing was shown
-        (found,) = standings(CELL, records, rendered=True, simulated=True)
+        (found,) = cell_statuses(CELL, records, rendered=True, simulated=True)
         return found
 
 
@@ -98,7 +98,7 @@ def proven(chain):
 
 def test_chain_in_which_every_check_ran_rises(proven):
     assert proven.smoke().passed
-    assert (proven.standing.level, proven.standing.failing) == ("two-gpu", ())
+    assert (proven.cell_status.level, proven.cell_status.failing) == ("two-gpu", ())
 
 
 @pytest.mark.parametrize("probe", PROBES)
@@ -106,9 +106,9 @@ def test_probe_that_fails_or_is_left_out_takes_the_level_and_a_whole_pass_gives_
     proven.smoke()
     for scene in ({"probes": {probe: "fail"}}, {"omit": [probe]}, {"omit": [probe], "status": 0}):
         assert not proven.smoke(**scene).passed
-        assert (proven.standing.level, proven.standing.failures) == ("proven", (probe,))
+        assert (proven.cell_status.level, proven.cell_status.failures) == ("proven", (probe,))
     assert proven.smoke().passed
-    assert proven.standing.level == "two-gpu"
+    assert proven.cell_status.level == "two-gpu"
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_probe_that_fails_or_is_left_out_takes_the_level_and_a_whole_pass_gives_
 )
 def test_suite_that_shows_nothing_raises_nothing(proven, scene):
     assert not proven.smoke(**scene).passed
-    assert proven.standing.level == "proven"
-    assert proven.standing.failing == ("smoke",)
+    assert proven.cell_status.level == "proven"
+    assert proven.cell_status.failing == ("smoke",)
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -141,24 +141,24 @@ def test_check_of_a_proof_that_fails_or_never_ran_proves_nothing(chain, check):
     for checks in variants:
         assert not chain.prove(tuple(checks.values()))
         chain.smoke()
-        assert chain.standing.level == "built"
+        assert chain.cell_status.level == "built"
     assert chain.prove()
-    assert chain.standing.level == "two-gpu"
+    assert chain.cell_status.level == "two-gpu"
 
 
 def test_cell_without_a_build_on_record_has_no_rung(chain):
     chain.prove()
     chain.smoke()
-    assert chain.standing.level == "rendered"
+    assert chain.cell_status.level == "rendered"
     chain.build(image=None)
-    assert (chain.standing.level, chain.standing.failing) == ("rendered", ("build",))
+    assert (chain.cell_status.level, chain.cell_status.failing) == ("rendered", ("build",))
 
 
 def test_pass_in_an_image_that_no_build_or_proof_names_is_set_aside(proven):
     assert proven.smoke(image=OTHER).passed
-    assert (proven.standing.level, proven.standing.set_aside) == ("proven", 1)
+    assert (proven.cell_status.level, proven.cell_status.set_aside) == ("proven", 1)
     assert not proven.smoke(image=OTHER, probes={"blas": "fail"}).passed
-    assert proven.standing.failures == ("blas",)  # a failure counts wherever it was
+    assert proven.cell_status.failures == ("blas",)  # a failure counts wherever it was
 
 
 class Night(OnEngine):

@@ -2,7 +2,7 @@
 
 from rocmatrix.evidence import store
 from rocmatrix.evidence.record import Trouble
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.jobs import job, runner
 from rocmatrix.jobs.runner import Finished, Job
 from rocmatrix.nightly.stages import OnEngine
@@ -19,7 +19,7 @@ def test_failed_smoke_of_a_night_names_its_log_and_its_likely_cause(tmp_path, mo
     monkeypatch.setattr(job, "container_job", lambda *_, **__: Job(argv=[], environment=None, why="simulated"))
     monkeypatch.setattr(runner, "run", lambda *_, **__: Finished(status=1, events=(failed,), log=log))
     stages = OnEngine(
-        matrix=MATRIX, root=job.ROOT, night="n", hardware=survey(sysfs.no_driver(tmp_path / "host")), needed=(),
+        matrix=MATRIX, root=job.ROOT, night="n", hardware=read_hardware(sysfs.no_driver(tmp_path / "host")), needed=(),
         evidence=tmp_path / "evidence.db", budget=0, today="2026-11-22",
     )  # fmt: skip
     assert stages.smoke(CPU).state == "failed"
@@ -38,7 +38,7 @@ class Night(OnEngine):
 def test_night_takes_as_it_is_only_what_a_build_on_record_made_and_no_proof_refused(tmp_path):
     path = tmp_path / "evidence.db"
     night = Night(
-        matrix=MATRIX, root=job.ROOT, night="n", hardware=survey(sysfs.no_driver(tmp_path / "host")), needed=(),
+        matrix=MATRIX, root=job.ROOT, night="n", hardware=read_hardware(sysfs.no_driver(tmp_path / "host")), needed=(),
         evidence=path, budget=0, today="2026-11-22",
     )  # fmt: skip
 

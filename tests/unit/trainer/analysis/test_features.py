@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 from tests.fixtures.synthetic_bars import synthetic_bars, write_synthetic
+from trainer.analysis import features
 from trainer.cli import main
 from trainer.data.bar import Bars
-from trainer.data.features.catalog import NAMES
+from trainer.data.features.catalog import CATALOG, NAMES
 from trainer.data.features.feature_file import read_table
 from trainer.runtime.errors import TrainerError
 
@@ -172,3 +173,28 @@ def test_features_of_intraday_bars_are_the_only_ones_written(which: str, minutes
     assert "RM500" in told
     assert f"--features {which}" in told
     assert not out.exists()
+
+
+def test_catalog_prints_each_feature_once_below_its_group(capsys: pytest.CaptureFixture[str]) -> None:
+    features.print_catalog()
+    lines = capsys.readouterr().out.splitlines()
+    numbered = [line for line in lines if line[:3].strip().isdigit()]
+    assert [line.split()[:2] for line in numbered] == [[str(n), name] for n, name in enumerate(NAMES, 1)]
+    groups = list(dict.fromkeys(each.group for each in CATALOG))
+    heads = {group: [line for line in lines if line.startswith(group)] for group in groups}
+    assert all(len(found) == 1 for found in heads.values())
+    of_vix = {each.group for each in CATALOG if each.needs_vix}
+    assert {group for group, (head,) in heads.items() if "no VIX column" in head} == of_vix
+
+
+@pytest.mark.parametrize("given", [{}, {"data": Path("a.csv")}, {"out": Path("a.arrow")}])
+def test_features_without_data_or_a_place_are_refused(given: dict[str, Path]) -> None:
+    with pytest.raises(TrainerError) as caught:
+        features.run(given)
+    assert (caught.value.code, "--data FILE and --out FILE, or --list" in str(caught.value.what)) == ("RM500", True)
+
+
+def test_list_computes_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(features, "write", lambda *_: pytest.fail("a file was written"))
+    assert features.run({"list": True, "data": Path("a.csv"), "out": Path("a.arrow")}) == 0
+    assert NAMES[0] in capsys.readouterr().out

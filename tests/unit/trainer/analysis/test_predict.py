@@ -17,7 +17,10 @@ import torch
 
 import trainer
 from tests.fixtures.configs import rows_config
+from trainer.analysis import predict
 from trainer.cli import main
+from trainer.data.split import FURTHEST
+from trainer.runtime.errors import TrainerError
 from trainer.runtime.paths import SAMPLE
 from trainer.tasks.bars import prepare
 from trainer.tasks.row_task import outputs_of
@@ -206,3 +209,95 @@ def test_forecasts_go_through_a_pipe_that_stays(run: Path, tmp_path: Path) -> No
     assert main(["predict", "--model", str(run), "--data", str(SAMPLE), "--output", str(pipe)]) == 0
     reader.join(timeout=5)
     assert pipe.is_fifo() and read[0].startswith("date,realised_next\n")
+
+
+ROWS = {"date": ["2024-01-01", "2024-01-02", "2024-01-03"]}
+
+
+def metadata_like(*, lookbacks: tuple[int | None, ...] = (5, 20), kind: str = "daily", **target: Any) -> Any:
+    """Metadata of two features with mean 10 and deviation 2; a stand-in with the fields that are read."""
+    records = [SimpleNamespace(name=f"f{n}", lookback=lookback) for n, lookback in enumerate(lookbacks)]
+    scaler = SimpleNamespace(mean=[10.0, 10.0], std=[2.0, 2.0])
+    fields = {"name": "t", "labels": None, "mean": 1.0, "std": 3.0} | target
+    return SimpleNamespace(features=records, scaler=scaler, feature_set={"set": kind}, target=SimpleNamespace(**fields))
+
+
+def test_row_with_one_missing_feature_gets_no_forecast() -> None:
+    values = np.array([[1.0, 2.0], [np.nan, 2.0], [1.0, np.inf]])
+    assert predict.usable(metadata_like(), values).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("about", "words"),
+    [
+        ({}, "20 bars before the bar"),
+        ({"lookbacks": (None, None)}, "sessions and 120 bars before the bar"),
+        ({"kind": "table"}, "every row misses a value"),
+    ],
+)
+def test_data_without_a_usable_row_are_refused_with_what_they_need(about: dict[str, Any], words: str) -> None:
+    with pytest.raises(TrainerError, match="RM517") as caught:
+        predict.usable(metadata_like(**about), np.full((3, 2), np.nan))
+    assert words in str(caught.value.what)
+
+
+@pytest.mark.parametrize(("deviations", "refused"), [(FURTHEST, False), (-FURTHEST, False), (1.01 * FURTHEST, True)])
+def test_value_is_refused_beyond_the_furthest_that_32_bits_compute_with(deviations: float, refused: bool) -> None:
+    values = np.array([[10.0, 10.0], [10.0, 10.0 + 2.0 * deviations], [10.0, 10.0]])
+    if not refused:
+        predict.require_near(values, ROWS, metadata_like(), Path("a.csv"))
+        return
+    with pytest.raises(TrainerError, match="RM580") as caught:
+        predict.require_near(values, ROWS, metadata_like(), Path("a.csv"))
+    assert caught.value.where == "a.csv, date 2024-01-02"
+    assert "'f1'" in str(caught.value.what)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_forecast_that_is_not_finite_is_named_with_its_row(value: float) -> None:
+    predict.require_finite({"t": [0.0, 1e300, -1.0], "label": ["a", "nan", "b"]}, ROWS, Path("a.csv"))
+    with pytest.raises(TrainerError, match="RM595") as caught:
+        predict.require_finite({"t": [0.0, 1.0, value]}, ROWS, Path("a.csv"))
+    assert caught.value.where == "a.csv, date 2024-01-03"
+
+
+def test_forecast_of_a_number_is_in_the_targets_unit() -> None:
+    class Sum(torch.nn.Module):
+        def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+            return inputs.sum(dim=1, keepdim=True)
+
+    made = predict.forecast(Sum(), metadata_like(), np.array([[10.0, 12.0], [8.0, 8.0]]))
+    assert made == {"t": [1.0 * 3 + 1, -2.0 * 3 + 1]}
+
+
+def test_forecast_of_classes_is_the_likeliest_with_each_probability() -> None:
+    class Scores(torch.nn.Module):
+        def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+            return torch.tensor([[0.0, 0.0, 2.0], [3.0, 0.0, 0.0]])
+
+    made = predict.forecast(Scores(), metadata_like(labels=["a", "b", "c"]), np.full((2, 2), 10.0))
+    assert made["t"] == ["c", "a"]
+    assert list(made) == ["t", "p(a)", "p(b)", "p(c)"]
+    assert sum(made[f"p({label})"][0] for label in "abc") == pytest.approx(1.0)
+    assert made["p(c)"][0] == pytest.approx(float(torch.softmax(torch.tensor([0.0, 0.0, 2.0]), 0)[2]))
+
+
+def test_network_larger_than_its_file_is_refused_before_it_is_made() -> None:
+    description = {"kind": "mlp", "widths": [8, 8, 1]}  # 8 * 8 + 8 + 8 + 1 weights
+    predict.require_size(description, 11)
+    with pytest.raises(ValueError, match="81 weights cannot lie in 10 bytes"):
+        predict.require_size(description, 10)
+
+
+def test_numbers_of_a_csv_keep_all_their_digits() -> None:
+    assert predict.as_csv({"date": ["a,b", "c"], "x": [0.1 + 0.2, 1.0]}) == (
+        b'date,x\n"a,b",0.30000000000000004\nc,1.0\n'
+    )
+
+
+def test_language_model_is_refused_by_name() -> None:
+    predict.refuse_language({"task": "bars"}, Path("r"))
+    predict.refuse_language(["language"], Path("r"))
+    with pytest.raises(TrainerError, match="RM719") as caught:
+        predict.refuse_language({"task": "language", "run": "one"}, Path("r"))
+    assert "one" in str(caught.value.what)

@@ -14,9 +14,11 @@ from trainer.device.precision import Precision
 from trainer.engine.callbacks.callback import Callback, TakenSteps
 from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.loop import fit
-from trainer.engine.state import Epoch
+from trainer.engine.measurement import best_of, is_due, require_finite, sums_since
+from trainer.engine.state import Epoch, Sums
 from trainer.engine.steps.step_strategy import choose_step
 from trainer.engine.training import Plan, Training, new_training
+from trainer.runtime.errors import TrainerError
 
 BATCHES = 7  # of an epoch of the fixture's run: 50 rows, 8 at a time
 
@@ -195,3 +197,60 @@ def test_steps_taken_several_at_a_time_are_measured_like_single_ones(more: dict[
     (eager, weights_of_eager), (direct, weights_of_direct) = found
     assert eager == direct
     assert same(weights_of_eager, weights_of_direct)
+
+
+@pytest.mark.parametrize(
+    ("every", "epoch", "ended", "measured", "due"),
+    [
+        (None, 0, False, None, True),
+        (None, 2, False, 14, True),
+        (5, 0, False, None, False),
+        (5, 1, False, None, False),
+        (5, 2, False, None, True),  # the third epoch of three
+        (5, 0, True, None, True),
+        (5, 2, False, 13, True),
+        (5, 2, False, 14, False),  # this very step is measured already
+    ],
+)
+def test_end_of_an_epoch_is_measured_unless_steps_decide(
+    every: int | None, epoch: int, ended: bool, measured: int | None, due: bool
+) -> None:
+    made = training(epochs=3)
+    made.eval_every, made.state.epoch, made.state.step = every, epoch, 14
+    made.stop_agreed = ended
+    history = Epoch(
+        epoch=1, train_loss=1, validation_loss=1, seconds=1, rows_per_second=1, best=True, batches="", step=measured
+    )
+    made.state.history = [history] if measured else []
+    assert is_due(made) is due
+
+
+def test_sums_count_the_batches_since_the_last_measurement_by_their_rows() -> None:
+    made = training()  # 50 rows, 8 at a time: the seventh batch has 2
+    made.state.counted, made.state.batch = 5, 7
+    made.state.sums = Sums(loss=1.0, weight=3.0, rows=4)
+    losses = torch.tensor([9.0, 9.0, 9.0, 9.0, 9.0, 0.5, 2.0])
+    assert sums_since(made, losses) == Sums(loss=1.0 + 0.5 * 8 + 2.0 * 2, weight=3.0 + 10, rows=14)
+    made.state.batch = 5
+    assert sums_since(made, losses) == made.state.sums
+
+
+@pytest.mark.parametrize("losses", [(float("nan"), 1.0), (1.0, float("inf")), (-float("inf"), 1.0)])
+def test_loss_that_is_not_finite_ends_the_run_with_its_epoch(losses: tuple[float, float]) -> None:
+    require_finite(3, 1e300, -1.0)
+    with pytest.raises(TrainerError, match="RM530") as caught:
+        require_finite(3, *losses)
+    assert caught.value.where == "epoch 3"
+
+
+@pytest.mark.parametrize("on_host", [True, False])
+def test_best_weights_are_copies_that_later_steps_do_not_change(on_host: bool) -> None:
+    made = training()
+    made.best_on_host = on_host
+    kept = best_of(made)
+    before = {name: value.clone() for name, value in kept.items()}
+    with torch.no_grad():
+        for value in made.model.parameters():
+            value.add_(1.0)
+    assert same(kept, before)
+    assert not same(best_of(made), before)

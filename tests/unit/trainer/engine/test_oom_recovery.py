@@ -11,9 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from tests.fixtures.training import StopAt, gone_on, interrupted, network, same, training, weights
-from trainer.device.memory import MicroBatch, OutOfMemory, reserve
+from trainer.device.memory import MicroBatch, OutOfMemory, StepSnapshot, reserve
+from trainer.engine.callbacks.callback import Callback
 from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.loop import Training, fit
+from trainer.engine.oom_recovery import cut_smaller, grow_back, step_or_rollback, unrecoverable_oom
 from trainer.runtime.errors import TrainerError
 
 
@@ -256,3 +258,75 @@ def test_guard_is_taken_on_accelerators_only() -> None:
     with pytest.raises(OutOfMemory):
         run.model.register_forward_pre_hook(lambda module, inputs: Limited.fail(None, inputs))  # type: ignore[arg-type]
         fit(run)
+
+
+FULL = OutOfMemory("HIP out of memory. Tried to allocate 2.00 GiB\nmore")
+
+
+def sized(size: int, **more: Any) -> Training:
+    made = limited(**more)
+    made.state.micro_batch = MicroBatch(limit=8, size=size)
+    return made
+
+
+@pytest.mark.parametrize(("size", "rows"), [(8, 4), (5, 3), (3, 2), (2, 1)])
+def test_attempt_that_cannot_be_undone_leaves_half_the_rows_to_the_next(size: int, rows: int) -> None:
+    seen: list[int] = []
+
+    class Notes(Callback):
+        def on_out_of_memory(self, run: Any, rows: int) -> None:
+            seen.append(rows)
+
+    made = sized(size, callbacks=Callbacks([Notes()]))
+    made.state.step = 6
+    error = unrecoverable_oom(made, "RM559", FULL, "why")
+    assert (error.code, error.what, error.where) == (
+        "RM559", "HIP out of memory. Tried to allocate 2.00 GiB", "step 7, rank 0, cpu"
+    )  # fmt: skip
+    assert seen == [rows]
+    assert made.state.micro_batch.size == size  # this attempt ends: the next one reads the number
+
+
+def test_single_row_leaves_no_smaller_attempt() -> None:
+    with pytest.raises(TrainerError, match="RM523"):
+        unrecoverable_oom(sized(1), "RM559", FULL, "why")
+    with pytest.raises(TrainerError, match="RM523"):
+        cut_smaller(sized(1), StepSnapshot.of(sized(1).model, torch.device("cpu")))
+
+
+def test_error_without_words_is_named_all_the_same() -> None:
+    assert unrecoverable_oom(sized(2), "RM559", OutOfMemory(""), "why").what == "out of memory"
+
+
+def test_step_without_a_guard_raises_what_it_met() -> None:
+    def step(run: Training) -> None:
+        raise FULL
+
+    made = limited()
+    made.guarded = False
+    with pytest.raises(OutOfMemory):
+        step_or_rollback(made, step)
+
+
+def test_step_is_undone_only_while_the_optimizer_changed_nothing() -> None:
+    def untouched(run: Training) -> None:
+        raise FULL
+
+    def changed(run: Training) -> None:
+        with torch.no_grad():
+            next(run.model.parameters()).add_(1.0)
+        raise FULL
+
+    assert step_or_rollback(limited(), untouched) is False
+    assert step_or_rollback(limited(), lambda run: None) is True
+    with pytest.raises(TrainerError, match="RM559") as caught:
+        step_or_rollback(limited(), changed)
+    assert "some weights are changed" in str(caught.value.why)
+
+
+def test_micro_batch_grows_to_twice_and_at_most_the_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    made = sized(3)
+    for size in (6, 8, 8):
+        grow_back(made)
+        assert made.state.micro_batch.size == size
+    assert '"event": "micro_batch_grows", "step": 1, "from_rows": 3, "to_rows": 6' in capsys.readouterr().out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -15,7 +16,14 @@ import torch
 from safetensors.torch import load_file
 
 from trainer.cli import main
+from trainer.config.train import TrainConfig
+from trainer.data.tokens.load import LanguageData
+from trainer.data.tokens.tokenizer import ByteTokenizer
 from trainer.models.pretrained.folder import read
+from trainer.runtime.errors import TrainerError
+from trainer.runtime.paths import SAMPLE
+from trainer.tasks.language_model import LanguageTask, language_task, sum_of, total_weight
+from trainer.tasks.task import Trained
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
 TINY = ["--task", "lm", "--sequence", "32", "--decoder-layers", "1", "--decoder-width", "32", "--device", "cpu"]
@@ -178,3 +186,79 @@ def test_killed_run_resumed_ends_with_the_bytes_of_an_undisturbed_one(tmp_path, 
 def test_run_on_a_cpu_records_plain_torch_and_the_reason(base):
     fast = json.loads((base / "metadata.json").read_text())["fast"]
     assert fast["blocks"]["name"] == "plain" and "CPU" in fast["blocks"]["why"]
+
+
+def task_like(folder, *, method="sft", rows=(1, 2, 3), **settings):
+    """A task over rows that are only counted."""
+    config = TrainConfig.of(task="lm", data=folder / "a.jsonl", sequence=16, **settings)
+    data = LanguageData(method=method, train=rows, validation=rows[:2], sha256="f" * 64, facts={})
+    return LanguageTask(
+        config=config.data, decoder=config.model, data=data, tokenizer=ByteTokenizer(), template=None, seed=1
+    )
+
+
+@pytest.mark.parametrize(
+    ("loss", "perplexity"), [(0.0, 1.0), (2.0, math.exp(2)), (699.9, math.exp(699.9)), (700.0, math.inf)]
+)
+def test_perplexity_follows_from_the_mean_loss_until_it_overflows(tmp_path, loss, perplexity):
+    found = task_like(tmp_path).figures(loss * 8, 8.0)
+    assert found["loss"] == pytest.approx(loss)
+    assert found["perplexity"] == pytest.approx(perplexity)
+    assert (found["rows"], found["tokens"], "bits_per_byte" in found) == (2, 8.0, False)
+
+
+def test_figures_of_pairs_and_of_no_labels_leave_perplexity_out(tmp_path):
+    assert task_like(tmp_path, method="dpo").figures(3.0, 2.0) == {"rows": 2, "loss": 1.5}
+    assert math.isnan(task_like(tmp_path).figures(0.0, 0.0)["loss"])
+
+
+def test_preferences_without_an_adapter_have_no_reference(tmp_path):
+    with pytest.raises(TrainerError, match="RM500") as caught:
+        task_like(tmp_path, method="dpo").network()
+    assert "--adapter" in str(caught.value.next)
+    assert task_like(tmp_path, method="sft").network().description["adapter"] == "none"
+
+
+def test_hash_of_the_data_follows_file_tokenizer_and_template(tmp_path):
+    from dataclasses import replace
+
+    from trainer.data.tokens.chat_template import CHATML, ChatTemplate
+
+    task = task_like(tmp_path)
+    other = replace(task, template=ChatTemplate(text=CHATML, source="a"))
+    assert task.data_sha256 == task_like(tmp_path).data_sha256
+    assert task.data_sha256 != other.data_sha256
+    assert task.data_sha256 != replace(task, data=replace(task.data, sha256="e" * 64)).data_sha256
+
+
+@pytest.mark.parametrize(
+    ("figures", "line"),
+    [
+        ({"loss": 1.0}, "validation 1.0000"),
+        ({"loss": 1.0, "perplexity": 2.7183}, "validation 1.0000, perplexity 2.72"),
+        (
+            {"loss": 1.0, "perplexity": 2.7183, "bits_per_byte": 1.5},
+            "validation 1.0000, perplexity 2.72, 1.500 bits per byte",
+        ),
+    ],
+)
+def test_summary_has_the_figures_that_there_are(tmp_path, figures, line):
+    language = {"sequence": 16, "train_sequences": 1234, "validation_sequences": 2}
+    record = {"metrics": {"validation": figures}, "language": language, "data": {"name": "a.jsonl"}}
+    found = task_like(tmp_path).summary(record, Trained(rows=100, seconds=2.0, measurements=3))
+    assert found["loss"] == line
+    assert found["data"] == "a.jsonl, sft; sequences of 16: 1,234 train, 2 validation"
+    assert found["speed"].startswith("800 tokens/s")
+
+
+def test_sample_of_bars_is_no_text(tmp_path):
+    config = TrainConfig.of(task="lm", data=SAMPLE)
+    with pytest.raises(TrainerError, match="RM500") as caught:
+        language_task(config.data, config.model, folder=tmp_path, seed=0)
+    assert "--task lm needs --data" in str(caught.value.what)
+
+
+def test_model_sums_its_own_loss_and_targets_are_weights():
+    outputs, targets = torch.tensor(3.0), torch.tensor([[1.0, 0.0], [0.5, 1.0]])
+    assert sum_of(outputs, targets) is outputs
+    assert total_weight(targets).item() == 2.5

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from tests.fixtures.guarded_runs import WIDTH, Run
 from trainer.cli import main
 from trainer.runtime.errors import TrainerError
+from trainer.telemetry.nan_guard import Recorded, copied, one_by_one, random_state, set_random_state
 
 
 class FailingAt(nn.Module):
@@ -129,3 +130,62 @@ def test_code_in_a_replay_file_is_not_run(tmp_path: Path, capsys: pytest.Capture
     assert main(["replay", str(tmp_path / "x.pt")]) == 2
     assert "RM508" in capsys.readouterr().err
     assert not (tmp_path / "sprung").exists()
+
+
+def test_recorded_steps_are_numbered_one_by_one() -> None:
+    rows = [torch.tensor([n]) for n in range(3)]
+    steps = [
+        Recorded(first=4, rows=rows[:2], losses=torch.tensor([0.5, 1.5])),
+        Recorded(first=6, rows=rows[2:], losses=torch.tensor([2.5])),
+    ]
+    found = one_by_one(steps)
+    assert [(each.step, each.rows.item(), each.loss.item()) for each in found] == [
+        (4, 0, 0.5),
+        (5, 1, 1.5),
+        (6, 2, 2.5),
+    ]
+    assert one_by_one([]) == []
+
+
+def test_copies_share_no_memory_with_what_they_were_made_of() -> None:
+    weight, listed = torch.ones(2, requires_grad=True), [1, {"a": (2.5, None)}]
+    made = copied({"weight": weight, "list": listed})
+    with torch.no_grad():
+        weight.add_(1)
+    listed[1]["a"] = ()  # type: ignore[index,call-overload]
+    assert made["weight"].tolist() == [1.0, 1.0] and not made["weight"].requires_grad
+    assert made["list"] == [1, {"a": (2.5, None)}]
+
+
+def test_random_numbers_repeat_from_a_kept_state() -> None:
+    state = random_state()
+    first = torch.rand(3)
+    set_random_state(state)
+    assert torch.equal(torch.rand(3), first)
+
+
+@pytest.mark.parametrize(("every", "steps", "looks"), [(3, 2, 0), (3, 3, 1), (3, 4, 1), (0, 9, 0), (1, 1, 1)])
+def test_losses_are_looked_at_once_so_many_steps_are_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int, steps: int, looks: int
+) -> None:
+    run, seen = Run(tmp_path, every=every), []
+    monkeypatch.setattr(run.guard, "check", lambda: seen.append(1))
+    run.guard.record(1, [torch.arange(1)] * steps, torch.ones(steps))
+    run.guard.begin()
+    assert len(seen) == looks
+
+
+def test_step_that_comes_again_is_counted_once(tmp_path: Path) -> None:
+    run = Run(tmp_path, every=3)
+    for _ in range(2):
+        run.guard.record(7, [torch.arange(1)], torch.tensor([torch.nan]))
+    run.guard.record(7, [torch.arange(1)], torch.tensor([1.0]))  # undone, and finite this time
+    run.guard.check()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("spare", "kept"), [(0, True), (-1, False)])
+def test_second_copy_is_kept_up_to_its_bound(tmp_path: Path, spare: int, kept: bool) -> None:
+    size = sum(value.nbytes for value in Run(tmp_path).model.state_dict().values())
+    run = Run(tmp_path, most_bytes=3 * size + spare)  # the weights and AdamW's two moments
+    assert (run.guard._good is not None) is kept

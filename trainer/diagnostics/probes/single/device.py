@@ -49,7 +49,7 @@ def measure(request: Request) -> Verdict:
     checks, numbers = [count_check(device, cards)], [Number(name="cards", value=cards, unit="cards")]
     for target in [f"cuda:{index}" for index in range(cards)] or ["cpu"]:
         total, free = memory(target)
-        reading = look(target)
+        reading = read_sensors(target)
         checks += [*memory_checks(target, total, free), *round_trip_checks(target), heat_check(target, reading)]
         numbers += [*memory_numbers(target, total, free), *sensor_numbers(target, reading), *unit_numbers(target)]
     return conclude(
@@ -115,7 +115,7 @@ def memory_numbers(target: str, total: int, free: int) -> list[Number]:
     ]
 
 
-def look(target: str) -> Reading:
+def read_sensors(target: str) -> Reading:
     """Return the readings of the sensors of `target`; nothing where there are none. For a CPU, its clock."""
     if target == "cpu":
         return Reading(clock_mhz=cpu_clock())

@@ -7,8 +7,8 @@ import pytest
 from rocmatrix.cli.commands import bench as command
 from rocmatrix.cli.commands import common, jobs
 from rocmatrix.evidence import recorder, store
-from rocmatrix.evidence.level import standings, why_not
-from rocmatrix.host.hardware import survey
+from rocmatrix.evidence.level import cell_statuses, why_not
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.jobs import job, runner
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import BENCH
@@ -34,7 +34,7 @@ def bench(monkeypatch, tmp_path):
     path = tmp_path / "evidence.db"
     monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(path))
     monkeypatch.setattr(common, "known_matrix", lambda: cells.MATRIX)
-    place = recorder.Place(cell=cells.CPU, hardware=survey(sysfs.no_driver(tmp_path / "host")))
+    place = recorder.Place(cell=cells.CPU, hardware=read_hardware(sysfs.no_driver(tmp_path / "host")))
     monkeypatch.setattr(jobs, "prepared_job", lambda _: (Job(argv=[], environment={}, why="simulated"), place))
 
     def run(*events, status=0, as_json=False, **options):
@@ -136,7 +136,7 @@ def test_bench_never_raises_a_level_nor_takes_one_away():
     built = [record("build"), record("prove", 1)]
     for passed in (True, False):
         benched = record("bench", 2, passed=passed)
-        assert standings(cells.GFX1100, [*built, benched], rendered=True) == standings(
+        assert cell_statuses(cells.GFX1100, [*built, benched], rendered=True) == cell_statuses(
             cells.GFX1100, built, rendered=True
         )
         assert "raises no level" in why_not(benched, cells.GFX1100)

@@ -8,6 +8,7 @@ import tarfile
 
 import pytest
 
+from rocmatrix.cli.commands import bundle
 from rocmatrix.cli.commands import evidence as command
 from rocmatrix.cli.commands.evidence import Evidence
 from rocmatrix.evidence import store
@@ -15,7 +16,8 @@ from rocmatrix.evidence.bundle import archive, contents
 from rocmatrix.evidence.record import Number, Trouble, Verdict
 from rocmatrix.host import simulated
 from rocmatrix.runtime import console
-from tests.fixtures import machines
+from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures import cells, machines
 from tests.fixtures.evidence import record
 
 CELL = "rocm7.2-torch2.12.1-gfx1100"
@@ -182,3 +184,49 @@ def test_bundle_with_another_errand_is_rm404_and_does_neither(place, capsys, oth
     assert ended.value.code == 2
     assert "RM404" in capsys.readouterr().err
     assert not (place / "b.tar.gz").exists()
+
+
+def alone(place, monkeypatch, **more):
+    """Return the options of a bundle; the evidence file that it reads is the one of `place`."""
+    monkeypatch.setattr("rocmatrix.evidence.recorder.evidence_file", lambda: place / "evidence.db")
+    return Evidence(**{"bundle": str(place / "b.tar.gz"), "yes": True} | more)
+
+
+def test_cell_without_a_record_is_bundled_for_its_log(place, monkeypatch):
+    other = "rocm7.2-torch2.12.1-gfx942"
+    with pytest.raises(RocmatrixError, match="RM677") as refused:
+        bundle.bundle(alone(place, monkeypatch, cell=other), cells.MATRIX)
+    assert refused.value.what == other
+    (place / "logs" / f"build-{other}-1.log").write_text("RM202\n")
+    bundle.bundle(alone(place, monkeypatch, cell=other), cells.MATRIX)
+    assert [name for name in texts(place / "b.tar.gz") if "record" in name] == []
+
+
+def test_release_and_packages_of_the_machine_are_those_that_it_has(monkeypatch):
+    monkeypatch.setattr("platform.freedesktop_os_release", lambda: {"ID": "debian", "BUG_REPORT_URL": "x"})
+    assert bundle._os_release() == {"ID": "debian"}
+
+    def missing():
+        raise OSError
+
+    monkeypatch.setattr("platform.freedesktop_os_release", missing)
+    assert bundle._os_release() == {}
+    monkeypatch.setattr(bundle, "_PACKAGES", ("pytest", "no-such-package"))
+    assert list(bundle._packages()) == ["pytest"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "written"), [("Y\n", True), ("yes\n", True), ("ye\n", False), ("\n", False), ("s\ns\nyes\n", True)]
+)
+def test_answer_is_a_yes_in_either_form_alone(place, monkeypatch, typed, written):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr("sys.stdin", Terminal(typed))
+    args = alone(place, monkeypatch, yes=False)
+    if written:
+        bundle._confirm(args, [contents.Part(name="a", text="1")])
+        return
+    with pytest.raises(RocmatrixError, match="RM678"):
+        bundle._confirm(args, [contents.Part(name="a", text="1")])

@@ -8,7 +8,7 @@ from rocmatrix.cli.commands.build import Build
 from rocmatrix.cli.commands.jobs import Smoke
 from rocmatrix.cli.options.command import known
 from rocmatrix.evidence import recorder, store
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.images import build
 from rocmatrix.images.build import Built
 from rocmatrix.jobs.job import JobRequest
@@ -49,7 +49,7 @@ def test_probe_that_is_not_known_is_named_with_its_neighbour(capsys):
 @pytest.fixture
 def in_container(monkeypatch, tmp_path):
     """Let a job run in a container on a machine with two cards, up to the engine's door."""
-    monkeypatch.setattr(common, "hardware_here", lambda: survey(sysfs.two_rx_7900_xt(tmp_path)))
+    monkeypatch.setattr(common, "hardware_here", lambda: read_hardware(sysfs.two_rx_7900_xt(tmp_path)))
     monkeypatch.setattr("rocmatrix.jobs.job.decide", lambda *_: Decision(where="container", why="for the test"))
     monkeypatch.setattr("rocmatrix.containers.engine.image_id", lambda _: "sha256:image")
     monkeypatch.setattr(jobs, "built_image", stand_in_build)
@@ -135,7 +135,7 @@ def test_cause_of_a_failure_of_two_cards_is_reported(monkeypatch, capsys, tmp_pa
     trace = {"helped": "peer-to-peer off", "likely_cause": "IOMMU"}
     verdict = {"event": "probe", "probe": "two_gpu_step", "status": "fail", "summary": "apart", "diagnosis": trace}
     done = Finished(status=1, events=(verdict,))
-    place = recorder.Place(cell=cells.CPU, hardware=survey(sysfs.no_driver(tmp_path)))
+    place = recorder.Place(cell=cells.CPU, hardware=read_hardware(sysfs.no_driver(tmp_path)))
     monkeypatch.setattr(jobs, "run_and_record", lambda job_request: (done, place))
     with pytest.raises(SystemExit, match="2"):
         jobs.smoke(CPU_JOB, Smoke())

@@ -12,7 +12,7 @@ import pytest
 
 from rocmatrix.cli.commands import evidence, matrix
 from rocmatrix.cli.commands.matrix import Cells, Explain, Grid, Outdated
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.matrix.resolver.grid import grid
 from rocmatrix.matrix.resolver.text import symbol
 from tests.fixtures import sysfs
@@ -132,7 +132,7 @@ def test_cells_on_a_terminal_fit_it_and_keep_their_names(terminal, capsys, colum
 
 
 def test_cells_begin_with_a_summary_then_with_what_this_machine_takes(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(matrix, "hardware_here", lambda: survey(sysfs.two_rx_7900_xt(tmp_path)))
+    monkeypatch.setattr(matrix, "hardware_here", lambda: read_hardware(sysfs.two_rx_7900_xt(tmp_path)))
     monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(tmp_path / "evidence.db"))
     matrix.cells(Cells())
     count, machine, blank, head, first, *_ = shown(capsys)
@@ -142,7 +142,7 @@ def test_cells_begin_with_a_summary_then_with_what_this_machine_takes(capsys, mo
 
 
 def test_cells_of_a_machine_without_a_card_begin_with_the_cpu(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(matrix, "hardware_here", lambda: survey(sysfs.no_driver(tmp_path)))
+    monkeypatch.setattr(matrix, "hardware_here", lambda: read_hardware(sysfs.no_driver(tmp_path)))
     monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(tmp_path / "evidence.db"))
     matrix.cells(Cells())
     assert shown(capsys)[4].split()[0] == "cpu-torch2.13.0"

@@ -10,7 +10,7 @@ import yaml
 from rocmatrix.cli.commands import run
 from rocmatrix.cli.commands.run import Devcontainer, Run
 from rocmatrix.containers.emit.target import Host
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.images.build import Built
 from rocmatrix.jobs import interactive
 from rocmatrix.matrix.resolver.resolve import Request
@@ -26,7 +26,7 @@ def on(monkeypatch, tmp_path):
 
     def on(build, **choices):
         machine = build(tmp_path / "machine", **choices)
-        monkeypatch.setattr(interactive, "host_of", lambda _: Host(hardware=survey(machine), rootless=True))
+        monkeypatch.setattr(interactive, "host_of", lambda _: Host(hardware=read_hardware(machine), rootless=True))
 
     return on
 

@@ -7,7 +7,7 @@ import pytest
 
 from rocmatrix.containers.emit import cdi, docker_run_argv
 from rocmatrix.containers.settings import CdiDevice, Device, Group
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.host.sysfs import DeviceNode
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import sysfs
@@ -52,14 +52,14 @@ def test_other_devices_stay_as_they_were(two_cards):
 @pytest.mark.parametrize(("machine", "code"), [(sysfs.no_driver, "RM301"), (sysfs.wsl2, "RM301")])
 def test_empty_request_is_an_error(tmp_path, machine, code):
     with pytest.raises(RocmatrixError, match=code):
-        cdi.cdi_file(survey(machine(tmp_path)))
+        cdi.cdi_file(read_hardware(machine(tmp_path)))
 
 
 def test_card_without_its_node_is_an_error(tmp_path):
     machine = sysfs.mi50(tmp_path)
     (machine.root / "dev/kfd").unlink()
     with pytest.raises(RocmatrixError, match="RM302"):
-        cdi.cdi_file(survey(machine))
+        cdi.cdi_file(read_hardware(machine))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from rocmatrix.cli.commands.run import Run
 from rocmatrix.containers.emit.podman import missing_groups
 from rocmatrix.containers.emit.target import NO_SPEC, Host, known, target
 from rocmatrix.containers.runspec import Chosen, run_spec
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.option import options_of
 from tests.fixtures import cells, sysfs
@@ -28,7 +28,7 @@ NAMES = re.compile(r"group[-_a-z\"' =:]*(render|video)\b", re.IGNORECASE)
 
 def host_and_spec(folder, name):
     machine, cell, _ = HOSTS[name]
-    hardware = survey(machine(folder))
+    hardware = read_hardware(machine(folder))
     spec = run_spec(
         cell,
         hardware,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rocmatrix.doctor.environment import lint, lint_input, rules
 from rocmatrix.doctor.environment.lint_input import Assignment, Subject
-from rocmatrix.host.hardware import survey
+from rocmatrix.host.hardware import read_hardware
 from tests.fixtures import machines
 from tests.fixtures.cells import GFX906, GFX1151
 
@@ -21,7 +21,7 @@ def test_unknown_fact_of_a_run_makes_a_finding_a_note_with_its_condition():
 
 
 def test_shell_is_judged_on_the_cards_of_the_host_or_as_the_cell_it_will_run(tmp_path):
-    hardware = survey(machines.mi50(tmp_path))
+    hardware = read_hardware(machines.mi50(tmp_path))
     shell = {"HSA_OVERRIDE_GFX_VERSION": "9.0.6", "TORCH_BLAS_PREFER_HIPBLASLT": "0"}
     rule = {f.rule: f for f in lint.lint([lint_input.of_shell(shell, hardware)], RULES)}
     assert (rule["override-native"].severity, rule["hipblaslt-preference-ignored"].condition is None) == (

@@ -19,7 +19,7 @@ from rocmatrix.cli.commands import dashboard as command
 from rocmatrix.cli.commands.dashboard import Dashboard
 from rocmatrix.evidence import store
 from rocmatrix.evidence.dashboard import site, view
-from rocmatrix.evidence.level import Standing
+from rocmatrix.evidence.level import CellStatus
 from rocmatrix.evidence.record import Hardware, Number, Trouble
 from rocmatrix.matrix.card_names import same
 from rocmatrix.runtime.errors import RocmatrixError
@@ -159,8 +159,8 @@ def test_driver_s_name_of_a_card_is_the_matrix_s(texts):
     squares = {square.card: square for square in pages[CELL].squares}
     assert REAL not in squares
     square = squares["Radeon RX 7900 XT"]
-    assert (square.standing.level, square.standing.failing, len(square.regressed)) == ("proven", ("smoke",), 1)
-    assert squares["Radeon RX 7900 XTX"].standing.level == "proven"
+    assert (square.cell_status.level, square.cell_status.failing, len(square.regressed)) == ("proven", ("smoke",), 1)
+    assert squares["Radeon RX 7900 XTX"].cell_status.level == "proven"
 
 
 def test_marked_records_are_named_and_raise_nothing(texts):
@@ -329,7 +329,7 @@ def test_simulated_records_have_a_badge_and_no_level():
     records = [record("build", marks=marks), record("prove", 1, marks=marks), smoke(2, marks=marks)]
     pages = command.pages_of(MATRIX, records, NOW)
     written = site.files(pages, view.sections(MATRIX, pages), now="2026-11-21 00:00 UTC")
-    assert {square.standing.level for square in pages[CELL].squares} == {"rendered"}
+    assert {square.cell_status.level for square in pages[CELL].squares} == {"rendered"}
     assert 'class="level l-aside">simulated: smoked<' in written[f"cells/{CELL}.html"]
     assert "no evidence of the cell" in written[f"cells/{CELL}.html"]
     assert '<span class="badge l-aside">simulated: smoked' in written["index.html"]
@@ -378,9 +378,9 @@ PAIR = "for two-gpu: ./invokew smoke in its image, on two cards"
     ],
 )
 def test_next_step_of_a_square_can_be_taken_on_its_card(card, level, missing, expected):
-    standing = Standing(cell=CELL, card=card, level=level, missing=missing)
-    assert view.Square(card=card, standing=standing, age="", regressed=()).next_step == expected
-    aside = view.Square(card=card, standing=replace(standing, set_aside=2), age="", regressed=()).next_step
+    cell_status = CellStatus(cell=CELL, card=card, level=level, missing=missing)
+    assert view.Square(card=card, cell_status=cell_status, age="", regressed=()).next_step == expected
+    aside = view.Square(card=card, cell_status=replace(cell_status, set_aside=2), age="", regressed=()).next_step
     assert aside == "; ".join(filter(None, [expected, "2 records set aside"]))
 
 

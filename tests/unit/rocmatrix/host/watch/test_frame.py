@@ -2,7 +2,7 @@
 
 import pytest
 
-from rocmatrix.host.watch import frame, look
+from rocmatrix.host.watch import frame, snapshot
 from tests.fixtures import machines
 
 CARD = "0000:03:00.0"
@@ -26,7 +26,7 @@ def machine(tmp_path):
 
 
 def lines(machine, *, width=80):
-    return frame.lines(look.Watch(machine).look(), width=width, source="test")
+    return frame.lines(snapshot.Watch(machine).take(), width=width, source="test")
 
 
 def test_frame_of_two_busy_cards_fits_eighty_columns_as_a_table(machine):

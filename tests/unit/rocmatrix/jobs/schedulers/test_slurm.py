@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 
 from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
+from rocmatrix.jobs.schedulers.slurm import SCHEDULER, SlurmDestination, SlurmOptions
+from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import ROOT
 from tests.fixtures import cells, sysfs
 from tests.fixtures.clusters import SLURM, file_of
@@ -65,3 +67,54 @@ def test_pretrained_folder_and_joined_file_reach_a_container_of_slurm(prepare, t
     assert {"--model=/data/.model/llama", "--join=/data/.join/vix.csv"} <= set(text.replace("\\", " ").split())
     for origin, target in ((link / "llama", "/data/.model/llama"), (tmp_path / "vix.csv", "/data/.join/vix.csv")):
         assert (f"source={origin},target={target},readonly" in text) or (f"{origin}:{target}:ro" in text)
+
+
+def test_cards_may_be_named_twice_if_both_agree():
+    asked = SlurmRequest(gres="gpu:mi300x:8")
+    assert SlurmDestination(slurm=asked).cards_named == 8
+    assert SlurmDestination(slurm=asked, cards=8).cards_named == 8
+    assert SlurmDestination(slurm=SlurmRequest(gres="license:1"), cards=8).cards_named == 8
+    assert SlurmDestination().cards_named is None
+    for other in (7, 9):
+        with pytest.raises(RocmatrixError, match="RM404"):
+            SlurmDestination(slurm=asked, cards=other)
+
+
+@pytest.mark.parametrize("under", ["podman", "", "Docker", "apptaine"])
+def test_unknown_way_to_run_is_refused_with_the_nearest(under):
+    with pytest.raises(RocmatrixError, match="RM404") as refused:
+        SlurmDestination(under=under)
+    assert "docker" in str(refused.value) or "apptainer" in str(refused.value)
+
+
+def test_options_of_a_person_become_a_destination():
+    to = SCHEDULER.destination(
+        SlurmOptions(nodes=3, cards=4, under="docker", partition="gpu", time="4:00:00", modules="slurm, rocm/6.3")
+    )
+    assert (to.nodes, to.cards, to.under, to.processes) == (3, 4, "docker", None)
+    assert to.slurm == SlurmRequest(partition="gpu", time_limit="4:00:00", modules=("slurm", "rocm/6.3"))
+    plain = SCHEDULER.destination(SlurmOptions())
+    assert (plain.slurm, plain.under, plain.checkout) == (SlurmRequest(), "native", None)
+
+
+def test_python_of_the_nodes_runs_without_one_here_and_states_that_it_is_unproven(prepare):
+    text = file_of(prepare(replace(SLURM, python="/opt/venv/bin/python", checkout="/nfs/rocmatrix"), run="r"))
+    assert "/opt/venv/bin/python" in text and "/opt/python" not in text
+    assert "export PYTHONPATH=/nfs/rocmatrix\n" in text
+    assert "--cell-absent=" in text
+
+
+def test_ranks_of_a_node_are_one_for_each_card_or_one(prepare):
+    assert prepare(SLURM, run="r").why.startswith("slurm: 2 node(s) of 1 process(es), under native")
+    named = prepare(replace(SLURM, cards=4, processes=2, under="docker"), cell=cells.GFX1100, run="r").why
+    assert named.startswith("slurm: 2 node(s) of 2 process(es), under docker")
+
+
+def test_nodes_own_settings_are_explained_for_docker_and_cards_alone(prepare):
+    def flags(under, **more):
+        made = prepare(replace(SLURM, under=under, cards=1), **more)
+        return {row.flag for row in made.rows if "looked up on each node" in row.reason}
+
+    assert {"--user", "--device", "--group-add"} <= flags("docker", cell=cells.GFX1100)
+    assert "--device" not in flags("docker")
+    assert flags("apptainer", cell=cells.GFX1100) == set()

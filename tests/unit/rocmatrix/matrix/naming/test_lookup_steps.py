@@ -34,6 +34,10 @@ def model(*core, lines=(), chip=False, name="n", gfx="g"):
         (model("100", lines=["ryzen"]), ["radeon"], False),
         (model("100", lines=["ryzen"]), ["rx"], False),
         (model("100", lines=["ryzen"]), ["instinct"], False),
+        (model("100", lines=["ryzen", "ai"]), ["radeon", "ai"], True),  # as "AMD radeon AI max+395" was typed
+        (model("100", lines=["ryzen", "ai"]), ["radeon"], False),
+        (model("100", lines=["ryzen"]), ["radeon", "ai"], False),
+        (model("100", lines=["ryzen", "ai"]), ["rx", "ai"], False),
         (model("vega", lines=["amd", "radeon", "rx"]), [], False),
         (model("vega", lines=["amd", "radeon", "rx"]), ["radeon"], False),
         (model("vega", lines=["amd", "radeon", "rx"]), ["rx"], True),
@@ -189,6 +193,8 @@ def test_number_behind_a_class_of_2013_is_of_an_older_card(text, at, older):
         ("100 rx", 1, False, False),
         ("100rx", 1, False, False),
         ("100 on", 1, False, False),
+        ("100 cpx", 1, False, False),
+        ("100cpx", 1, False, True),
         ("100on", 1, False, True),
         ("100 16", 1, False, False),
         ("100 160", 1, False, False),
@@ -322,3 +328,68 @@ def test_letter_before_a_number_may_be_left_out_of_an_ai_pro_alone():
     assert left(["ai", "pro"], "9800") == []
     hits = Index((("gfx1", cards[:3], ()),)).read(words_of("ai pro 9700")).hits
     assert [[each.name for each in found] for found in hits] == [["Radeon AI PRO R9700"]]
+
+
+@pytest.mark.parametrize(
+    ("typed", "one"),
+    [
+        (("100", "xts"), ("100", "xt")),
+        (("100", "s"), ("100",)),
+        (("100", "ss"), ("100", "s")),
+        (("chip", "s"), None),
+        (("100", "xt"), None),
+        (("100", "200"), None),
+        (("s",), None),
+        (("chips",), None),
+        (("a", "100", "s"), ("a", "100")),
+        (("a", "b", "cs"), ("a", "b", "c")),
+    ],
+)
+def test_plural_of_a_model_has_an_s_behind_letters_or_a_number(typed, one):
+    assert lookup._singular(typed) == one
+
+
+MIXED = Index((
+    ("gfx1", ("Radeon RX 790 XT", "Radeon RX 790 GRE", "Radeon RX 45 XT", "Radeon RX 880"), ()),
+    ("gfx2", ("Ryzen 9 790", "Ryzen 9 790X", "Ryzen 7 45", "Ryzen AI 12 34"), ()),
+    ("gfx3", ("Radeon 880", "Chip 880"), ("Radeon 880", "Chip 880")),
+))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("typed", "lines", "found"),
+    [
+        (("790",), [], ["Ryzen 9 790", "Radeon RX 790 XT", "Radeon RX 790 GRE", "Ryzen 9 790X"]),
+        (("790",), ["rx"], ["Ryzen 9 790", "Radeon RX 790 XT", "Radeon RX 790 GRE"]),
+        (("790", "xt"), ["rx"], ["Radeon RX 790 XT"]),
+        (("790", "xts"), ["rx"], ["Radeon RX 790 XT"]),
+        (("790", "s"), ["ryzen"], ["Ryzen 9 790"]),
+        (("790", "ys"), [], []),
+        (("45",), ["rx"], ["Ryzen 7 45"]),  # two digits begin no model's name
+        (("chip", "880"), [], ["Chip 880"]),
+        (("880",), [], ["Radeon RX 880", "Radeon 880"]),
+        (("34",), [], []),  # a processor is known by its first number
+        (("12",), [], ["Ryzen AI 12 34"]),
+    ],
+)
+def test_models_called_by_words_are_exact_ones_then_longer_then_processors(typed, lines, found):
+    assert [each.name for each in MIXED._called(typed, frozenset(lines))] == found
+
+
+def test_number_of_the_index_has_two_digits_or_more():
+    index = Index((("gfx1", ("Radeon RX 790 XT", "Ryzen 7 45", "Ryzen AI 12 34", "RX 7"), ()),))
+    assert sorted(index.numbers) == ["12", "45", "790"]
+
+
+def test_line_begins_no_model():
+    assert MIXED._at(words_of("rx 790 xt"), 0, frozenset()) == ([], 0)
+    assert MIXED._at(words_of("790 rx xt"), 0, frozenset()) == ([MIXED.models[("790", "xt")][0]], 3)
+    assert MIXED._at(words_of("790 yt"), 0, frozenset(["rx"])) == ([], 0)
+    assert MIXED._at(words_of("foo"), 0, frozenset()) == ([], 0)
+
+
+def test_letter_is_left_out_where_no_longer_name_begins_so():
+    index = Index((("gfx1", ("AI PRO R970", "Radeon 980 XT", "AI PRO R980"), ()),))
+    line = frozenset(["ai", "pro"])
+    assert [each.name for each in index._called(("970",), line)] == ["AI PRO R970"]
+    assert [each.name for each in index._called(("980",), line)] == ["Radeon 980 XT"]

@@ -6,7 +6,7 @@ import pytest
 
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.naming import reading
-from rocmatrix.matrix.naming.lookup import Index, index_of
+from rocmatrix.matrix.naming.lookup import Found, Index, Model, index_of
 from rocmatrix.matrix.naming.reading import Reading, processor_of, read
 
 ARCHITECTURES = matrix_file.load(Path(__file__).resolve().parents[5]).architectures
@@ -57,6 +57,8 @@ def test_architecture_is_the_one_that_every_part_allows(more, agreed, architectu
         ("gfx9.0.a", (("gfx90a", "gfx90a"),), None, None),
         ("gfx94X-dcgpu", (("gfx94x-dcgpu", "gfx942"),), None, None),
         ("gfx110X-igpu", (("gfx110x-igpu", "gfx1103"),), None, None),
+        ("gfx110X-dgpu", (("gfx110x-dgpu", "gfx1100"), ("gfx110x-dgpu", "gfx1101"), ("gfx110x-dgpu", "gfx1102")),
+         None, None),
         ("gfx 120X", (("gfx120x", "gfx1200"), ("gfx120x", "gfx1201")), None, None),
         ("gfx90X-dcgpu", (("gfx90x-dcgpu", "gfx908"), ("gfx90x-dcgpu", "gfx90a")), None, None),
         ("gfx12-generic", (("gfx12-generic", "gfx1200"), ("gfx12-generic", "gfx1201")), None, None),
@@ -213,3 +215,37 @@ def test_desktop_card_in_a_laptop_may_be_its_m_or_s_and_no_other_model_may():
     assert forms("100", "xt") == ["Radeon RX 100 XT"]
     assert forms("200") == ["Radeon RX 200"]  # a chip
     assert forms("400") == ["Ryzen 7 400"]
+
+
+class Parts:
+    """An index that only writes down what it is asked, and answers by the lines that are carried."""
+
+    def __init__(self, **found):
+        self.found, self.asked = found, []
+
+    def read(self, words, carried=frozenset(), number=None):
+        self.asked.append((carried, number))
+        return self.found["carried" if carried else "alone"]
+
+
+@pytest.mark.parametrize(
+    ("carried", "with_lines", "alone", "answer", "asked"),
+    [
+        ({"rx"}, ["card"], ["other"], ["card"], [({"rx"}, "7")]),
+        ({"rx"}, [], ["card"], ["card"], [({"rx"}, "7"), (set(), "7")]),
+        ({"rx"}, [], ["processor"], [], [({"rx"}, "7"), (set(), "7")]),
+        ({"rx"}, [], [], [], [({"rx"}, "7"), (set(), "7")]),
+        (set(), [], [], [], [(set(), "7")]),
+        (set(), [], ["card"], ["card"], [(set(), "7")]),
+    ],
+)
+def test_part_is_read_by_itself_where_lines_before_it_find_nothing(carried, with_lines, alone, answer, asked):
+    def found(names):
+        lines = {"processor": frozenset(["ryzen"])}
+        kinds = [Model(name=name, gfx="g", core=("1",), lines=lines.get(name, frozenset())) for name in names]
+        return Found(hits=[kinds] if kinds else [])
+
+    index = Parts(carried=found(with_lines), alone=found(alone))
+    part = reading._part(index, [], carried=frozenset(carried), number="7")
+    assert [model.name for models in part.hits for model in models] == answer
+    assert index.asked == [(frozenset(lines), number) for lines, number in asked]

@@ -286,6 +286,9 @@ def test_torch_before_its_release_counts_as_that_or_as_any_of_its_rocm(request_,
         ("Vega 8", "broken", "no release holds code for it (gfx902); gfx90c: broken"),
         ("gfx120X-all", "supported", "AMD lists the Radeon RX 9060 XT for ROCm 7.2 (gfx1200); gfx1201: supported"),
         ("RX 7900 XTX and 6900XT", "expected", "Radeon RX 7900 XTX: supported"),
+        ("RX 7900 XTX, Ryzen 9 7950X3D", "supported", "for ROCm 7.2 (Radeon RX 7900 XTX)"),
+        ("Ryzen 5 5600G with RX 6600", "expected", "(Radeon RX 6600)"),
+        ("Ryzen 5 5600G, 780M", "broken", "Radeon 780M: expected"),
         ("RX 7900 XTX + RX 580", "broken", "(Radeon RX 580); Radeon RX 7900 XTX: supported"),
     ],
 )
@@ -306,7 +309,13 @@ def test_card_without_versions_is_supported_where_a_release_of_it_is():
     argued = explain(MATRIX, Request(gpu="RX 7600"), today=TODAY)
     assert argued.judged.verdict == "supported"
     assert argued.judged.because.startswith("AMD lists the Radeon RX 7600 for ROCm ")
-    assert "; ROCm 7.2 with torch 2.12.1, which is taken here: expected, compiled in" in argued.judged.because
+    assert (argued.subject.rocm, argued.subject.torch) == ("10.0", "2.13.0")
+    taken = "Radeon RX 7600 (gfx1102), ROCm 7.2, torch 2.12.1: expected, compiled in"
+    assert f"; a build without these versions takes {taken}" in argued.judged.because
+    why = "AMD's list has the card for this release"
+    assert [(axis.axis, axis.value, axis.why) for axis in argued.chosen[:2]] == [
+        ("rocm", "10.0", why), ("torch", "2.13.0", why)]  # fmt: skip
+    assert argued.choice.cell.release == argued.subject.release
     for named in (Request(gpu="RX 7600", rocm="7.2"), Request(gpu="RX 7600", torch="2.12.1"), Request(gpu="RX 6800")):
         assert explain(MATRIX, named, today=TODAY).judged.verdict == "expected"
 
@@ -314,10 +323,10 @@ def test_card_without_versions_is_supported_where_a_release_of_it_is():
 def test_caution_on_one_torch_leaves_the_rocm_that_was_named_supported():
     argued = explain(MATRIX, Request(gpu="RX 7900 XTX", rocm="6.2"), today=TODAY)
     assert argued.judged.verdict == "supported"
-    assert argued.judged.because.startswith(
-        "AMD lists the Radeon RX 7900 XTX for ROCm 6.2 (torch 2.5.0); ROCm 6.2 with"
-    )
-    assert argued.judged.because.endswith("taken here: degraded, rule gfx1100-torch-2.5.1-compile-and-fsdp")
+    assert (argued.subject.rocm, argued.subject.torch) == ("6.2", "2.5.0")
+    assert argued.judged.because.startswith("AMD lists the Radeon RX 7900 XTX for ROCm 6.2; a build without these")
+    assert argued.judged.because.endswith("torch 2.5.1: degraded, rule gfx1100-torch-2.5.1-compile-and-fsdp")
+    assert argued.chosen[0].axis == "torch"
     both = explain(MATRIX, Request(gpu="RX 7900 XTX", rocm="6.2", torch="2.5.1"), today=TODAY)
     assert both.judged.verdict == "degraded"
     assert explain(MATRIX, Request(gpu="RX 5500 XT"), today=TODAY).judged.verdict == "degraded"

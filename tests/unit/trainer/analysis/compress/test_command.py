@@ -13,7 +13,9 @@ import torch
 from safetensors.torch import load_file
 
 from tests.fixtures.tables import mixed, written
+from trainer.analysis.compress.command import halved, message, metadata_of
 from trainer.analysis.compress.measure import measured
+from trainer.analysis.compress.methods import Smaller
 from trainer.analysis.compress.subject import read_subject
 from trainer.cli import main
 from trainer.models.storage import with_zeros
@@ -133,3 +135,32 @@ def test_unknown_method_is_refused(folder: Path, capsys: pytest.CaptureFixture[s
 def test_existing_folder_is_not_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compress", "--model", str(folder / "one"), "--how", "int8"]) == 2
     assert "RM540" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("widths", "half"), [((64, 64), (32, 32)), ((5, 3), (2, 1)), ((1,), (1,)), ((), ()), ((2, 1), (1, 1))]
+)
+def test_widths_are_halved_down_to_one(widths: tuple[int, ...], half: tuple[int, ...]) -> None:
+    assert halved(widths) == half
+
+
+def test_metadata_of_a_smaller_network_repeats_no_figure_of_the_runs_own(folder: Path) -> None:
+    subject = read_subject(folder / "one", None)
+    subject.metadata.absent.update({"metrics.test.loss": NOT_FINITE, "image": "not given"})
+    smaller = Smaller(network=subject.network, tensors={}, description={"kind": "mlp", "storage": "int8"}, facts={})
+    figures = {"validation": {"loss": 1.0}, "test": {"loss": 2.0}}
+    made = metadata_of(subject, smaller, "one-int8", {"after": figures})
+    assert (made["run"], made["model"]) == ("one-int8", smaller.description)
+    assert made["metrics"] == figures | {"compression": {"after": figures}}
+    assert made["absent"]["image"] == "not given"
+    assert not any(fact.startswith("metrics.") for fact in made["absent"])
+    assert subject.metadata.run == "one"  # what was read is not changed
+
+
+def test_message_compares_loss_bytes_and_times() -> None:
+    before = {"test": {"loss": 1.5}, "file_bytes": 12345, "microseconds": {"one row": 1000.4, "256 rows": 2.0}}
+    after = {"test": {"loss": 1.25}, "file_bytes": 999, "microseconds": {"one row": 1.0, "256 rows": 3.0}}
+    assert message("int8", before, after, Path("a/b")) == (
+        "int8    test loss 1.5000 to 1.2500, weights' file 12,345 to 999 bytes, "
+        "on this CPU one row 1,000 to 1 µs, 256 rows 2 to 3 µs: a/b"
+    )

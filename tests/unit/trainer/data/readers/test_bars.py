@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from tests.fixtures.bar_files import HEADER, ROWS, read, write
 from trainer.data.bar import Bars
+from trainer.data.readers.bars import Reading, columns_of, open_source
+from trainer.data.readers.joined_series import Join
 from trainer.runtime.errors import TrainerError
 
 
@@ -162,3 +164,63 @@ def test_truncated_file_keeps_its_whole_lines_under_drop(tmp_path: Path, packed:
     bars, source = read(path, on_bad_row="drop")
     assert 25 <= len(bars) < 30 if not packed else len(bars) <= 30
     assert source.bad.dropped == {"cut_off": 1}
+
+
+def test_entries_of_columns_are_split_at_the_first_equals_sign() -> None:
+    assert columns_of(["date=Time", "close=a=b", "vix="]) == (("date", "Time"), ("close", "a=b"), ("vix", ""))
+    assert columns_of([]) == ()
+
+
+@pytest.mark.parametrize(
+    ("cell", "zone"),
+    [
+        ("2024-03-04", None),
+        ("2024-03-04 09:30", "America/New_York"),
+        ("2024-03-04T09:30:00-05:00", "in the data"),
+        ("1709562600", "UTC"),
+    ],
+)
+def test_zone_is_that_of_the_times_and_none_for_days(tmp_path: Path, cell: str, zone: str | None) -> None:
+    path = write(tmp_path, [HEADER, f"{cell},10,12,9,11,100"])
+    source = open_source(path, Reading())
+    assert source.zone == source.as_dict()["time_zone"] == zone
+
+
+def test_source_records_how_the_file_was_understood(tmp_path: Path) -> None:
+    source = open_source(
+        write(tmp_path, ["Date;Open;High;Low;Close;Volume", "04.03.2024 09:30;1,5;2;1;1,5;1"]), Reading()
+    )
+    found = source.as_dict()
+    assert (found["separator"], found["decimal"]) == (";", ",")
+    assert found["columns"]["close"] == "Close"
+    assert not {"newest_first", "joined", "layout"} & found.keys()
+
+
+def test_file_with_the_newest_bar_first_is_read_from_its_end(tmp_path: Path) -> None:
+    path = write(tmp_path, [HEADER, *ROWS[::-1]])
+    bars, source = read(path, chunk_size=7)
+    assert source.newest_first and source.as_dict()["newest_first"]
+    assert same(bars, read(write(tmp_path, [HEADER, *ROWS], "old.csv"))[0])
+
+
+@pytest.mark.parametrize(("lines", "end", "code"), [([HEADER], "\n", "RM511"), ([HEADER, ROWS[0]], "", "RM516")])
+def test_file_without_a_whole_bar_is_refused(tmp_path: Path, lines: list[str], end: str, code: str) -> None:
+    with pytest.raises(TrainerError) as caught:
+        open_source(write(tmp_path, lines, end=end), Reading())
+    assert caught.value.code == code
+
+
+def test_repaired_order_counts_bars_that_then_stand_twice(tmp_path: Path) -> None:
+    bars, source = read(write(tmp_path, [HEADER, *ROWS[5:], *ROWS[:6]]), on_bad_row="repair", chunk_size=4)
+    assert len(bars) == 30
+    assert source.bad.dropped["duplicate"] == 1
+    again = [len(found) for found in source.chunks()]
+    assert sum(again) == 30 and source.bad.dropped["duplicate"] == 1  # counts begin anew
+
+
+def test_joined_series_next_to_a_column_of_its_own_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, [f"{HEADER},vix", *(f"{row},15" for row in ROWS)])
+    reading = Reading(join=Join(path=write(tmp_path, ["date,close", "2024-03-04,15"], "vix.csv")))
+    with pytest.raises(TrainerError, match="RM500") as caught:
+        open_source(path, reading)
+    assert "--join" in str(caught.value.what)

@@ -7,6 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch import nn
+
+from trainer.device.memory import OutOfMemory
+from trainer.distributed.parallel.replicas import Replicas
 
 Found = list[dict[str, Any]]
 
@@ -81,3 +85,43 @@ def test_values_and_votes_reach_every_rank(found: Found) -> None:
 
 def test_transport_is_reported_once(found: Found) -> None:
     assert [[event["route"] for event in rank["events"]] for rank in found] == [["gloo"], []]
+
+
+class Sync:
+    """A stand-in for the buckets' synchronization: notes what it is told to do."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def __getattr__(self, name: str) -> Callable[[], None]:
+        return lambda: self.calls.append(name)
+
+
+def replicas() -> tuple[Replicas, list[str]]:
+    """A world that was never joined, which is enough for the order of its calls."""
+    made, sync = Replicas.__new__(Replicas), Sync()
+    made.sync = sync  # type: ignore[assignment]
+    return made, sync.calls
+
+
+@pytest.mark.parametrize(("last", "calls"), [(True, ["arm", "flush"]), (False, [])])
+def test_gradients_are_armed_and_sent_around_the_last_micro_step_alone(last: bool, calls: list[str]) -> None:
+    made, seen = replicas()
+    with made.micro_step(nn.Identity(), last=last):
+        assert seen == calls[:1]
+    assert seen == calls
+
+
+@pytest.mark.parametrize(("last", "before"), [(True, ["arm"]), (False, [])])
+def test_memory_that_runs_out_sends_in_any_micro_step_and_is_raised(last: bool, before: list[str]) -> None:
+    made, seen = replicas()
+    with pytest.raises(OutOfMemory), made.micro_step(nn.Identity(), last=last):
+        raise OutOfMemory("HIP out of memory")
+    assert seen == [*before, "flush"]
+
+
+def test_other_error_sends_nothing() -> None:
+    made, seen = replicas()
+    with pytest.raises(ZeroDivisionError), made.micro_step(nn.Identity(), last=True):
+        raise ZeroDivisionError
+    assert seen == ["arm"]

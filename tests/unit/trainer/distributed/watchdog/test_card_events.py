@@ -53,10 +53,10 @@ def test_events_of_each_card_are_asked_for_and_read_without_waiting(tree: Path, 
     events = watch_cards(tree / "kfd", tree / "nodes", kernel)
     assert set(events.files) == {51, 52}
     assert [struct.unpack("<Q", os.read(end, 8))[0] for end in kernel.ends.values()] == [MASK, MASK]
-    events.look()
+    events.poll()
     assert events.seen == []
     os.write(kernel.ends[52], RESET.encode())
-    events.look()
+    events.poll()
     assert [(event.gpu_id, event.kind) for event in events.resets()] == [(52, "reset begun"), (52, "reset ended")]
     events.close()
     assert events.files == {}
@@ -66,9 +66,9 @@ def test_reset_after_a_day_of_throttling_is_kept(tree: Path, kernel: Kernel) -> 
     events = watch_cards(tree / "kfd", tree / "nodes", kernel)
     for _ in range(12):
         os.write(kernel.ends[52], b"2 7f:1\n" * 20)
-        events.look()
+        events.poll()
     os.write(kernel.ends[51], RESET.encode() * 3)
-    events.look()
+    events.poll()
     assert [event.kind for event in events.resets()] == ["reset begun", "reset ended"] * 3
     assert len(events.seen) == MOST + 6
     events.close()
@@ -77,7 +77,7 @@ def test_reset_after_a_day_of_throttling_is_kept(tree: Path, kernel: Kernel) -> 
 @pytest.mark.parametrize("missing", ["kfd", "nodes"])
 def test_machine_without_the_kernels_interface_has_no_events(tree: Path, kernel: Kernel, missing: str) -> None:
     events = watch_cards(tree / ("none" if missing == "kfd" else "kfd"), tree / "none", kernel)
-    events.look()
+    events.poll()
     assert (events.files, events.seen) == ({}, [])
 
 

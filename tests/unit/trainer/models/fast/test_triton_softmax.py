@@ -12,14 +12,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+import torch
 
 ROOT = Path(__file__).parents[5]
 FOLDER = os.environ.get("ROCMATRIX_TRITON", str(ROOT / ".rocmatrix" / "ci" / "triton"))
 THERE = importlib.util.find_spec("triton") is not None or (Path(FOLDER) / "triton").is_dir()
 WHY = "triton is not installed; .ci/kernels does it"
-pytestmark = pytest.mark.skipif(not THERE, reason=WHY)
+needs_triton = pytest.mark.skipif(not THERE, reason=WHY)
 
 COMPILE = """
 import json, re, sys
@@ -64,18 +66,54 @@ def run(code, tmp_path, *arguments, **more):
     return done.stdout.strip().splitlines()[-1]
 
 
+@needs_triton
 def test_kernel_compiles_for_each_architecture_without_spilled_registers(tmp_path):
     found = json.loads(run(COMPILE, tmp_path, json.dumps(LANES)))
     assert found.keys() == LANES.keys()
     assert all(each["bytes"] > 1000 and each["spilled"] == 0 for each in found.values()), found
 
 
+@needs_triton
 def test_kernel_for_gfx1030_is_refused_by_triton_so_that_plain_torch_computes_there(tmp_path):
     """A release of triton that compiles for it fails this test, and moves it to the list above."""
     assert isinstance(json.loads(run(COMPILE, tmp_path, json.dumps({"gfx1030": 32})))["gfx1030"], str)
 
 
+@needs_triton
 def test_kernel_in_the_interpreter_gives_the_losses_and_gradients_of_fp64(tmp_path):
     error, loss, gradient = map(float, run(VALUES, tmp_path, TRITON_INTERPRET="1").split())
     assert error < 1e-5
     assert loss == gradient == 0.0  # of the token without loss
+
+
+@pytest.fixture
+def kernel(monkeypatch):
+    """The module over a STAND-IN for triton, whose kernel notes how it is launched."""
+    stand_in, language = ModuleType("triton"), ModuleType("triton.language")
+    stand_in.jit, stand_in.language, language.constexpr = (lambda function: function), language, int
+    monkeypatch.setitem(sys.modules, "triton", stand_in)
+    monkeypatch.setitem(sys.modules, "triton.language", language)
+    monkeypatch.delitem(sys.modules, "trainer.models.fast.triton_softmax", raising=False)
+    from trainer.models.fast import triton_softmax
+
+    class Launches(list):
+        def __getitem__(self, grid):
+            return lambda *arguments, **options: self.append((grid, arguments, options))
+
+    monkeypatch.setattr(triton_softmax, "softmax_rows", Launches())
+    yield triton_softmax
+    sys.modules.pop("trainer.models.fast.triton_softmax", None)
+    if hasattr(package := sys.modules["trainer.models.fast"], "triton_softmax"):
+        del package.triton_softmax
+
+
+def test_launch_runs_one_program_a_row_with_the_rows_own_stride(kernel):
+    wide = torch.zeros(6, 40)
+    logits, labels, scales, losses = wide[::2, :33], torch.zeros(3).long(), torch.ones(3), torch.zeros(3)
+    kernel.launch(logits, labels, scales, losses, ignored=-100)
+    ((grid, arguments, options),) = list.__iter__(kernel.softmax_rows)
+    assert grid == (3,)
+    assert all(given is own for given, own in zip(arguments, (logits, labels, scales, losses), strict=False))
+    assert arguments[4:] == (80, 33, -100)  # the stride, the vocabulary, the label without loss
+    assert options == {"PIECE": kernel.PIECE, "num_warps": kernel.WARPS}
+    assert kernel.PIECE & (kernel.PIECE - 1) == 0  # tl.arange takes powers of two

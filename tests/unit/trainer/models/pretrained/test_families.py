@@ -7,7 +7,9 @@ import json
 import pytest
 import torch
 
+from trainer.models.pretrained import families
 from trainer.models.pretrained.folder import read, write
+from trainer.runtime.errors import TrainerError
 
 transformers = pytest.importorskip("transformers")
 
@@ -135,3 +137,131 @@ def test_old_style_config_with_rope_scaling_gives_the_logits_of_transformers(tmp
     tokens = torch.arange(40).reshape(1, 40)
     with torch.no_grad():
         assert torch.allclose(read(tmp_path).model(tokens), model(tokens).logits, atol=1e-5, rtol=1e-5)
+
+
+LLAMA = SHAPE | {"model_type": "llama"}
+
+
+def refused(**changes):
+    with pytest.raises(TrainerError) as caught:
+        families.decoder_config(LLAMA | changes)
+    return caught.value.code, caught.value.what
+
+
+@pytest.mark.parametrize("family", ["bert", "Llama", "", None])
+def test_other_family_is_refused_with_those_that_are_built_in(family):
+    code, what = refused(model_type=family)
+    assert (code, repr(family) in what) == ("RM701", True)
+    assert not families.is_built_in({"model_type": family})
+    assert all(families.is_built_in({"model_type": name}) for name in families.FAMILIES)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"quantization_config": {"bits": 4}}, "quantization_config"),
+        ({"hidden_act": "nothing"}, "hidden_act"),
+        ({"rope_scaling": {"type": "dynamic"}}, "rope_type = 'dynamic'"),
+        ({"partial_rotary_factor": 0.5}, "partial_rotary_factor"),
+        ({"num_hidden_layers": 0}, "num_hidden_layers = 0"),
+        ({"num_hidden_layers": families.MOST_LAYERS + 1}, "num_hidden_layers"),
+        ({"num_attention_heads": 5, "num_key_value_heads": 2, "head_dim": 8}, "5 attention heads cannot share 2"),
+        ({"vocab_size": 0}, "vocabulary: 0"),
+        ({"vocab_size": families.MOST_SIZE + 1}, "vocabulary"),
+        ({"hidden_size": "wide"}, "invalid value"),
+        ({"head_dim": 7}, "even width of a head, not 7"),
+        ({"num_attention_heads": 0}, "invalid value"),
+    ],
+)
+def test_value_that_is_not_implemented_is_named(changes, words):
+    code, what = refused(**changes)
+    assert (code, words in what) == ("RM707", True), what
+
+
+@pytest.mark.parametrize("missing", ["vocab_size", "hidden_size", "num_attention_heads", "intermediate_size"])
+def test_value_that_is_missing_is_named(missing):
+    with pytest.raises(TrainerError, match="RM707") as caught:
+        families.decoder_config({key: value for key, value in LLAMA.items() if key != missing})
+    assert f"lacks {missing!r}" in caught.value.what
+
+
+@pytest.mark.parametrize("changes", [{"num_hidden_layers": families.MOST_LAYERS}, {"vocab_size": families.MOST_SIZE}])
+def test_largest_sizes_are_taken(changes):
+    families.decoder_config(LLAMA | changes)
+
+
+@pytest.mark.parametrize(
+    ("given", "factor"),
+    [
+        ({"attention_factor": 0.5}, 0.5),
+        ({}, 0.1 * 1.3862943611198906 + 1.0),
+        ({"mscale": 2.0, "mscale_all_dim": 1.0}, (0.2 * 1.3862943611198906 + 1.0) / (0.1 * 1.3862943611198906 + 1.0)),
+        ({"mscale": 2.0}, 0.1 * 1.3862943611198906 + 1.0),
+        ({"factor": 1.0}, 1.0),
+    ],
+)
+def test_scale_of_yarn_is_given_or_follows_from_its_factor(given, factor):
+    found = families.rope_config({"rope_parameters": YARN | given})
+    assert found.attention_factor == pytest.approx(factor)
+
+
+def test_rope_is_read_in_its_old_form_and_by_the_lengths():
+    old = families.rope_config({"rope_theta": 5e5, "rope_scaling": {"type": "linear", "factor": 2.0}})
+    assert (old.theta, old.kind, old.factor, old.attention_factor) == (5e5, "linear", 2.0, 1.0)
+    stretched = {"original_max_position_embeddings": 16, "max_position_embeddings": 64}
+    assert families.rope_config({"rope_scaling": {"type": "yarn"}} | stretched).factor == 4.0
+    assert families.rope_config({}).theta == 10000.0
+
+
+QWEN = SHAPE | {"model_type": "qwen2", "use_sliding_window": True, "sliding_window": 4}
+
+
+@pytest.mark.parametrize(
+    ("changes", "windows"),
+    [
+        ({"max_window_layers": 1}, (None, 4, 4)),
+        ({"max_window_layers": 3}, (None, None, None)),
+        ({"max_window_layers": 0}, (4, 4, 4)),
+        ({}, (None, None, None)),
+        ({"use_sliding_window": False, "max_window_layers": 0}, (None, None, None)),
+        ({"sliding_window": None, "max_window_layers": 0}, (None, None, None)),
+        ({"layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}, (4, None, 4)),
+    ],
+)
+def test_windows_of_qwen_are_those_of_its_upper_or_named_layers(changes, windows):
+    assert families.decoder_config(QWEN | changes).windows == windows
+
+
+@pytest.mark.parametrize("kinds", [["full_attention"] * 2, ["full_attention"] * 4, ["full_attention", "linear", "x"]])
+def test_kinds_of_layers_that_do_not_fit_are_refused(kinds):
+    with pytest.raises(TrainerError, match="RM707"):
+        families.decoder_config(QWEN | {"layer_types": kinds})
+
+
+@pytest.mark.parametrize(
+    ("family", "parameter", "name", "transposed"),
+    [
+        ("llama", "model.layers.1.mlp.up_proj.weight", "model.layers.1.mlp.up_proj.weight", False),
+        ("gpt2", "model.layers.11.self_attn.qkv_proj.weight", "transformer.h.11.attn.c_attn.weight", True),
+        ("gpt2", "model.layers.0.mlp.down_proj.bias", "transformer.h.0.mlp.c_proj.bias", False),
+        ("gpt2", "model.norm.weight", "transformer.ln_f.weight", False),
+        ("gpt2", "model.embed_positions.weight", "transformer.wpe.weight", False),
+        ("gpt2", "lm_head.weight", "lm_head.weight", False),
+    ],
+)
+def test_parameter_has_the_name_that_files_give_it(family, parameter, name, transposed):
+    assert families.file_tensor(family, parameter) == (name, transposed)
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "ignored"),
+    [
+        ("gpt2", "transformer.h.0.attn.bias", True),
+        ("gpt2", "transformer.h.0.attn.masked_bias", True),
+        ("gpt2", "transformer.h.0.attn.c_attn.bias", False),
+        ("llama", "model.layers.0.self_attn.rotary_emb.inv_freq", True),
+        ("llama", "model.layers.0.attn.bias", False),
+    ],
+)
+def test_constant_of_older_files_is_no_weight(family, name, ignored):
+    assert families.is_ignored(family, name) is ignored

@@ -9,9 +9,22 @@ import pytest
 from tests.fixtures.configs import rows_config
 from tests.fixtures.table_tasks import columns, refused, task_of
 from tests.fixtures.tables import hours, mixed, written
+from trainer.data.dataset import Dataset
 from trainer.data.loading import chunks
+from trainer.data.tables.encoding import Column
+from trainer.data.tables.reader import read_cells
+from trainer.data.tables.split import Parts
 from trainer.runtime.errors import TrainerError
 from trainer.tasks.bars import prepare
+from trainer.tasks.tables.prepare import (
+    codes_of,
+    described,
+    require_columns,
+    require_trained,
+    require_varied,
+    scalers,
+    time_column,
+)
 
 
 def test_kinds_policies_and_split_are_stated(table: Path) -> None:
@@ -220,3 +233,107 @@ def test_hour_that_no_clock_showed_is_reported_with_the_zone(tmp_path: Path) -> 
     assert "clocks in America/New_York" in error.what
     assert "--time-zone UTC" in error.next
     assert task_of(path, time_column="when", time_zone="UTC").split_how["by"] == "time"
+
+
+@pytest.mark.parametrize(
+    ("labels", "text"),
+    [
+        (None, "'y' is a number"),
+        (("a", "b"), "'y' is one of 2 classes (a, b)"),
+        (tuple("abcde"), "'y' is one of 5 classes (a, b, c, d, e)"),
+        (tuple("abcdef"), "'y' is one of 6 classes (a, b, c, d, e and 1 more)"),
+    ],
+)
+def test_target_is_described_by_its_first_classes(labels: tuple[str, ...] | None, text: str) -> None:
+    assert described("y", labels) == text
+
+
+def test_code_of_a_category_stands_at_the_place_of_its_input() -> None:
+    columns = [
+        Column(name="n", kind="number", why="", indicator=True),  # two inputs
+        Column(name="c", kind="category", why="", categories=("a", "b", "c")),
+        Column(name="m", kind="number", why=""),
+        Column(name="d", kind="category", why="", categories=()),
+    ]
+    found = codes_of(columns)
+    assert {place: each["values"] for place, each in found.items()} == {2: 4, 4: 1}
+    assert all(each["column"] == place and each["width"] >= 1 for place, each in found.items())
+
+
+@pytest.mark.parametrize("labels", [None, ("a", "b")])
+def test_codes_and_classes_are_not_scaled(labels: tuple[str, ...] | None) -> None:
+    features = np.array([[1.0, 5.0], [2.0, 7.0]])
+    rows = Dataset(date=np.arange(2), features=features, target=np.array([1.0, 3.0]), persistence=np.zeros(2))
+    inputs, target = scalers(rows, {0: {}}, labels)
+    assert (inputs.mean.tolist(), inputs.std.tolist()) == ([0.0, 6.0], [1.0, 1.0])
+    assert (float(target.mean), float(target.std)) == ((0.0, 1.0) if labels else (2.0, 1.0))
+
+
+@pytest.mark.parametrize(("values", "labels"), [([2.0, 2.0], None), ([1.0, 1.0, 1.0], ("no", "yes"))])
+def test_target_that_never_changes_is_refused(table: Path, values: list[float], labels: tuple[str, ...] | None) -> None:
+    cells = read_cells(table)
+    require_varied(np.array([*values, 0.0]), labels, cells)
+    with pytest.raises(TrainerError, match="RM518") as caught:
+        require_varied(np.array(values), labels, cells)
+    assert f"all {len(values)} training targets are {'2' if labels is None else repr('yes')}" == caught.value.what
+
+
+@pytest.mark.parametrize("later", ["validation", "test"])
+def test_class_that_only_later_rows_have_is_refused(later: str) -> None:
+    rows = {"train": np.array([0, 1]), "validation": np.array([0]), "test": np.array([1])}
+    classes = np.array([0.0, 1.0, 2.0])
+    require_trained(classes, Parts(**rows, how={}))
+    with pytest.raises(TrainerError, match="RM583") as caught:
+        require_trained(classes, Parts(**(rows | {later: np.array([2])}), how={}))
+    assert str(caught.value.what).startswith("1 of the classes")
+
+
+def test_name_that_is_no_column_is_refused_with_the_nearest(table: Path) -> None:
+    cells = read_cells(table)
+    require_columns(cells, ["y", "colour"])
+    with pytest.raises(TrainerError, match="RM580") as caught:
+        require_columns(cells, ["y", "color"])
+    assert "no column 'color'; did you mean colour" in str(caught.value.what)
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ({}, "timestamp"),
+        ({"time_column": "none"}, None),
+        ({"time_column": "noise"}, "noise"),
+        ({"ignore": ("timestamp",)}, None),
+        ({"categories": ("timestamp",)}, None),
+        ({"target": "timestamp"}, None),
+    ],
+)
+def test_column_that_orders_rows_is_named_or_found(
+    tmp_path: Path, settings: dict[str, object], found: str | None
+) -> None:
+    path = written(mixed(20).with_columns(pl.Series("timestamp", hours(20))), tmp_path)
+    config = rows_config(data=path, **({"target": "y"} | settings))
+    assert time_column(read_cells(path), config) == found
+
+
+def test_column_called_like_a_time_that_holds_none_orders_nothing(tmp_path: Path) -> None:
+    path = written(mixed(20).with_columns(pl.Series("timestamp", ["soon"] * 20)), tmp_path)
+    assert time_column(read_cells(path), rows_config(data=path, target="y")) is None
+
+
+@pytest.mark.parametrize(
+    "cells", [("1,5", "2,25"), ("$1,200", "-$7"), ("12 %", "7.5%"), ("1.200,50", "3"), ("1 200", "5")]
+)
+def test_numbers_with_commas_or_signs_are_named_before_they_become_words(
+    tmp_path: Path, cells: tuple[str, str]
+) -> None:
+    written_so = pl.Series([*cells] * 150)
+    path = written(mixed().with_columns(x=written_so, m=written_so), tmp_path)
+    error = refused(path, "RM580")
+    assert f"'x' ({cells[0]!r}), 'm' ({cells[0]!r})" in error.what and "--categories x,m" in error.next
+    assert columns(task_of(path, categories=("x", "m")))["x"]["kind"] == "category"
+
+
+@pytest.mark.parametrize("cells", [("3,4,5", "a"), ("12:30", "2024-01-02"), ("A 5", "1.2.3"), ("10.0.0.1", "7")])
+def test_words_that_have_digits_stay_words(tmp_path: Path, cells: tuple[str, str]) -> None:
+    path = written(mixed().with_columns(x=pl.Series([*cells] * 150)), tmp_path)
+    assert columns(task_of(path))["x"]["kind"] == "category"

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
+from tests.fixtures.configs import rows_config
 from tests.fixtures.table_tasks import refused, task_of
 from tests.fixtures.tables import mixed, written
+from trainer.data.tables.reader import read_cells
+from trainer.runtime.errors import TrainerError
+from trainer.tasks.tables.row_policy import Reading
+from trainer.tasks.tables.target import MOST_CLASSES, ROWS_A_CLASS, classes_of, target_values
 
 
 def test_target_decides_between_classes_and_a_number(tmp_path: Path) -> None:
@@ -38,3 +44,60 @@ def test_classes_may_be_numbers_and_a_word(tmp_path: Path) -> None:
 def test_target_is_not_left_out_too(table: Path, flag: str) -> None:
     error = refused(table, "RM500", **{flag: ("y",)})
     assert f"--{flag}" in error.what and "--target" in error.what
+
+
+def reading_of(folder: Path, values: list[object], **settings: object) -> tuple[Reading, object]:
+    path = written(pl.DataFrame({"y": [str(value) for value in values], "x": range(len(values))}), folder)
+    cells = read_cells(path)
+    reading = Reading(cells=cells, held=["y"], kept=np.ones(len(cells.line), np.bool_))
+    return reading, rows_config(data=path, target="y", **settings)
+
+
+@pytest.mark.parametrize(
+    ("rows", "different", "classes"),
+    [
+        (MOST_CLASSES * ROWS_A_CLASS, MOST_CLASSES, True),
+        (MOST_CLASSES * ROWS_A_CLASS - 1, MOST_CLASSES, False),
+        (1000, MOST_CLASSES + 1, False),
+        (20, 2, True),
+        (19, 2, False),
+    ],
+)
+def test_whole_numbers_are_classes_where_each_has_rows_enough(
+    tmp_path: Path, rows: int, different: int, classes: bool
+) -> None:
+    labels, why = classes_of(*reading_of(tmp_path, [row % different for row in range(rows)]))
+    assert (labels is not None) is classes
+    assert why == f"the target holds {different} different whole numbers"
+    if labels:
+        assert labels == tuple(str(each) for each in range(different))  # by their value, not as words
+
+
+def test_numbers_that_are_not_whole_are_no_classes(tmp_path: Path) -> None:
+    values = [(row % 2) + 0.5 for row in range(100)]
+    assert classes_of(*reading_of(tmp_path, values)) == (None, "the target holds 2 different numbers")
+    labels, why = classes_of(*reading_of(tmp_path, values, task="classification"))
+    assert (labels, why) == (("0.5", "1.5"), "--task classification")
+
+
+def test_row_without_a_target_is_dropped_or_refused(tmp_path: Path) -> None:
+    values = [*(["", "a", "b"] * 30)]
+    reading, config = reading_of(tmp_path, values)
+    assert classes_of(reading, config)[0] == ("a", "b")
+    assert reading.dropped == {"y, the target, is missing": 30}
+    reading, config = reading_of(tmp_path, values, missing="error")
+    with pytest.raises(TrainerError, match="RM581"):
+        classes_of(reading, config)
+
+
+def test_numbers_come_before_words_among_classes(tmp_path: Path) -> None:
+    labels, why = classes_of(*reading_of(tmp_path, ["b", "10", "9", "a", "-1"] * 10))
+    assert (labels, why) == (("-1", "9", "10", "a", "b"), "the target holds words")
+
+
+def test_value_of_a_class_is_its_place_and_of_none_is_missing(tmp_path: Path) -> None:
+    reading, config = reading_of(tmp_path, ["b", "a", "c", "b"])
+    found = target_values(reading, config, ("a", "b"))
+    assert np.array_equal(found, [1.0, 0.0, np.nan, 1.0], equal_nan=True)
+    reading, config = reading_of(tmp_path, ["2.5", "", "-1"])
+    assert np.array_equal(target_values(reading, config, None), [2.5, np.nan, -1.0], equal_nan=True)

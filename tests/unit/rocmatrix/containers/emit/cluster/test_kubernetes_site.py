@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from rocmatrix.containers.emit.cluster.kubernetes_site import Site
-from rocmatrix.containers.emit.kubernetes import kubernetes_job
+from rocmatrix.containers.emit.kubernetes_manifest import kubernetes_job
 from tests.fixtures.pods import EMITTED, FULL, ONE, pod, spec
 
 

@@ -7,9 +7,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocmatrix.containers.emit.kubernetes import kubernetes_job
-from rocmatrix.containers.runspec import RunSpec
-from rocmatrix.containers.settings import Device, Environment, Group, Limit, SecurityOption
+from rocmatrix.containers.emit.cluster.pod import fields_of, literal, pod_of
+from rocmatrix.containers.emit.kubernetes_manifest import kubernetes_job
+from rocmatrix.containers.runspec import RunSpec, portable_spec
+from rocmatrix.containers.settings import Device, Environment, Group, Limit, Mount, SecurityOption, User
+from tests.fixtures import cells
 from tests.fixtures.pods import EMITTED, FULL, ONE, SITE, WHY, pod, spec
 
 PLAIN = RunSpec(cell="c", image="i", command=(), settings=())
@@ -85,3 +87,52 @@ def expanded(text):
     """Read `text` as the kubelet does where no variable is known: `$$` is a dollar sign, `$(` a reference to none."""
     assert "$(" not in text.replace("$$", "")
     return text.replace("$$", "$")
+
+
+def test_portable_spec_is_refused_by_a_pod():
+    with pytest.raises(ValueError, match="portable"):
+        pod_of(portable_spec(cells.CPU), SITE)
+
+
+@pytest.mark.parametrize(("value", "other"), [("1000:1001", True), ("0:0", False), ("1:0", True)])
+def test_pod_states_that_its_user_is_not_root_unless_it_is(value, other):
+    identity = fields_of(User(value=value, **WHY), SITE)["pod"]["securityContext"]
+    assert identity["runAsNonRoot"] is other
+    assert (f"{identity['runAsUser']}:{identity['runAsGroup']}", identity["fsGroup"]) == (value, identity["runAsGroup"])
+
+
+@pytest.mark.parametrize("value", ["no-new-privileges", "no-new-privileges:true"])
+def test_security_options_a_pod_has_are_its_own_fields(value):
+    fields = fields_of(SecurityOption(value=value, **WHY), SITE)
+    assert fields == {"container": {"securityContext": {"allowPrivilegeEscalation": False}}}
+    lifted = pod_of(replace(PLAIN, settings=(SecurityOption(value="seccomp=unconfined", **WHY),)), SITE)
+    assert lifted.spec["securityContext"]["seccompProfile"] == {"type": "Unconfined"}
+    assert lifted.container["securityContext"] == {"privileged": False}
+
+
+def mount(target, origin="sets/a.csv", kind="bind"):
+    return Mount(kind=kind, origin=origin, target=target, read_only=True, **WHY)
+
+
+def test_two_files_of_one_claim_share_its_volume():
+    made = pod_of(replace(PLAIN, settings=(mount("/data/a.csv"), mount("/data/b.csv", "b.csv"))), FULL)
+    assert made.spec["volumes"] == [{"name": "data", "persistentVolumeClaim": {"claimName": "sets"}}]
+    assert [each["subPath"] for each in made.container["volumeMounts"]] == ["sets/a.csv", "b.csv"]
+
+
+@pytest.mark.parametrize("refused", [mount("/data/a.csv", "/srv/a.csv"), mount("/recipe/a.yaml"), mount("/database/a")])
+def test_mount_of_a_nodes_own_file_is_refused(refused):
+    with pytest.raises(ValueError, match="a node need not have it"):
+        fields_of(refused, SITE)
+
+
+def test_run_folder_is_the_claim_and_a_cache_is_the_pods_own():
+    run, cache = (
+        fields_of(each, SITE)["pod"]["volumes"] for each in (mount("/training"), mount("/cache", "c", "volume"))
+    )
+    assert run == [{"name": "training", "persistentVolumeClaim": {"claimName": "runs"}}]
+    assert cache == [{"name": "cache", "emptyDir": {}}]
+
+
+def test_dollar_signs_are_doubled_for_the_kubelet():
+    assert literal("$(HOME) $$ a") == "$$(HOME) $$$$ a"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,9 @@ import torch
 from trainer.diagnostics.probes import placement
 from trainer.diagnostics.probes.entry import Request
 from trainer.diagnostics.probes.pair import data_parallel, p2p
-from trainer.diagnostics.probes.pair.ranks import host_facts, torchrun
-from trainer.diagnostics.probes.verdict import Check, Device, Verdict, equal
+from trainer.diagnostics.probes.pair.ranks import child, host_facts, torchrun
+from trainer.diagnostics.probes.verdict import Check, Device, Verdict, conclude, equal
+from trainer.runtime.child_process import Outcome
 
 ROOT = Path(__file__).parents[7]
 CARD = Device(kind="rocm", name="two cards that are made up", arch="gfx1100")
@@ -162,3 +165,39 @@ def test_hidden_card_is_named_where_one_is_seen(
     assert verdict.status == "not-applicable"
     assert verdict.summary.endswith("Likely: a card is hidden.")
     assert "device node" in verdict.diagnosis["evidence"]
+
+
+@pytest.mark.parametrize(("argv", "part"), [([], "parent"), (["--direct"], "child"), (["--timeout", "3"], "parent")])
+def test_flag_decides_which_part_of_a_probe_runs(
+    argv: list[str], part: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def answer(name: str) -> Any:
+        checks = [equal("bytes", "a", "a")]
+        return lambda request: conclude(probe="p2p", summary=f"{name} {request.expect}", checks=checks, device=CARD)
+
+    monkeypatch.setattr("trainer.diagnostics.probes.entry.claim_stdout", lambda: sys.stdout)
+    assert child.main("p2p", answer("parent"), answer("child"), [*argv, "--expect", "cpu"]) == 0
+    assert json.loads(capfd.readouterr().out)["summary"] == f"{part} cpu"
+
+
+def test_verdict_runs_the_module_as_a_child_and_repeats_what_it_wrote(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: dict[str, Any] = {}
+
+    def instead(argv: Sequence[str], *, seconds: float, env: dict[str, str]) -> Outcome:
+        seen.update(argv=list(argv), seconds=seconds, env=env)
+        return Outcome(returncode=-6, timed_out=False, stdout="", stderr="terminate called\n", seconds=1.0)
+
+    monkeypatch.setattr(child, "run_limited", instead)
+    verdict = child.verdict("p2p", "a.module", Request(expect="rocm"), 7.5, {"NCCL_P2P_DISABLE": "1"})
+    assert seen["argv"] == [sys.executable, "-m", "a.module", "--direct", "--expect", "rocm", "--timeout", "7.5"]
+    assert (seen["seconds"], seen["env"]["NCCL_P2P_DISABLE"]) == (7.5, "1")
+    assert seen["env"].items() >= {key: os.environ[key] for key in ("PATH",)}.items()
+    assert (verdict.probe, verdict.status) == ("p2p", "crash")
+    assert "terminate called" in capsys.readouterr().err
+
+
+def test_probe_that_is_not_registered_has_no_verdict() -> None:
+    with pytest.raises(ValueError, match="unpack"):
+        child.verdict("p3p", "a.module", Request(), 1.0)

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from trainer.diagnostics.probes import runner
 from trainer.diagnostics.probes.entry import Request
 from trainer.diagnostics.probes.pair import data_parallel, fsdp2, p2p, pipeline
+from trainer.diagnostics.probes.pair.ranks import compare_steps, ddp_rank
 from trainer.diagnostics.probes.verdict import Verdict
 
 PROBE = """
@@ -102,3 +104,51 @@ def test_torch_that_lacks_it_is_named(probe: Any, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(probe, "why_not", lambda: "It was not tried: torch 2.4 has none.")
     verdict = probe.measure(Request(expect="cpu"))
     assert (verdict.status, verdict.summary) == ("not-applicable", "It was not tried: torch 2.4 has none.")
+
+
+def reports(*weights: dict[str, float]) -> list[list[dict[str, Any]]]:
+    """Reports of ranks that compared these weights and reached their end."""
+    return [[{"phase": "weights", **each}, {"phase": "done"}] for each in weights]
+
+
+def weight(**changes: float) -> dict[str, float]:
+    return {"error": 0.0, "moved": 1.0, "held": 5, "of": 10} | changes
+
+
+@pytest.mark.parametrize(
+    ("changes", "failing"),
+    [
+        ({}, []),
+        ({"error": compare_steps.WEIGHT_LIMIT}, []),
+        ({"error": 1.01 * compare_steps.WEIGHT_LIMIT}, ["weights against one process"]),
+        ({"error": float("nan")}, ["weights against one process"]),
+        ({"moved": compare_steps.MOVED_LIMIT}, []),
+        ({"moved": 0.99 * compare_steps.MOVED_LIMIT}, ["weights moved"]),
+        ({"held": 4}, ["weights held by both ranks"]),
+        ({"held": 10}, ["weights held by both ranks"]),
+    ],
+)
+def test_weights_of_either_rank_decide_the_checks(changes: dict[str, float], failing: list[str]) -> None:
+    for ranks in ([weight(), weight(**changes)], [weight(**changes), weight()]):
+        checks = compare_steps.weight_checks(reports(*ranks))
+        assert len(checks) == 3
+        assert [check.name for check in checks if check.status == "fail"] == failing
+
+
+def test_rank_that_did_not_end_leaves_nothing_to_check() -> None:
+    whole = reports(weight(), weight())
+    assert compare_steps.weight_checks([whole[0], whole[1][:-1]]) == []
+    assert compare_steps.weight_checks([whole[0], []]) == []
+
+
+def test_weights_are_compared_with_those_of_the_model_trained_alone() -> None:
+    alone = ddp_rank.seeded_mlp(3)
+    steps = [ddp_rank.joined(ddp_rank.draw_shards(3, step)) for step in range(ddp_rank.STEPS)]
+    ddp_rank.train(alone, steps, torch.device("cpu"))
+    whole = ddp_rank.flat_weights(alone)
+    half = slice(0, len(whole) // 2)
+    same = compare_steps.compare(whole[half].double(), 3, torch.device("cpu"), held=7, part=half)
+    assert (same["error"], same["held"], same["of"]) == (0.0, 7, len(whole))
+    assert same["moved"] > compare_steps.MOVED_LIMIT
+    other = compare_steps.compare(whole.double() * 1.001, 3, torch.device("cpu"), held=7)
+    assert other["error"] == pytest.approx(1e-3, rel=0.01)

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
-from rocmatrix.containers.emit.slurm import Batch, Launcher, in_apptainer, in_docker, native_launcher, sbatch_script
+from rocmatrix.containers.emit.sbatch_script import (
+    Batch,
+    Launcher,
+    in_apptainer,
+    in_docker,
+    native_launcher,
+    sbatch_script,
+)
 from rocmatrix.containers.portable_spec import Places, elsewhere_spec
 from rocmatrix.containers.settings import CdiDevice, Environment, Ipc, Limit, Mount
 from tests.fixtures import cells

@@ -1,4 +1,4 @@
-"""One look at all cards, compared with the look before where a figure needs two: engines' time, counted throttling."""
+"""A snapshot of all cards, compared with the one before where a figure needs two: engines' time, counted throttling."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ DRM = "sys/class/drm"  # a card that comes or goes changes what is in it
 
 
 @dataclass(frozen=True, kw_only=True)
-class CardNow:
-    """A card at one moment. `throttled` is empty for no cause, None where that is not known or takes a second look.
+class CardSnapshot:
+    """A card at one moment. `throttled` is empty for no cause, None where that is not known or takes a second snapshot.
 
     `partitions` are the cards' numbers that share this one's sensors; one number for a card that is not partitioned.
     `address` is its PCI address, on an old kernel its node of the topology.
@@ -38,8 +38,8 @@ class CardNow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProcessNow:
-    """A process on a card. `load_percent` is of its busiest engine since the look before, None where not known."""
+class ProcessSnapshot:
+    """A process on a card. `load_percent` is of its busiest engine since the snapshot before, None where not known."""
 
     pid: int
     name: str
@@ -49,32 +49,32 @@ class ProcessNow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
-    """All cards at one moment, in seconds since 1970; `withheld` counts processes that could not be looked into."""
+class Snapshot:
+    """All cards at one moment, in seconds since 1970; `withheld` counts processes that could not be read."""
 
     time: float
-    cards: tuple[CardNow, ...]
-    processes: tuple[ProcessNow, ...]
+    cards: tuple[CardSnapshot, ...]
+    processes: tuple[ProcessSnapshot, ...]
     withheld: int
 
 
 class Watch:
-    """Looks at the cards below `files`, again and again."""
+    """Takes snapshots of the cards below `files`."""
 
     def __init__(
         self, files: Files, *, clock: Callable[[], float] = time.monotonic, now: Callable[[], float] = time.time
     ) -> None:
         self._files, self._clock, self._now = files, clock, now
         self._drm = files.names(DRM)
-        self.machine: Hardware = hardware.survey(files)
+        self.machine: Hardware = hardware.read_hardware(files)
         self._cards = _plugged(self.machine)
         self._before: dict[tuple[str, int | None], Sensors] = {}
         self._used: tuple[float, Processes] | None = None
 
-    def look(self) -> Look:
+    def take(self) -> Snapshot:
         """Read every card. A card that went away stays listed as gone, one that came is added."""
         if (names := self._files.names(DRM)) != self._drm:
-            self._drm, self.machine = names, hardware.survey(self._files)
+            self._drm, self.machine = names, hardware.read_hardware(self._files)
             found = _plugged(self.machine)
             self._cards = self._cards | {key: found[key] for key in found.keys() - self._cards}  # numbers are kept
         ids = {card.gpu_id: place for (place, _), group in self._cards.items() for card in group if card.gpu_id}
@@ -83,15 +83,15 @@ class Watch:
         busy = {each.address for each in listed if each.load_percent}
         self._used = (at, used)
         cards = tuple(self._card(key, group, busy=key[0] in busy) for key, group in self._cards.items())
-        return Look(time=round(self._now(), 3), cards=cards, processes=listed, withheld=used.withheld)
+        return Snapshot(time=round(self._now(), 3), cards=cards, processes=listed, withheld=used.withheld)
 
-    def _card(self, key: tuple[str, int | None], group: tuple[Card, ...], *, busy: bool) -> CardNow:
+    def _card(self, key: tuple[str, int | None], group: tuple[Card, ...], *, busy: bool) -> CardSnapshot:
         card = group[0]
         read = sensors.read(self._files, card.adapter.folder if card.adapter else None)
         if busy and read.load_percent == 0:  # some drivers return a constant 0
             read = replace(read, load_percent=None)
         before, self._before[key] = self._before.get(key), read
-        return CardNow(
+        return CardSnapshot(
             partitions=tuple(each.index for each in group),
             address=key[0],
             card=card,
@@ -99,8 +99,8 @@ class Watch:
             throttled=_throttled(before.metrics if before else None, read.metrics),
         )
 
-    def _process(self, use: Use, at: float) -> ProcessNow:
-        return ProcessNow(
+    def _process(self, use: Use, at: float) -> ProcessSnapshot:
+        return ProcessSnapshot(
             pid=use.pid, name=use.name, address=use.address, memory=use.memory, load_percent=self._load(use, at)
         )
 
@@ -117,7 +117,7 @@ class Watch:
 
 
 def _plugged(machine: Hardware) -> dict[tuple[str, int | None], tuple[Card, ...]]:
-    """Return the plugged cards by what names them from look to look; a recording may give two cards one address."""
+    """Return the plugged cards by what names them in each snapshot; a recording may give two cards one address."""
     return {(_address(group[0]), group[0].unique_id): group for group in machine.physical_cards}
 
 

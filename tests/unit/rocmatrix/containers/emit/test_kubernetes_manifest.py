@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from rocmatrix.containers.emit.kubernetes import Placement, kubernetes_job, kubernetes_rows, train_job
+from rocmatrix.containers.emit.kubernetes_manifest import Placement, kubernetes_job, kubernetes_rows, train_job
 from rocmatrix.containers.settings import Ipc
 from tests.fixtures import cells
 from tests.fixtures.golden import assert_golden

@@ -1,0 +1,91 @@
+"""The probe on this CPU's memory, a small piece, and its verdicts on made-up cards."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from trainer.diagnostics.probes.entry import Request
+from trainer.diagnostics.probes.memory import bandwidth, holding, patterns, probe
+from trainer.diagnostics.probes.memory.holding import GIB, MIB, Room
+from trainer.diagnostics.probes.memory.patterns import PATTERNS, Wrong
+from trainer.diagnostics.probes.verdict import Device, Verdict
+
+XT = Device(kind="rocm", name="AMD Radeon RX 7900 XT", arch="gfx1100")
+ROOM = Room(free=19 * GIB, requested=10 * GIB)
+SPEEDS = {"read": 500.0, "write": 700.0, "copy": 650.0}
+RIGHT = dict.fromkeys(PATTERNS, Wrong(words=0))
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bandwidth, "CPU_SECONDS", 0.01)
+    monkeypatch.setattr(bandwidth, "ON_CPU", MIB)
+    monkeypatch.setattr(holding, "ON_CPU", 5 * MIB)
+    monkeypatch.setattr(probe, "compute_units", lambda: 42)  # as torch counts an RX 7900 XT's
+
+
+def failing(verdict: Verdict) -> list[str]:
+    return [check.name for check in verdict.checks if check.status == "fail"]
+
+
+def test_piece_of_host_memory_is_called_one() -> None:
+    verdict = probe.measure(Request(expect="cpu"))
+    assert verdict.status == "pass"
+    assert verdict.summary.startswith("A small piece of host memory, 5 MiB, kept all patterns; no card's memory")
+    statuses = {check.name: check.status for check in verdict.checks}
+    assert statuses == dict.fromkeys(["comparison", "held", *PATTERNS], "pass") | {"bandwidth": "not-applicable"}
+    assert {number.name for number in verdict.numbers} == {
+        *("seed", "tested", "free"),
+        *(f"{kind} bandwidth" for kind in bandwidth.LEAST),
+    }
+
+
+@pytest.mark.parametrize("at", [0, 5 * MIB // 8 - 1])
+def test_flipped_bit_at_either_end_fails_each_pattern(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+    size, count = probe.SMALL // 8, iter(range(10**9))
+
+    def store(view: torch.Tensor, words: torch.Tensor) -> None:
+        view.copy_(words)
+        begin = (next(count) % 2) * size
+        if begin <= at < begin + view.numel():
+            view[at - begin] ^= 1 << 40
+
+    monkeypatch.setattr(patterns, "store", store)
+    verdict = probe.measure(Request(expect="cpu"))
+    assert failing(verdict) == list(PATTERNS)
+    assert f"first at byte {at * 8} of what is held, bits {1 << 40:#x}" in verdict.summary
+
+
+def test_comparison_that_finds_nothing_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "differing", lambda view, words: torch.tensor(0))
+    assert failing(probe.measure(Request(expect="cpu"))) == ["comparison"]
+
+
+@pytest.mark.parametrize(("tested", "failing"), [(9.0, []), (8.9, ["held"]), (0.0, ["held"])])
+def test_memory_that_is_free_and_cannot_be_had_fails(tested: float, failing: list[str]) -> None:
+    found = probe.checks(XT, ROOM, int(tested * GIB), RIGHT, SPEEDS)
+    assert [check.name for check in found if check.status == "fail"] == failing
+
+
+def test_half_the_bandwidth_fails_on_a_card_whose_patterns_are_right() -> None:
+    halved = {kind: speed / 2 for kind, speed in SPEEDS.items()}
+    found = probe.checks(XT, ROOM, ROOM.requested, RIGHT, halved)
+    assert [check.name for check in found if check.status == "fail"] == [f"{kind} bandwidth" for kind in SPEEDS]
+    assert not [check for check in probe.checks(XT, ROOM, ROOM.requested, RIGHT, SPEEDS) if check.status == "fail"]
+
+
+def test_patterns_that_the_time_did_not_reach_are_named_and_not_passed() -> None:
+    held = probe.hold(Device(kind="cpu", name="", arch=""), 8 * MIB)
+    found = probe.try_all(held, Device(kind="cpu", name="", arch=""), 1, ends=0.0)
+    assert [name for name, wrong in found.items() if wrong] == ["address"]
+    assert {probe.judged(name, wrong).status for name, wrong in found.items()} == {"pass", "not-applicable"}
+    assert not any(probe.try_all([], XT, 1, ends=1e12).values())
+
+
+def test_sentence_on_a_card_has_its_share_and_its_speeds() -> None:
+    words = probe.summarise(XT, Room(free=19 * GIB, requested=4 * GIB, why="it is slow"), 4 * GIB, SPEEDS)
+    assert words == (
+        "4.0 of 19.0 GiB free on AMD Radeon RX 7900 XT kept all patterns, no more, as it is slow; "
+        "GB/s: read 500, write 700, copy 650."
+    )

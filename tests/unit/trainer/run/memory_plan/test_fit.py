@@ -1,0 +1,123 @@
+"""What fits is decided from estimates far from the budget and from whole runs near it. Footprints are made up here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from trainer.run.memory_plan import fit as plans
+from trainer.run.memory_plan.cards import CONTEXT, Card
+from trainer.run.memory_plan.live_memory import Peak
+from trainer.run.memory_plan.program import Footprint, Program
+
+MIB = 2**20
+PROGRAM = Program(raw={}, sequence=4096)
+
+
+def card(budget: int, peak: Any = None) -> Card:
+    return Card(
+        name="made up", arch="gfx1100", memory=CONTEXT + budget, why="", fused="yes", precision="bf16", peak=peak
+    )
+
+
+def footprint(allocated: int, reserved: int | None = None) -> Footprint:
+    peak = Peak(allocated=allocated, reserved=allocated if reserved is None else reserved, parts={})
+    return Footprint(peaks={"step": peak}, flops=1e12, wide_flops=1e10, trained=10, all=10)
+
+
+@pytest.fixture
+def sized(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A step takes 100 MiB and 50 MiB a row, by estimate and as measured; the rows that were measured are noted."""
+    exact: list[int] = []
+
+    def size(program: Program) -> Footprint:
+        return footprint((100 + 50 * program.rows) * MIB)
+
+    def measured(program: Program, limit: int | None = None) -> Footprint:
+        exact.append(program.rows)
+        return size(program)
+
+    monkeypatch.setattr(plans, "estimated", size)
+    monkeypatch.setattr(plans, "measured", measured)
+    return exact
+
+
+@pytest.mark.parametrize(
+    ("budget", "fits", "measured"),
+    [
+        (1000, True, False),
+        (252, True, False),  # 1.25 of 150 MiB and 64 MiB of segments are 251.5
+        (251, True, True),
+        (150, True, True),
+        (149, False, True),
+        (143, False, True),
+        (142, False, False),  # 0.95 of 150 MiB are 142.5
+        (10, False, False),
+    ],
+)
+def test_estimate_near_the_budget_is_decided_by_a_whole_run(
+    sized: list[int], budget: int, fits: bool, measured: bool
+) -> None:
+    found = plans.fit(replace(PROGRAM, rows=1), card(budget * MIB))
+    assert found.fits is fits
+    assert bool(sized) is measured
+
+
+@pytest.mark.parametrize(
+    ("budget", "rows"),
+    [(100, None), (149, None), (150, 1), (211, 1), (213, 2), (317, 2), (319, 4), (953, 8), (955, 16), (1803, 32)],
+)
+def test_largest_micro_batch_is_a_power_of_two_that_fits_with_what_the_allocator_holds(
+    sized: list[int], budget: int, rows: int | None
+) -> None:
+    found = plans.largest_fit(PROGRAM, card(budget * MIB))
+    assert (found and found.program.rows) == rows
+
+
+@pytest.mark.parametrize(("most", "rows"), [(0, None), (1, 1), (3, 2), (4, 4), (5000, 32)])
+def test_largest_micro_batch_stays_within_the_rows_that_are_allowed(
+    sized: list[int], most: int, rows: int | None
+) -> None:
+    found = plans.largest_fit(PROGRAM, card(2000 * MIB), most_rows=most)
+    assert (found and found.program.rows) == rows
+
+
+def test_allocator_that_gives_memory_back_is_tried_where_tensors_alone_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[int | None] = []
+
+    def measured(program: Program, limit: int | None = None) -> Footprint:
+        limits.append(limit)
+        return footprint(100 * MIB, reserved=(130 if limit is None else 110) * MIB)
+
+    monkeypatch.setattr(plans, "measured", measured)
+    assert plans.exact_fit(PROGRAM, card(120 * MIB)).need == 110 * MIB
+    assert limits == [None, 120 * MIB]
+    limits.clear()
+    assert plans.exact_fit(PROGRAM, card(130 * MIB)).fits  # without a limit already
+    assert not plans.exact_fit(PROGRAM, card(99 * MIB)).fits  # tensors alone do not
+    assert limits == [None, None]
+
+
+def test_gradients_of_several_cards_take_room_and_a_tenth_of_the_least_rate(sized: list[int]) -> None:
+    peak = SimpleNamespace(flops=lambda precision: 1e14 if precision == "bf16" else 1e13)
+    one, two = (plans.fit(PROGRAM, card(1000 * MIB, peak), cards=cards) for cards in (1, 2))
+    assert one.budget - two.budget == 4 * 10
+    assert one.rate is not None and two.rate is not None
+    seconds = 1e12 / 1e14 + 1e10 / 1e13
+    assert one.rate == pytest.approx([share * 4096 / seconds for share in plans.SHARES])
+    assert two.rate == pytest.approx([0.9 * 2 * one.rate[0], 2 * one.rate[1]])
+
+
+def test_card_without_a_peak_has_no_rate(sized: list[int]) -> None:
+    found = plans.fit(PROGRAM, card(1000 * MIB))
+    assert found.rate is None and found.facts()["tokens_per_second"] is None
+    unknown = SimpleNamespace(flops=lambda precision: None if precision == "bf16" else 1e13)
+    assert plans.fit(PROGRAM, card(1000 * MIB, unknown)).rate is None
+
+
+def test_bytes_are_shown_in_gib() -> None:
+    assert plans.gib(1.5 * 2**30) == "1.5"
+    assert plans.gib(2000 * 2**30) == "2,000.0"

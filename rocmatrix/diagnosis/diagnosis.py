@@ -133,7 +133,8 @@ def checks_of(reader: Values, here: HostContext, failed_checks: Iterable[str]) -
     """Return the failed checks of this host; none where the log is of another machine.
 
     Args:
-        reader: what was read of the log's environment.
+        reader: what was read of the log's own words.
+        here: where the log is taken to be from.
         failed_checks: ids of doctor's checks (D101, ...) that failed on this host.
     """
     return frozenset() if reader.is_of_another_machine(here) else frozenset(failed_checks)

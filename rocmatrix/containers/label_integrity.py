@@ -8,15 +8,18 @@ that a user derived from it, so that the latter does not count as up to date. `p
 from __future__ import annotations
 
 import hashlib
-import io
 import json
+import subprocess
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+from rocmatrix.runtime.errors import RocmatrixError
 
 if TYPE_CHECKING:
     import docker
 
 LABEL = "org.rocmatrix.seal"
+EPOCH = 1767225600  # 2026-01-01 UTC: the time of every image, and of all files that its build writes
 # What decides how a container of the image runs. Engines differ in whether they tell what is empty.
 SETTINGS = (
     "User", "Env", "Entrypoint", "Cmd", "WorkingDir", "Volumes", "ExposedPorts", "Healthcheck", "OnBuild", "Shell",
@@ -42,9 +45,20 @@ def holds(attributes: Mapping[str, Any]) -> bool:
 def put(client: docker.DockerClient, tag: str) -> None:
     """Seal the image behind `tag`: a label more and no layer, so the same files under a new id. Sealed ones stay.
 
-    Raises docker.errors.BuildError or APIError.
+    BuildKit does it, which dates the image as `EPOCH` states; the engine's own builder would date it by its clock.
+    Raises docker.errors.APIError, and RM202 where BuildKit fails.
     """
     found = client.images.get(tag)
-    if not holds(found.attrs):
-        dockerfile = io.BytesIO(f"FROM {found.id}\n".encode())
-        client.images.build(fileobj=dockerfile, tag=tag, labels={LABEL: of(found.attrs)}, rm=True)
+    if holds(found.attrs):
+        return
+    done = subprocess.run(
+        _argv(tag, of(found.attrs)), input=f"FROM {tag}\n", capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RocmatrixError("RM202", what="the image could not be sealed", where=tag, why=done.stderr.strip()[-2000:])
+
+
+def _argv(tag: str, seal: str) -> list[str]:
+    dated = f"SOURCE_DATE_EPOCH={EPOCH}"
+    argv = ["docker", "buildx", "build", "--load", "--provenance=false", "--progress=plain", "--build-arg", dated]
+    return [*argv, "--label", f"{LABEL}={seal}", "--tag", tag, "-"]

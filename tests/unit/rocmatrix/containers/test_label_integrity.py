@@ -2,11 +2,13 @@
 
 import copy
 import hashlib
+import itertools
 from types import SimpleNamespace
 
 import pytest
 
 from rocmatrix.containers import label_integrity
+from rocmatrix.runtime.errors import RocmatrixError
 
 IMAGE = {
     "RootFS": {"Layers": ["sha256:a", "sha256:b"]},
@@ -83,15 +85,40 @@ def test_seal_is_the_hash_of_layers_settings_and_labels_in_a_fixed_form():
     assert label_integrity.of({"RootFS": {"Layers": []}, "Config": None}) == hashlib.sha256(bare.encode()).hexdigest()
 
 
-@pytest.mark.parametrize(("attributes", "built"), [(IMAGE, True), (sealed(), False)])
-def test_image_is_sealed_by_one_label_more_unless_it_is_already(attributes, built):
-    calls = []
+@pytest.fixture
+def put(monkeypatch):
+    """Seal an image of these attributes with a BuildKit that ends with a status; return its calls."""
 
-    def build(*, fileobj, **more):
-        calls.append({"dockerfile": fileobj.read(), **more})
+    def run(attributes, status=0):
+        calls = []
 
-    held = {"rocmatrix:t": SimpleNamespace(id="sha256:1", attrs=attributes)}
-    label_integrity.put(SimpleNamespace(images=SimpleNamespace(get=held.__getitem__, build=build)), "rocmatrix:t")
-    labels = {"org.rocmatrix.seal": label_integrity.of(IMAGE)}
-    expected = {"dockerfile": b"FROM sha256:1\n", "tag": "rocmatrix:t", "labels": labels, "rm": True}
-    assert calls == ([expected] if built else [])
+        def builder(argv, **more):
+            calls.append((argv, more["input"]))
+            return SimpleNamespace(returncode=status, stderr="no space\n")
+
+        monkeypatch.setattr(label_integrity, "subprocess", SimpleNamespace(run=builder))
+        held = {"rocmatrix:t": SimpleNamespace(attrs=attributes)}
+        label_integrity.put(SimpleNamespace(images=SimpleNamespace(get=held.__getitem__)), "rocmatrix:t")
+        return calls
+
+    return run
+
+
+def test_image_is_sealed_by_one_label_more_and_dated_as_every_image_is(put):
+    ((argv, dockerfile),) = put(IMAGE)
+    assert dockerfile == "FROM rocmatrix:t\n"
+    assert argv[:3] == ["docker", "buildx", "build"]
+    assert argv[-1] == "-"
+    pairs = list(itertools.pairwise(argv))
+    assert ("--label", f"org.rocmatrix.seal={label_integrity.of(IMAGE)}") in pairs
+    assert ("--build-arg", f"SOURCE_DATE_EPOCH={label_integrity.EPOCH}") in pairs
+    assert ("--tag", "rocmatrix:t") in pairs
+
+
+def test_sealed_image_stays_as_it_is(put):
+    assert put(sealed()) == []
+
+
+def test_seal_that_buildkit_does_not_make_is_rm202_with_its_words(put):
+    with pytest.raises(RocmatrixError, match=r"RM202[\s\S]*no space"):
+        put(IMAGE, status=1)

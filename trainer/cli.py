@@ -19,11 +19,11 @@ import trainer
 from trainer.analysis.language import options as language
 from trainer.config import synonyms
 from trainer.config.listing import ABOUT, OUTSIDE, flags, options, train_help
-from trainer.config.parsing import names, share, whole
+from trainer.config.parsing import column_roles, names, share, whole
 from trainer.config.sections.bars import FeaturesConfig
 from trainer.config.sections.network import widths
 from trainer.config.setting import settings_of
-from trainer.config.train import notices, settings
+from trainer.config.train import TrainConfig, notices, settings
 from trainer.distributed.torchrun import LAUNCHED, launch
 from trainer.runtime.advice import fitted
 from trainer.runtime.errors import CATALOG, TrainerError, from_os_error, suggestion
@@ -37,6 +37,13 @@ OF_PREDICT = [
         "name": "output",
         "kind": "text",
         "help": "CSV file for the forecasts (default: standard output)",
+    },
+    {"command": "predict", "name": "join", "kind": "text", "help": "file with the VIX, joined as the run's was"},
+    {
+        "command": "predict",
+        "name": "columns",
+        "kind": "text",
+        "help": "columns by role: date=NAME,close=NAME (default: those that the run was given)",
     },
 ]
 OF_COMPRESS = [
@@ -75,15 +82,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = parse(words)
         command = arguments.pop("command")
         if command == "train" and LAUNCHED not in os.environ:
-            from trainer.config.recipe import resolve
-
-            config = resolve(dict(arguments))
-            if config.distributed.ranks > 1:
-                several = config.distributed
+            words, config = with_ranks_settled(words, arguments)
+            arguments = {name: value for name, value in parse(words).items() if name != "command"}
+            several = config.distributed
+            if isinstance(several.ranks, int) and several.ranks > 1:
                 return launch(words, ranks=several.ranks, max_restarts=several.max_restarts)
         return run(command, arguments)
     except (Exception, KeyboardInterrupt) as error:
         return report(coded(error, folder_given(arguments)), command)
+
+
+def with_ranks_settled(words: list[str], arguments: dict[str, Any]) -> tuple[list[str], TrainConfig]:
+    """Return the command line and its configuration with a number of ranks; `auto` is measured first."""
+    from trainer.config.recipe import resolve
+
+    config = resolve(dict(arguments))
+    if config.distributed.ranks != "auto":
+        return words, config
+    from trainer.run.rank_choice.choice import settled
+
+    settled_words = settled(synonyms.translated(words, known_flags("train")), config)
+    again = {name: value for name, value in parse(settled_words).items() if name != "command"}
+    return settled_words, resolve(again)
 
 
 def train(arguments: dict[str, Any]) -> int:
@@ -91,7 +111,12 @@ def train(arguments: dict[str, Any]) -> int:
     from trainer.config.recipe import resolve
 
     config = resolve(arguments)
-    for sentence in notices(config):
+    if "TRAINER_RANK_TRIAL" in os.environ:
+        from trainer.run.rank_choice.trial import measure
+
+        measure(config)
+        return 0
+    for sentence in [*notices(config), *idle_auto(config)]:
         say(sentence)
         emit("notice", what=sentence)
     from trainer.tasks import export
@@ -103,6 +128,13 @@ def train(arguments: dict[str, Any]) -> int:
 
     run(config)
     return 0
+
+
+def idle_auto(config: TrainConfig) -> list[str]:
+    """Return a sentence where `--ranks auto` has no effect, as torchrun has started its ranks already."""
+    if config.distributed.ranks != "auto":
+        return []
+    return [f"--ranks auto has no effect: torchrun started {os.environ.get('WORLD_SIZE', '1')} rank(s)"]
 
 
 def predict(arguments: dict[str, Any]) -> int:
@@ -285,8 +317,10 @@ def _add_train(commands: Any) -> None:
 def _add_predict(commands: Any) -> None:
     job = commands.add_parser("predict", help="forecast with a finished run's model", allow_abbrev=False)
     for each in OF_PREDICT:
-        needed = each["name"] != "output"
-        job.add_argument(f"--{each['name']}", type=Path, required=needed, help=each["help"])
+        needed = each["name"] in ("model", "data")
+        read = column_roles if each["name"] == "columns" else Path
+        default = None if needed else argparse.SUPPRESS
+        job.add_argument(f"--{each['name']}", type=read, required=needed, default=default, help=each["help"])
 
 
 def _add_after(commands: Any) -> None:

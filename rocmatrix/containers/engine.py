@@ -205,8 +205,7 @@ def sealed(client: docker.DockerClient, reference: str) -> Image | None:
     try:
         if image(client, reference) is None:
             return None
-        label_integrity.put(client, reference)
-        return image(client, reference)
+        return image(client, label_integrity.put(client, reference))
     except failures() as error:
         raise RocmatrixError("RM202", what="the image could not be sealed", where=reference, why=str(error)) from error
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 LABEL = "org.rocmatrix.job"
 LEFT_BEHIND = timedelta(minutes=10)  # an ended container of another machine's program is removed when it is this old
-ENDED = ("created", "exited", "dead")
+# One that was made and not started may be an image's export on another machine, or wait for a busy engine.
+LEFT_UNSTARTED = timedelta(days=1)
+ENDED = ("exited", "dead")
+UNSTARTED = "created"
 _BETWEEN = " | "
 
 
@@ -30,24 +33,44 @@ def label() -> dict[str, str]:
     return {LABEL: _BETWEEN.join(named)}
 
 
+def host_of(labels: Mapping[str, str]) -> str:
+    """Return the machine that the label names, empty without one."""
+    return labels.get(LABEL, "").partition(" ")[0]
+
+
 def is_lost(labels: Mapping[str, str]) -> bool:
     """Whether the process that made a container ran on this host and is gone. Of another host that is unknown here."""
+    named = _own(labels)
+    return named is not None and not _is_running(named)
+
+
+def _own(labels: Mapping[str, str]) -> list[str] | None:
+    """Return what the label names where it is a process of this host, else None."""
     named = labels.get(LABEL, "").split(_BETWEEN)
-    if len(named) != 3 or named[0] != process_name.host():
-        return False
-    return named[1] != process_name.boot() or not process_name.runs(named[2])
+    return named if len(named) == 3 and named[0] == process_name.host() else None
+
+
+def _is_running(named: Sequence[str]) -> bool:
+    return named[1] == process_name.boot() and process_name.runs(named[2])
 
 
 def sweep(client: docker.DockerClient, *, keep: str = "") -> None:
-    """Remove what jobs left whose program was killed: at once where it ran here, else what ended a while ago."""
-    before = f"{datetime.now(UTC) - LEFT_BEHIND:%Y-%m-%dT%H:%M:%S}"
+    """Remove what jobs left whose program was killed: at once where it ran here, else what ended a while ago.
+
+    What a program made that runs on this host stays, however long it takes.
+    """
+    now = datetime.now(UTC)
     with contextlib.suppress(*engine.failures()):
         for found in client.api.containers(all=True, filters={"label": LABEL}):
-            lost = is_lost(found.get("Labels") or {})
-            if found["Id"] != keep and (lost or _is_old(client, found["Id"], before)):
-                client.api.remove_container(found["Id"], force=lost, v=True)
+            own = _own(found.get("Labels") or {})
+            going = not _is_running(own) if own else _is_old(client, found["Id"], now)
+            if going and found["Id"] != keep:
+                client.api.remove_container(found["Id"], force=own is not None, v=True)
 
 
-def _is_old(client: docker.DockerClient, identity: str, before: str) -> bool:
+def _is_old(client: docker.DockerClient, identity: str, now: datetime) -> bool:
     state = client.api.inspect_container(identity)
-    return state["State"]["Status"] in ENDED and max(state["Created"], state["State"]["FinishedAt"]) < before
+    status, last = state["State"]["Status"], max(state["Created"], state["State"]["FinishedAt"])
+    if status == UNSTARTED:
+        return bool(last < f"{now - LEFT_UNSTARTED:%Y-%m-%dT%H:%M:%S}")
+    return status in ENDED and bool(last < f"{now - LEFT_BEHIND:%Y-%m-%dT%H:%M:%S}")

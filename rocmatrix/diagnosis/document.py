@@ -31,16 +31,17 @@ another failure. **Degraded** runs go on, and a **note** is harmless. "Words com
 found in the source of the program that prints it, in the report, or could not be reached.
 
 Where a failure has several possible **causes**, they are listed with the test that decides each; those that the log or
-this host's doctor shows come first, marked `likely`, the others `maybe`.
+this host's doctor shows come first, marked `likely`, the others `maybe`. A **family** is known by the form of a
+message alone, such as an error code, a driver's function or a compiler's line; it stands after what is known in detail.
 
 **How often the first answer is right.** `python -m benchmarks.diagnose_cases` judges by words of the cause that each
-thread settled on (benchmarks/results/diagnose_cases.json, 2026-11-22). An answer is wrong where it states another cause
+thread settled on (benchmarks/results/diagnose_cases.json, 2026-11-23). An answer is wrong where it states another cause
 as certain; one that states no identified cause is neither.
 
 | threads | right first | among the first three | wrong first |
 | --- | --- | --- | --- |
-| 289 that signatures were written from: no measure of logs that are new | 97 % | 98 % | 0 % |
-| 51 set aside by a hash, read while gathering, not while writing | 88 % | 92 % | 4 % |
+| 353 that signatures were written from: no measure of logs that are new | 96 % | 97 % | 0 % |
+| 51 set aside by a hash, read while gathering, not while writing | 92 % | 96 % | 2 % |
 | 24 gathered after a first freeze; four were shown again while others were gathered | 67 % | 71 % | 4 % |
 | 44 gathered after a second freeze, before anything was written from them | 55 % | 59 % | 7 % |
 | 40 gathered after a third freeze, before anything was written from them | 65 % | 68 % | 3 % |
@@ -64,8 +65,9 @@ def page(signatures: Iterable[Signature]) -> str:
 def _entry(signature: Signature) -> str:
     sample = "".join(f"    {line}\n" for line in signature.sample.splitlines())
     rules = f"\n**Rules:** {', '.join(signature.rules)}\n" if signature.rules else ""
+    kind = f"{signature.kind}, family" if signature.family else signature.kind
     return (
-        f"\n## {signature.id}\n\n{signature.title} ({signature.kind}, {signature.area}; {seen_with(signature)}).\n\n"
+        f"\n## {signature.id}\n\n{signature.title} ({kind}, {signature.area}; {seen_with(signature)}).\n\n"
         f"{sample}\n**Cause:** {signature.cause}\n{_causes(signature)}\n**Remedy:** {signature.remedy}\n{rules}\n"
         f"**Source:** {signature.evidence.summary}; words compared: {signature.checked}; "
         f"to look at again from {dated('', signature.id, '', signature.evidence).expires}.\n"

@@ -39,18 +39,25 @@ class Ranked:
 def rank(matches: Iterable[Match], here: HostContext) -> Ranked:
     """Put matches in order: by what they say, then where they were seen, then how much text they matched.
 
-    A match whose signature refines another's hides that one. What states that others follow from it comes before all.
+    A match whose signature refines another's hides that one, and so does one that knows a family's line in detail. What
+    states that others follow from it comes before all.
     """
     matches = list(matches)
     hidden = _hidden([match.signature for match in matches])
     leading = _leading([match.signature for match in matches])
-    shown = [match for match in matches if match.signature.id not in hidden]
+    known = {(match.order, match.line) for match in matches if not match.signature.family}
+    shown = [match for match in matches if match.signature.id not in hidden and not _is_known(match, known)]
     failures = [match for match in shown if match.signature.is_failure or match.signature.id in leading]
     remarks = [match for match in shown if match not in failures]
     return Ranked(
         failures=tuple(sorted(failures, key=lambda match: (match.signature.id not in leading, *_order(match, here)))),
         remarks=tuple(sorted(remarks, key=lambda match: _order(match, here))),
     )
+
+
+def _is_known(match: Match, known: set[tuple[int, int]]) -> bool:
+    """Whether a family's line is one that another signature knows in detail."""
+    return match.signature.family and (match.order, match.line) in known
 
 
 def _leading(found: list[Signature]) -> set[str]:
@@ -72,10 +79,10 @@ def _hidden(found: list[Signature]) -> set[str]:
     return hidden
 
 
-def _order(match: Match, here: HostContext) -> tuple[int, int, int, int, int]:
+def _order(match: Match, here: HostContext) -> tuple[int, bool, int, int, int, int]:
     speaking = fit(match.signature, here)
     kind = get_args(Kind).index(match.signature.kind)
-    return kind, -speaking, -match.weight, match.order, match.line
+    return kind, match.signature.family, -speaking, -match.weight, match.order, match.line
 
 
 def fit(signature: Signature, here: HostContext) -> int:

@@ -67,7 +67,9 @@ class Signature(Strict):
     `when` states where it was seen: elsewhere it is less likely, not impossible. `rules` are those of the matrix on
     the same subject. `next` stands where another step than its area's leads on. `causes` are what can be
     behind a symptom, the most frequent first; `cause` is then what is certain. `leads` makes a degraded state the
-    first answer where the failures it names were seen as well: they follow from it.
+    first answer where the failures it names were seen as well: they follow from it. A `family` is known by the form of
+    a message alone (an error code, a function's name, a compiler's line): among its kind it comes last, and is left out
+    where another signature knows the same line.
     """
 
     id: RuleId
@@ -83,6 +85,7 @@ class Signature(Strict):
     causes: list[Possibility] = Field(default_factory=list)
     refines: list[RuleId] = Field(default_factory=list)
     leads: list[RuleId] = Field(default_factory=list)
+    family: bool = False
     rules: list[RuleId] = Field(default_factory=list)
     evidence: Evidence
     checked: Checked

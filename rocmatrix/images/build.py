@@ -7,14 +7,10 @@ everything it was made of; where the engine holds an image with that hash, nothi
 from __future__ import annotations
 
 import hashlib
-import re
 import shlex
-import signal
-import subprocess
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +18,7 @@ from typing import TYPE_CHECKING
 from rocmatrix.containers import engine, engine_lock
 from rocmatrix.containers.label_integrity import EPOCH
 from rocmatrix.host import simulated
-from rocmatrix.images import disk_space
+from rocmatrix.images import buildkit, disk_space
 from rocmatrix.images import labels as image_labels
 from rocmatrix.images.base import OtherBase, chosen, refuse_held, refuse_known
 from rocmatrix.images.labels import BASE as BASE_LABEL
@@ -31,7 +27,6 @@ from rocmatrix.images.labels import INPUTS as INPUTS_LABEL
 from rocmatrix.images.wheelhouse import default_folder, fetch, sha256
 from rocmatrix.matrix.cells.cell import WITH
 from rocmatrix.matrix.matrix import Cell
-from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import PACKAGE
 from rocmatrix.runtime.trouble import Stage, Trouble
@@ -51,15 +46,14 @@ PRUNER_FILES = (
     *("host/__init__.py", "host/processors.py", "host/processors.json"),  # the numbers of processors
     *("runtime/__init__.py", "runtime/paths.py"),
 )
-LINES_SHOWN = 20
-STEP_WIDTH = 100
-_STEP = re.compile(r"^#\d+ (\[.+)")  # BuildKit's plain progress: "#7 [runtime 2/4] RUN …"
-_DISK_FULL = "no space left on device"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Built:
-    """What came of a build. `labels` are those it writes; `image` is what the engine holds now, None if nothing."""
+    """What came of a build. `labels` are those it writes; `image` is what was built or reused, None if nothing.
+
+    `moved_to` is the image that the tag names where another program moved it after the build, else None.
+    """
 
     tag: str
     inputs: str
@@ -68,6 +62,7 @@ class Built:
     image: engine.Image | None = None
     rebuilt: bool = False
     seconds: float = 0.0
+    moved_to: str | None = None
 
     @property
     def summary(self) -> str:
@@ -76,7 +71,8 @@ class Built:
             return "dry run: nothing was built"
         if not self.rebuilt:
             return f"{self.tag} is up to date (inputs {self.inputs[:12]})"
-        return f"built {self.tag} in {self.seconds:.0f} s (inputs {self.inputs[:12]})"
+        named = f"{self.image.id}, while {self.tag} was moved to another image," if self.moved_to else self.tag
+        return f"built {named} in {self.seconds:.0f} s (inputs {self.inputs[:12]})"
 
 
 class BuildFailedError(RocmatrixError):
@@ -254,7 +250,17 @@ def buildx_argv(
         contexts["pruner"] = str(PRUNER)
     if base is not None:
         contexts["base"] = f"docker-image://{base}"
-    argv = ["docker", "buildx", "build", "--load", "--provenance=false", "--progress=plain", "--tag", tag(cell)]
+    argv = [
+        "docker",
+        "buildx",
+        "build",
+        "--output",
+        buildkit.OUTPUT,
+        "--provenance=false",
+        "--progress=plain",
+        "--tag",
+        tag(cell),
+    ]
     argv += ["--build-arg", f"SOURCE_DATE_EPOCH={EPOCH}"]
     for name, value in image_labels.written(inputs=inputs, base=base, base_id=base_id, forced=forced).items():
         argv += ["--label", f"{name}={value}"]
@@ -275,12 +281,14 @@ def _build(
     with engine_lock.alone(client, planned.tag, waiting=busy):
         try:
             _prepare(client, planned, cell, wheels)
-            run_buildx(planned.argv, log=log, watched=watched)
+            buildkit.run(planned.argv, log=log, watched=watched)
             image = engine.sealed(client, planned.tag)
         except RocmatrixError as error:
             raise failed(error, planned, client, watched) from error
         image = _arrived(image, planned, log)
-    return replace(planned, image=image, rebuilt=True, seconds=time.monotonic() - started)
+        named = engine.image(client, planned.tag)
+    moved_to = None if named is not None and named.id == image.id else (named.id if named else "no image")
+    return replace(planned, image=image, rebuilt=True, seconds=time.monotonic() - started, moved_to=moved_to)
 
 
 def _prepare(client: docker.DockerClient, planned: Built, cell: Cell, wheels: Path) -> None:
@@ -300,14 +308,14 @@ def failed(
     stages: dict[str, Stage] = {
         "RM202": "engine", "RM204": "registry", "RM104": "registry", "RM205": "disk", "RM206": "disk",
     }  # fmt: skip # RM202 not of BuildKit is the engine's, which would not seal the image
-    stage = _stage(error, client, watched) if isinstance(error, BuildKitError) else stages.get(error.code)
-    if stage is None and not isinstance(error, BuildKitError):
+    stage = _stage(error, client, watched) if isinstance(error, buildkit.BuildKitError) else stages.get(error.code)
+    if stage is None and not isinstance(error, buildkit.BuildKitError):
         return error
     trouble = Trouble(stage=stage, detail=error.render()) if stage else None
     return BuildFailedError(error, planned=planned, trouble=trouble)
 
 
-def _stage(error: BuildKitError, client: docker.DockerClient, watched: disk_space.Room) -> Stage | None:
+def _stage(error: buildkit.BuildKitError, client: docker.DockerClient, watched: disk_space.Room) -> Stage | None:
     """Say what ended BuildKit: a signal to its client, no room at any time, or an engine that no longer answers."""
     if error.status < 0:
         return "signal"
@@ -331,62 +339,3 @@ def _arrived(image: engine.Image | None, planned: Built, log: Path) -> engine.Im
         what = f"the builder reported success, but the engine holds no {planned.tag} with these inputs"
         raise RocmatrixError("RM202", what=what, where=str(log))
     return image
-
-
-def run_buildx(argv: Sequence[str], *, log: Path, watched: disk_space.Room | None = None) -> None:
-    """Run BuildKit, keep its whole output in `log` and show its steps. Raises RM202 with the last lines.
-
-    `watched` looks at the room on the engine's disk with every line.
-
-    Args:
-        argv: the command, its program first.
-        log: file that receives the whole output.
-    """
-    log.parent.mkdir(parents=True, exist_ok=True)
-    lines: deque[str] = deque(maxlen=LINES_SHOWN)
-    shown: set[str] = set()
-    with log.open("w", encoding="utf-8") as kept, _started(argv) as output:
-        for line in output.stdout or ():
-            kept.write(line)
-            if watched is not None:
-                watched.look()
-            lines.append(line.rstrip())
-            if (step := _STEP.match(line)) and step[1] not in shown:
-                shown.add(step[1])
-                say(f"  {step[1].rstrip()[:STEP_WIDTH]}")
-    if output.returncode != 0:
-        raise _failure(output.returncode, "\n".join(lines), log)
-
-
-@contextmanager
-def _started(argv: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
-    """Run a command to its end; leaving early (Ctrl-C, a full disk) cancels it, so that it tags nothing."""
-    with subprocess.Popen(
-        argv,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        errors="replace",
-    ) as process:
-        try:
-            yield process
-        except BaseException:
-            process.send_signal(signal.SIGINT)
-            process.communicate()
-            raise
-
-
-class BuildKitError(RocmatrixError):
-    """BuildKit's own failure. `status` is its exit status, negative for a signal."""
-
-    def __init__(self, status: int, *, what: str, where: str, why: str, next: str) -> None:
-        super().__init__("RM202", what=what, where=where, why=why, next=next)
-        self.status = status
-
-
-def _failure(status: int, tail: str, log: Path) -> BuildKitError:
-    # The status alone decides; these words only choose the advice.
-    advice = "The engine's disk seems full: `docker system df`, `docker builder prune`." if _DISK_FULL in tail else ""
-    what = f"docker buildx ended with status {status}"
-    return BuildKitError(status, what=what, where=str(log), why=tail, next=advice)

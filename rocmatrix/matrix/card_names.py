@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from rocmatrix.matrix.architecture import Architecture
 from rocmatrix.matrix.naming.reading import Reading, processor_of, read
@@ -30,6 +31,47 @@ def architecture_of(architectures: Mapping[str, Architecture], name: str) -> str
     if reading.open or not reading.sets:
         raise _unknown(architectures, name, reading)
     raise _ambiguous(name, list(reading.rows))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Several:
+    """What a name of several architectures may mean: names of one each, and whether each part names one of them."""
+
+    names: tuple[str, ...]
+    all_meant: bool
+
+
+def several(architectures: Mapping[str, Architecture], name: str) -> Several | None:
+    """Return what a name of several architectures may mean; None where it means one, or is unknown.
+
+    The names are cards where the name has cards, else architectures, those without a release among them. All are meant
+    by "6900XT and 7900XTX", one of them by "Vega 8".
+
+    Args:
+        architectures: all architectures by gfx name.
+        name: name as typed.
+    """
+    reading = None if name in architectures else read(architectures, name)
+    if reading is None or reading.other or reading.unserved or _is_open(reading):
+        return None
+    several = len(reading.agreed) > 1 or (not reading.agreed and bool(reading.rows))
+    return _several(architectures, reading) if several else None
+
+
+def _is_open(reading: Reading) -> bool:
+    """Whether words may make it another model, besides those of a family: the 7000 of an RX 7000 series."""
+    return any(not any(word in label for label, _ in reading.rows) for word in reading.open)
+
+
+def _several(architectures: Mapping[str, Architecture], reading: Reading) -> Several:
+    meant = [(card, gfx) for card, gfx in reading.rows if not reading.agreed or gfx in reading.agreed]
+    own = {gfx: sum(gfx == other for _, other in meant) for _, gfx in meant}
+    names = [card if own[gfx] == 1 and _is_of_one(architectures, card) else gfx for card, gfx in meant]
+    return Several(names=tuple(dict.fromkeys(names)), all_meant=all(len(each) == 1 for each in reading.sets))
+
+
+def _is_of_one(architectures: Mapping[str, Architecture], card: str) -> bool:
+    return sum(card in entry.names for entry in architectures.values()) == 1
 
 
 def unserved(architectures: Mapping[str, Architecture], name: str) -> str | None:

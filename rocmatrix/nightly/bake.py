@@ -13,7 +13,7 @@ from typing import Any
 
 from rocmatrix.containers.label_integrity import EPOCH
 from rocmatrix.host import simulated
-from rocmatrix.images import build
+from rocmatrix.images import build, buildkit
 from rocmatrix.images import labels as image_labels
 from rocmatrix.images.base import OtherBase
 from rocmatrix.images.disk_space import Room
@@ -60,7 +60,7 @@ def bake_file(
     if len(set(names)) != len(names):
         raise RocmatrixError("RM631", what=f"these cells have the same name for buildx: {', '.join(sorted(names))}")
     dated = {"SOURCE_DATE_EPOCH": str(EPOCH)}
-    common = {"output": ["type=docker"], "args": dated, "labels": {image_labels.NIGHT: night}}
+    common = {"output": [buildkit.OUTPUT], "args": dated, "labels": {image_labels.NIGHT: night}}
     other = OtherBase(name=base, id=base_id) if base else None
     targets = {target(c): _target(c, root=root, wheels=wheelhouses[c.name], base=other, night=night) for c in cells}
     return {"group": {"default": {"targets": names}}, "target": {COMMON: common, **targets}}
@@ -107,4 +107,4 @@ def run(command: Sequence[str], *, log: Path, watched: Room | None = None) -> No
     """
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    build.run_buildx(command, log=log, watched=watched)
+    buildkit.run(command, log=log, watched=watched)

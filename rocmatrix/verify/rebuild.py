@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmatrix.containers import engine, label_integrity
-from rocmatrix.images import build
+from rocmatrix.images import build, buildkit
 from rocmatrix.images import labels as image_labels
 from rocmatrix.images.wheelhouse import default_folder, fetch
 from rocmatrix.matrix.matrix import Cell
@@ -78,7 +78,7 @@ def _built(
     )
     argv = [tag if word == build.tag(cell) else word for word in argv]
     try:
-        build.run_buildx([*argv[:3], "--no-cache", *argv[3:]], log=build.log_file(cell, root))
+        buildkit.run([*argv[:3], "--no-cache", *argv[3:]], log=build.log_file(cell, root))
         found: Mapping[str, Any] = client.images.get(tag).attrs
         return found
     finally:

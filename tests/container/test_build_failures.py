@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rocmatrix.containers import engine
-from rocmatrix.images import build, render
+from rocmatrix.images import build, buildkit, render
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells
 from tests.fixtures.stand_ins import stand_in_cell, stand_in_wheel
@@ -52,7 +52,7 @@ def tamper(cell, wheels):
 def straight(cell, root, wheels, base):
     """Build as `build.build` does, without its own check of the wheels before."""
     argv = build.buildx_argv(cell, root=root, wheelhouse=wheels, inputs="x", base=base)
-    build.run_buildx(argv, log=build.log_file(cell, root))
+    buildkit.run(argv, log=build.log_file(cell, root))
 
 
 def test_tampered_wheel_is_found_before_the_build(cell, root, wheels, debian):
@@ -122,8 +122,8 @@ def test_command_line_reports_it_without_a_traceback(tmp_path):
 
 def test_ctrl_c_leaves_nothing_tagged(cell, root, wheels, debian):
     """The interrupt comes while the wheels are installed; the fixture sees that no image is left."""
-    code = "import sys; from pathlib import Path; from rocmatrix.images import build; "
-    code += "build.run_buildx(sys.argv[2:], log=Path(sys.argv[1]))"
+    code = "import sys; from pathlib import Path; from rocmatrix.images import buildkit; "
+    code += "buildkit.run(sys.argv[2:], log=Path(sys.argv[1]))"
     slow = root / "images" / cell.name / "Dockerfile"
     uncached = f"sleep 20 && : {time.time_ns()} && python3 -m venv"
     slow.write_text(slow.read_text().replace("python3 -m venv", uncached))

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from torch import nn
 
-from trainer.analysis.bar_inputs import recorded_features
+from trainer.analysis.bar_inputs import NewBars, needs_vix, open_bars, recorded_features, require_vix
 from trainer.analysis.table_inputs import recorded_inputs
 from trainer.data.bar import Bars, Floats
 from trainer.data.features.daily_features import FEATURES
 from trainer.data.features.history_features import SESSIONS
-from trainer.data.readers.data_file import read_bars
+from trainer.data.readers.data_file import all_bars
 from trainer.data.split import FURTHEST
 from trainer.models.build import size
 from trainer.models.storage import unpacked
@@ -37,13 +37,17 @@ from trainer.tasks.metrics.classification import probabilities
 WEIGHTS = "model.safetensors"
 
 
-def predict(model: Path, data: Path, output: Path | None = None) -> None:
+def predict(
+    model: Path, data: Path, output: Path | None = None, join: Path | None = None, columns: tuple[str, ...] = ()
+) -> None:
     """Forecast for each bar or row of `data` whose features are known, into the CSV file `output` or as JSON lines.
 
     Args:
         model: folder of a finished run.
         data: bars, or a table with the columns of the run's.
         output: CSV file to write; None prints JSON lines.
+        join: file with the VIX, joined as the run's was; None where `data` has it or the model needs none.
+        columns: columns of `data` by role, as date=NAME; empty for those that the run was given, or found ones.
 
     Raises:
         TrainerError: RM546 to RM548 for the model, RM510 to RM517 and RM580 to RM584 for the data, RM500 for an
@@ -52,21 +56,23 @@ def predict(model: Path, data: Path, output: Path | None = None) -> None:
     """
     metadata = read_metadata(model)
     if output is not None:
-        inputs = {"--data": data, "--model": model / WEIGHTS, "--model's metadata": model / "metadata.json"}
+        second = {"--join": join} if join else {}
+        inputs = {"--data": data, **second, "--model": model / WEIGHTS, "--model's metadata": model / "metadata.json"}
         require_output(output, "--output", inputs)
     network = load_network(model, metadata)
-    names, features = inputs_of(metadata, data, model)
+    require_bars(metadata, join, columns)
+    names, features = inputs_of(metadata, NewBars(data=data, join=join, columns=columns), model)
     known = usable(metadata, features)
     rows = {name: [value for value, use in zip(values, known, strict=True) if use] for name, values in names.items()}
     require_near(features[known], rows, metadata, data)
     forecasts = forecast(network, metadata, features[known])
     require_finite(forecasts, rows, data)
-    columns = rows | forecasts
+    named = rows | forecasts
     if output is not None:
-        write_whole(output, as_csv(columns))
+        write_whole(output, as_csv(named))
     else:
-        for row in zip(*columns.values(), strict=True):
-            emit("forecast", **dict(zip(columns, row, strict=True)))
+        for row in zip(*named.values(), strict=True):
+            emit("forecast", **dict(zip(named, row, strict=True)))
     target, count = metadata.target, int(known.sum())
     emit("done", run=metadata.run, data=data.name, rows=count, output=str(output) if output else None)
     ahead = f", {target.horizon} bars ahead" if target.horizon else ""
@@ -74,29 +80,45 @@ def predict(model: Path, data: Path, output: Path | None = None) -> None:
     say(f"{count:,} forecasts of {target.name}{ahead}, in {unit}")
 
 
-def inputs_of(metadata: Metadata, data: Path, folder: Path) -> tuple[dict[str, list[Any]], NDArray[Any]]:
+def require_bars(metadata: Metadata, join: Path | None, columns: tuple[str, ...]) -> None:
+    """Raise RM500 where options of bars are given and the run is of a table; say where a join has no effect.
+
+    Args:
+        join: file with the VIX.
+        columns: columns by role.
+    """
+    if metadata.feature_set["set"] == "table":
+        if given := "--join" if join else "--columns" if columns else "":
+            raise TrainerError("RM500", what=f"{given} is for bars, and {metadata.run} was trained on a table")
+    elif join and not needs_vix(metadata):
+        say("--join has no effect on the features: the model has none that is made of the VIX")
+
+
+def inputs_of(metadata: Metadata, new: NewBars, folder: Path) -> tuple[dict[str, list[Any]], NDArray[Any]]:
     """Return what names each row of `data`, such as its date, and the model's inputs for it, (rows, features).
 
     `folder` is the model's. Raises RM546 where its metadata do not say how to make them.
 
     Args:
-        data: bars, or a table with the columns of the run's.
+        new: bars, or a table with the columns of the run's.
         folder: folder of the run.
     """
     with read_from(folder / "metadata.json", "what it holds of the features"):
-        names, features = _inputs_of(metadata, data)
+        names, features = _inputs_of(metadata, new)
         if features.dtype.kind != "f" or features.ndim != 2 or features.shape[1] != len(metadata.features):
             raise ValueError(f"it makes {features.dtype} {features.shape} of {len(metadata.features)} features")
     return names, features
 
 
-def _inputs_of(metadata: Metadata, data: Path) -> tuple[dict[str, list[Any]], NDArray[Any]]:
+def _inputs_of(metadata: Metadata, new: NewBars) -> tuple[dict[str, list[Any]], NDArray[Any]]:
     if metadata.feature_set["set"] == "table":
-        return recorded_inputs(metadata.feature_set, data)
+        return recorded_inputs(metadata.feature_set, new.data)
     if metadata.feature_set["set"] == "intraday":
-        dates, features = recorded_features(metadata, data)
+        dates, features = recorded_features(metadata, new)
     else:
-        bars, _ = read_bars(data)
+        source = open_bars(metadata, new)
+        require_vix(source, metadata, new)
+        bars = all_bars(source)
         dates, features = bars.date, np.stack([compute(record, bars) for record in metadata.features], axis=1)
     return {"date": [_day(date) for date in dates]}, features
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from argparse import ArgumentTypeError
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,12 +86,19 @@ share = Reader(_share, "FLOAT")
 """Reads a share, 0 or more and below 1."""
 
 
-def one_of(*words: str) -> Reader:
-    """Return a reader that takes one of `words`."""
+def one_of(*words: str, also: Mapping[str, str] | None = None) -> Reader:
+    """Return a reader that takes one of `words`.
+
+    Args:
+        also: what other programs call one of them, in lower case, by that name.
+    """
+    others = also or {}
 
     def parse(text: str) -> str:
         if text in words:
             return text
+        if text.lower() in others:
+            return others[text.lower()]
         raise ArgumentTypeError(f"{text!r} is none of {', '.join(words)}")
 
     return Reader(parse, "{" + ",".join(words) + "}")
@@ -210,3 +218,25 @@ def _seconds(text: str) -> float | str | None:
 
 seconds_or_word = Reader(_seconds, "SECONDS|auto|off")
 """Reads seconds, auto, or off as None."""
+
+
+def _ranks(text: str) -> int | str:
+    return text if text == "auto" else int(whole(1, 1024)(text))
+
+
+ranks_or_auto = Reader(_ranks, "INT|auto")
+"""Reads a number of ranks, or auto."""
+
+
+def _json_object(text: str) -> str:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if isinstance(value, dict):
+        return text
+    raise ArgumentTypeError(f"{text[:40]!r} is no JSON object")
+
+
+json_object = Reader(_json_object, "JSON")
+"""Reads a JSON object, and keeps its text."""

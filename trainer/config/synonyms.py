@@ -1,57 +1,24 @@
 """Flags of other programs: those that mean what one of ours means are taken, others are answered with the right one.
 
-The names are those of Hugging Face's Trainer (transformers, training_args.py), PyTorch's examples and Keras.
+The tables are in `other_programs`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-# name, without dashes before it and with underscores: the setting it is, or the setting with its value.
-SAME: Mapping[str, str] = {
-    "lr": "learning_rate",
-    "num_train_epochs": "epochs",
-    "num_epochs": "epochs",
-    "n_epochs": "epochs",
-    "max_grad_norm": "clip_norm",
-    "grad_clip": "clip_norm",
-    "gradient_clip_val": "clip_norm",
-    "wd": "weight_decay",
-    "lr_scheduler_type": "schedule",
-    "model_name_or_path": "model",
-    "base_model": "model",
-    "output_dir": "output",
-    "out_dir": "output",
-    "data_path": "data",
-    "train_file": "data",
-    "hidden_sizes": "hidden_layers",
-    "lora_r": "lora_rank",
-    "early_stopping_patience": "patience",
-    "random_seed": "seed",
-    "num_gpus": "ranks",
-    "n_gpus": "ranks",
-    "nproc_per_node": "ranks",
-    "bf16": "precision=bf16",
-    "fp16": "precision=fp16",
-    "fp32": "precision=fp32",
-    "use_lora": "adapter=lora",
-    "load_in_4bit": "adapter=qlora",
-}
-# name: what to give, and why it is not taken as it is.
-OTHERWISE: Mapping[str, str] = {
-    "gradient_accumulation_steps": "--batch-size is the rows of a step, --micro-batch how many of them at a time: "
-    "N steps of accumulation are --batch-size N times --micro-batch",
-    "accumulate_grad_batches": "--batch-size is the rows of a whole step, --micro-batch how many of them at a time",
-    "per_device_train_batch_size": "--batch-size is the rows of a step of all ranks together",
-    "gradient_checkpointing": "--activation-checkpointing takes how much is computed again, see --help=all",
-    "deepspeed": "--parallel fsdp2 shards weights, gradients and optimizer state",
-    "fsdp": "--parallel fsdp2 shards weights, gradients and optimizer state",
-    "resume_from_checkpoint": "--resume auto resumes the newest unfinished run, --resume NAME the run of that name",
-    "warmup": "--warmup-steps takes steps, --warmup-ratio a share of them",
-    "optim": "AdamW is the one optimizer; --weight-decay and --learning-rate set it",
-    "report_to": "--track names trackers",
-    "max_seq_length": "--sequence takes the tokens of a row; --too-long what becomes of longer ones",
-}
+from trainer.config.other_programs import ABSENT, INSTEAD, TAKEN
+
+
+def _by_name(table: Iterable[tuple[str, str]]) -> dict[str, str]:
+    return {name: text for text, names in table for name in names.split()}
+
+
+# name, without dashes before it and with underscores: the setting it is, or the setting with its value, whose `{}`
+# stands for what is given.
+SAME: Mapping[str, str] = {name: ours for ours, names in TAKEN for name in names.split() if name != ours}
+# name, or its beginning with `*`: what to give, and why it is not taken as it is; or that nothing stands in for it.
+OTHERWISE: Mapping[str, str] = _by_name(INSTEAD) | _by_name(ABSENT)
 _YES, _NO = ("true", "1", "yes"), ("false", "0", "no")
 
 
@@ -74,19 +41,33 @@ def translated(argv: list[str], known: Collection[str]) -> list[str]:
         ours = SAME.get(bare(flag)) if flag.startswith("--") and flag.replace("_", "-") not in known else None
         if ours is None or f"--{ours.partition('=')[0].replace('_', '-')}" not in known:
             done.append(word)
+        elif "{}" in ours:
+            done += [_written(ours.format(value))] if equals else [_written(ours.format(each)) for each in words[:1]]
+            words = words if equals else words[1:]
         elif "=" not in ours:
-            done.append(f"--{ours.replace('_', '-')}{equals}{value}")
+            done.append(f"{_written(ours)}{equals}{value}")
         else:
             stated = value if equals else words.pop(0) if words and words[0].lower() in (*_YES, *_NO) else "true"
-            done += [word] if stated.lower() not in (*_YES, *_NO) else _switched(ours) if stated.lower() in _YES else []
+            done += (
+                [word] if stated.lower() not in (*_YES, *_NO) else [_written(ours)] if stated.lower() in _YES else []
+            )
     return done
 
 
-def _switched(ours: str) -> list[str]:
-    name, _, value = ours.partition("=")
-    return [f"--{name.replace('_', '-')}={value}"]
+def _written(ours: str) -> str:
+    name, equals, value = ours.partition("=")
+    return f"--{name.replace('_', '-')}{equals}{value}"
 
 
 def advice(flag: str) -> str:
     """Return what to give in place of a flag of another program, nothing for one that is not known."""
-    return OTHERWISE.get(bare(flag), "")
+    name = bare(flag)
+    if name in SAME:
+        return f"it stands for {_written(SAME[name])} and takes true or false"
+    return OTHERWISE.get(name, "") or _of_family(name)
+
+
+def _of_family(name: str) -> str:
+    """Return the advice of the longest beginning that a name has."""
+    beginnings = [each for each in OTHERWISE if each.endswith("*") and name.startswith(each[:-1])]
+    return OTHERWISE[max(beginnings, key=len)] if beginnings else ""

@@ -44,17 +44,20 @@ def choose(requested: str) -> Accelerator:
     return _automatic(cards) if requested == "auto" else _named(requested, cards)
 
 
+def alike_cards(chosen: Accelerator) -> list[Accelerator]:
+    """Return the cards of this machine that have the architecture of `chosen`, itself among them."""
+    return [card for card in map(_card, range(torch.cuda.device_count())) if card.arch == chosen.arch]
+
+
 def unused_cards(chosen: Accelerator) -> str:
     """Return a sentence on cards of the same architecture that a run of one process leaves idle; empty for none."""
-    if chosen.kind == "cpu":
-        return ""
-    alike = [card for card in map(_card, range(torch.cuda.device_count())) if card.arch == chosen.arch]
+    alike = [] if chosen.kind == "cpu" else alike_cards(chosen)
     if len(alike) < 2:
         return ""
     return (
         f"{len(alike)} cards of {chosen.arch} are here and this run takes one: {chosen.device}. --ranks {len(alike)} "
-        "takes all; a small network trains slower so, for each step waits for the sum of the gradients: compare the "
-        "rows/s of both with --max-steps before a long run"
+        "takes all; a small network trains slower so, for each step waits for the sum of the gradients. --ranks auto "
+        "measures both for some seconds and takes all where that is faster"
     )
 
 

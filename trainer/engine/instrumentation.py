@@ -11,6 +11,7 @@ import torch
 from trainer.config.sections.run import TelemetryConfig
 from trainer.data.loading.batch import count
 from trainer.device.accelerator import Accelerator
+from trainer.distributed.watchdog.guard import Launch
 from trainer.engine.callbacks.callback import Callback
 from trainer.engine.callbacks.heartbeat import Heartbeat
 from trainer.engine.callbacks.measurements import Measurements
@@ -24,7 +25,7 @@ from trainer.telemetry.flops import flops_per_row
 from trainer.telemetry.health.watch import HealthWatch
 from trainer.telemetry.nan_guard import MOST_BYTES, NanGuard, RecomputeHooks
 from trainer.telemetry.recorder import Telemetry, ThroughputReference, device_memory
-from trainer.telemetry.sensors import sensor
+from trainer.telemetry.sensors import sensor, utilization
 
 
 def callbacks_of(
@@ -61,8 +62,20 @@ def callbacks_of(
     )
     if accelerator.device.startswith("cuda"):
         telemetry.follow_health(HealthWatch())
+        telemetry.follow_utilization(utilization(cards_of(training, accelerator.device)))
     telemetry.resume(training.state.step)
     return [*made, Measurements(telemetry), Progress(telemetry)]
+
+
+def cards_of(training: Training, device: str) -> list[str]:
+    """Return torch's names of the cards that the run's ranks on this machine compute on; `device` is this rank's.
+
+    Args:
+        device: name of this rank's device, such as "cuda:0" or "cpu".
+    """
+    if training.ranks.world_size == 1 or not device.startswith("cuda"):
+        return [device]
+    return [f"cuda:{number}" for number in range(Launch.from_environment().local_world)]
 
 
 def guard_of(training: Training, every: int, folder: RunFolder, architecture: Mapping[str, Any]) -> NanGuard:

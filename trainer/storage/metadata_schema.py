@@ -149,6 +149,22 @@ class AttentionRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RankChoiceRecord:
+    """What `--ranks auto` came to: the number of ranks, why, and the measured rates; null where nothing was measured.
+
+    `all` is of all cards at the same batch, its `larger` at as many rows on each card as one has alone. `stand_in`
+    states that ranks on a CPU imitated cards. All cards are taken from `margin` times the rows a second of one on.
+    """
+
+    ranks: int
+    reason: str
+    one: dict[str, Any] | None
+    all: dict[str, Any] | None
+    stand_in: bool
+    margin: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class ArtifactRecord:
     """A file next to metadata.json."""
 
@@ -203,6 +219,7 @@ class Metadata:
     artifacts: dict[str, ArtifactRecord]
     attention: AttentionRecord | None = None
     callbacks: list[CallbackRecord] | None = None
+    rank_choice: RankChoiceRecord | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,6 +267,7 @@ class LanguageMetadata:
     artifacts: dict[str, ArtifactRecord]
     fast: dict[str, Any] | None = None
     callbacks: list[CallbackRecord] | None = None
+    rank_choice: RankChoiceRecord | None = None
 
 
 def json_schema() -> dict[str, Any]:

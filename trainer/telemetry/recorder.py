@@ -12,18 +12,19 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 from trainer.runtime.events import emit, say
 from trainer.telemetry.flops import utilisation
 from trainer.telemetry.health.watch import HealthWatch
-from trainer.telemetry.sensors import Reading, Sensor
+from trainer.telemetry.sensors import Reading, Sensor, Utilization
 from trainer.telemetry.throttle import Drift, DriftWatch
 from trainer.telemetry.trackers import Guarded
 
 WINDOW_SECONDS, SHORTEST_SECONDS = 5.0, 1.0
+LOOK_SECONDS = 1.0  # between two looks at how busy the cards are
 GIB = 2**30
 
 
@@ -45,7 +46,8 @@ class Window:
     """Figures of a stretch of steps. Shares are of its wall time; `mfu` is None where no peak is known.
 
     `joules_per_row` is of the one card whose sensors are read: its power at the window's end over the window.
-    None with several ranks, whose rows that card did not compute alone.
+    None with several ranks, whose rows that card did not compute alone. `utilization` is how busy each card of the run
+    was, in per cent: the mean of one look a second.
     """
 
     step: int
@@ -59,6 +61,7 @@ class Window:
     sensors: Mapping[str, float]
     checkpoint_age_s: float | None
     joules_per_row: float | None = None
+    utilization: Mapping[str, float] = field(default_factory=dict)
 
 
 class Telemetry:
@@ -81,6 +84,7 @@ class Telemetry:
         self._reference, self._clock, self._window_seconds = reference or ThroughputReference(), clock, window_seconds
         self._watch = DriftWatch()
         self._health: HealthWatch | None = None
+        self._utilization: Utilization | None = None
         self._step = 0
         self._checkpoint_age = checkpoint_age
         self._reported = False
@@ -93,7 +97,16 @@ class Telemetry:
         self._step += steps
         self._steps += steps
         self._rows += rows
-        return self._close_window() if self._clock() - self._began >= self._window_seconds else None
+        passed = self._clock() - self._began
+        if self._utilization is not None and passed >= self._looks + LOOK_SECONDS:
+            self._look(passed)
+        return self._close_window() if passed >= self._window_seconds else None
+
+    def _look(self, passed: float) -> None:
+        """Read how busy the cards are; `passed` are the seconds since the window began."""
+        self._looks = passed
+        for device, share in (self._utilization() if self._utilization else {}).items():
+            self._busy[device].append(share)
 
     @contextlib.contextmanager
     def waiting(self, what: str) -> Iterator[None]:
@@ -122,6 +135,10 @@ class Telemetry:
         """Report at the end what became of the cards' error counters since `health` was made."""
         self._health = health
 
+    def follow_utilization(self, utilization: Utilization | None) -> None:
+        """Read about once a second how busy the run's cards are; None where no card shows it."""
+        self._utilization = utilization
+
     def status(self) -> str:
         """Return the latest window for the progress line: rate, MFU, memory, temperature, checkpoint's age."""
         return status_of(self.latest, self._checkpoint_age()) if self.latest else ""
@@ -140,6 +157,8 @@ class Telemetry:
         self._began = self._clock()
         self._steps = self._rows = 0
         self._waited: dict[str, float] = defaultdict(float)
+        self._looks = 0.0
+        self._busy: dict[str, list[float]] = defaultdict(list)
 
     def _close_window(self) -> Window:
         seconds = max(self._clock() - self._began, 1e-9)
@@ -171,6 +190,7 @@ class Telemetry:
             joules_per_row=reading.power_w * seconds / self._rows
             if self._reference.ranks == 1 and reading and reading.power_w and self._rows
             else None,
+            utilization={device: round(sum(looks) / len(looks), 1) for device, looks in self._busy.items()},
         )
 
     def _report_drift(self, drift: Drift | None) -> None:
@@ -230,6 +250,8 @@ def status_of(window: Window, checkpoint_age: float | None) -> str:
     if window.mfu is not None:
         parts.append(f"{window.mfu:.1%} MFU")
     parts += [f"{share:.0%} waiting for {what}" for what, share in window.waiting.items() if share >= 0.01]
+    if window.utilization:
+        parts.append(f"{', '.join(f'{share:.0f}%' for share in window.utilization.values())} busy")
     if "total" in window.memory:
         parts.append(f"{window.memory['reserved'] / GIB:.1f}/{window.memory['total'] / GIB:.1f} GiB")
     if "temperature_c" in window.sensors:

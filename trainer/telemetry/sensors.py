@@ -7,7 +7,7 @@ documentation of amdgpu, "HWMON Interfaces": millidegrees Celsius, hertz, microw
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,7 @@ class Reading:
 
 
 Sensor = Callable[[], Reading]
+Utilization = Callable[[], dict[str, float]]
 
 
 def sensor(device: str, root: Path = SYSFS) -> Sensor | None:
@@ -43,6 +44,38 @@ def sensor(device: str, root: Path = SYSFS) -> Sensor | None:
     folder = hwmon(root, pci_address(device))
     candidates = [partial(read_hwmon, folder)] if folder else []
     return next((each for each in [*candidates, partial(read_torch, device)] if each().figures()), None)
+
+
+def utilization(devices: Sequence[str], root: Path = SYSFS) -> Utilization | None:
+    """Return what reads how busy each card is, in per cent by torch's name; None where none shows it, as on a CPU.
+
+    The kernel's gpu_busy_percent, else what torch asks of amdsmi or NVML: the share of a recent time, of a second at
+    most, in which a kernel ran. It is 100 for one small kernel after the other, too: it is no share of the peak.
+
+    Args:
+        devices: torch's names, such as cuda:0.
+        root: root of sysfs.
+    """
+    readers = {device: reader for device in devices if (reader := _busy(device, root)) is not None}
+    if not readers:
+        return None
+    return lambda: {device: value for device, read in readers.items() if (value := read()) is not None}
+
+
+def _busy(device: str, root: Path) -> Callable[[], float | None] | None:
+    if not device.startswith("cuda"):
+        return None
+    address = pci_address(device)
+    own = [partial(_number, root / f"bus/pci/devices/{address}/gpu_busy_percent", 1.0)] if address else []
+    return next((each for each in [*own, partial(_busy_by_torch, device)] if each() is not None), None)
+
+
+def _busy_by_torch(device: str) -> float | None:
+    import torch
+
+    with contextlib.suppress(Exception):  # a missing library, driver or permission: each its own class
+        return float(torch.cuda.utilization(device))
+    return None
 
 
 def pci_address(device: str) -> str | None:

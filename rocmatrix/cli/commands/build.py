@@ -38,13 +38,16 @@ class Build(WithCompanions, Kept):
 def build(args: Build) -> None:
     """Build the image of the cell that a request resolves to, with the companion packages that it names."""
     choice = common.choose(common.known_matrix(), args.request, common.hardware_here(), force=args.force)
-    built_image(
+    built = built_image(
         choice,
         base=args.base or None,
         wheelhouse=args.wheelhouse or None,
         dry_run=args.dry_run,
         allow_unlocked=args.allow_unlocked,
     )
+    if built.image and built.moved_to:
+        what = f"{built.tag} names {built.moved_to}, not the image that was built, {built.image.id}"
+        raise RocmatrixError("RM223", what=what)
 
 
 def built_image(

@@ -59,6 +59,8 @@ def wheel_version(torch: str, rocm: str, gpu: str) -> tuple[str, str, str]:
         return torch, rocm, gpu
     if build == "cpu":
         return version, rocm, gpu or "cpu"
+    if build.startswith("git"):  # built by its owner, or AMD for an image
+        return version, rocm, gpu
     # AMD's own wheels append more: rocm6.3.0.lw.git1234abcd
     found = re.match(r"rocm(\d+(?:\.\d+){1,2})(?![\d])", build)
     if found is None:
@@ -138,7 +140,8 @@ class Axes:
 
         typed = versions.rocm(self.rocm)
         torch, rocm, gpu = wheel_version(versions.torch(self.torch), typed, self.gpu)
-        served = _line(typed) or rocm
+        typed = typed or rocm
+        served = _line(typed)
         return Request(
             rocm=served or None,
             rocm_release=None if _same(served, rocm) else typed,

@@ -21,8 +21,10 @@ def _same() -> Mapping[str, tuple[str, str]]:
 
 def advice(flag: str) -> str:
     """Return what to give in place of a flag of another program, nothing for one that is not known."""
-    rows = trainer_options(ADVICE)
-    return next((str(row["help"]) for row in rows if _flag(row["name"]) == flag.replace("_", "-")), "")
+    rows = {str(row["name"]).replace("_", "-"): str(row["help"]) for row in trainer_options(ADVICE)}
+    name = flag.removeprefix("--").replace("_", "-")
+    families = [each for each in rows if each.endswith("*") and name.startswith(each[:-1])]
+    return rows.get(name, "") or (rows[max(families, key=len)] if families else "")
 
 
 def _flag(name: str) -> str:
@@ -51,6 +53,9 @@ def _each(argv: list[str], known: Collection[str]) -> Iterator[str]:
         ours, switched = _same()[written]
         if not switched:
             yield ours + equals + value
+            continue
+        if "{}" in switched:
+            yield f"{ours}={switched.format(value if equals else rest.pop(0) if rest else '')}"
             continue
         stated = value if equals else rest.pop(0) if rest and rest[0].lower() in (*_YES, *_NO) else "true"
         if stated.lower() in _YES:

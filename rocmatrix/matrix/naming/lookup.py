@@ -9,7 +9,15 @@ from itertools import takewhile
 
 from rocmatrix.matrix.architecture import Architecture
 from rocmatrix.matrix.naming.text import Word, core_of, plain, words_of
-from rocmatrix.matrix.naming.vocabulary import CLASS, LAPTOP, LINES, OTHER_SUFFIXES, SMALL_WORDS, STRONG_SUFFIXES
+from rocmatrix.matrix.naming.vocabulary import (
+    CLASS,
+    LAPTOP,
+    LINES,
+    OTHER_SUFFIXES,
+    PARTITIONS,
+    SMALL_WORDS,
+    STRONG_SUFFIXES,
+)
 
 _TOO_GENERAL = (("vega",), ("duo",))  # models only with their lines: RX Vega, Pro Duo
 _SERIES_MARK = "r"  # "R7 250" is a Radeon of 2013, "R7 5800H" a Ryzen
@@ -35,7 +43,7 @@ class Model:
         if self.core in _TOO_GENERAL:
             return self.lines - {"amd", "radeon"} <= lines
         if self.ryzen:
-            return not lines & {"radeon", "rx", "instinct"}
+            return not lines & {"rx", "instinct"} and ("radeon" not in lines or "ai" in lines & self.lines)
         if "ryzen" in lines and not self.chip:
             return False
         return lines & {"instinct", "rx"} <= self.lines or self.chip or not self.lines & {"rx", "pro", "instinct"}
@@ -120,13 +128,11 @@ class Index:
 
     def _at(self, words: list[Word], at: int, lines: frozenset[str]) -> tuple[list[Model], int]:
         """Return the longest model that begins at a word, and its length in runs of letters or digits."""
-        if _marked_as_older(words, at):
+        if _marked_as_older(words, at) or words[at].text in LINES:
             return [], 0
-        rest = [(i, words[i].text) for i in range(at, len(words)) if i == at or words[i].text not in LINES]
+        rest = [(i, words[i].text) for i in range(at, len(words)) if words[i].text not in LINES]
         for length in range(min(self.longest, len(rest)), 0, -1):
             typed, end = tuple(text for _, text in rest[:length]), rest[length - 1][0] + 1
-            if typed[0] in LINES or (any(words[i].text in LINES for i in range(at, end)) and typed[-1] in LINES):
-                continue
             models = [m for m in self._called(typed, lines) if m.fits(lines)]
             if models:
                 more = _continued(words, end, typed, chip=all(model.chip for model in models))
@@ -136,19 +142,14 @@ class Index:
     def _called(self, typed: tuple[str, ...], lines: frozenset[str]) -> list[Model]:
         """Return the models of exactly these words, else with a plural's s, or with letters left out at the end."""
         exact = self.models.get(typed, [])
-        if exact and (not _bare(typed, lines) or all(model.chip for model in exact)):
+        if exact and all(model.chip for model in exact):
             return exact
-        last = typed[-1]
-        plural = last.isalpha() and last.endswith("s") and len(typed) > 1 and (len(last) > 1 or typed[-2].isdigit())
-        if not exact and plural:
-            short = (*typed[:-1], last[:-1]) if len(last) > 1 else typed[:-1]
-            return self.models.get(short) or self._without_letters(typed, lines)
+        if not exact and (singular := _singular(typed)):
+            return self.models.get(singular) or self._without_letters(typed, lines)
         cards = any(not model.ryzen for model in exact)
-        longer = (
-            [] if cards or not _numbered(typed) or (exact and not _bare(typed, lines)) else self._beginning_with(typed)
-        )
+        longer = [] if cards or not _numbered(typed) else self._beginning_with(typed)
         processors = [m for m in self.numbers.get(typed[0], []) if m.ryzen and m not in exact]
-        lettered = [] if exact or longer else self._without_letters(typed, lines)
+        lettered = [] if longer else self._without_letters(typed, lines)
         return [*exact, *longer, *lettered, *(processors if _bare(typed, lines) else [])]
 
     def _without_letters(self, typed: tuple[str, ...], lines: frozenset[str]) -> list[Model]:
@@ -166,6 +167,14 @@ class Index:
         """Return the cards that these words begin, with letters alone left out; of processors the letters decide."""
         longer = (core for core in self.models if core[: len(typed)] == typed and "".join(core[len(typed) :]).isalpha())
         return [model for core in longer for model in self.models[core] if not model.ryzen]
+
+
+def _singular(typed: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return the words of one of several: XT of XTs, and a number without the s behind it; None for no plural."""
+    *before, last = typed
+    if not before or not last.isalpha() or not last.endswith("s"):
+        return None
+    return (*before, last[:-1]) if last != "s" else (tuple(before) if before[-1].isdigit() else None)
 
 
 def _joined(core: tuple[str, ...]) -> tuple[str, ...]:
@@ -212,7 +221,7 @@ def _continued(words: list[Word], end: int, typed: tuple[str, ...], *, chip: boo
     if end >= len(words) or (chip and words[end].text.isalpha() and any(map(str.isdigit, typed))):
         return False
     word = words[end]
-    if word.text in LINES or (word.text in SMALL_WORDS and not word.glued):
+    if word.text in LINES or (word.text in SMALL_WORDS | PARTITIONS and not word.glued):
         return False
     if word.text.isdigit():
         return word.glued or "".join(typed).isalpha() or len(word.text) > 3

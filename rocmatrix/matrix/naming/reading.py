@@ -13,6 +13,9 @@ from rocmatrix.matrix.naming.vocabulary import LINES, NO_GRAPHICS, OLDER, OTHER_
 
 _FAMILY = re.compile(r"\b([rc]dna|gcn)\s*-?\s*(\d(?:\.5)?)?(?![\w.])")
 _SERIES = re.compile(r"\b(?:(?:rx|radeon)\s*)+([5679])000(?:\s*-?\s*series)?(?![\w.])|\b([5679])000\s*-?\s*series\b")
+# TheRock's families of targets, as its wheels and indexes are called, and LLVM's generic processors.
+_TARGETS = re.compile(r"\b(gfx\d{1,3})x(?:-(all|dgpu|igpu|dcgpu))?\b")
+_GENERIC = re.compile(r"\bgfx\d+(?:-\d)?-generic\b")
 _FIRST_SILICON = ("gfx940", "gfx941")
 _WITH_ITS_GPU = re.compile(r"\s*(?:\bw/|\bwith\b)\s*")
 
@@ -165,7 +168,23 @@ def _families(architectures: Mapping[str, Architecture], plain: str) -> list[tup
     series = [(f[0].strip(), _series(architectures, f[1] or f[2])) for f in _SERIES.finditer(plain)]
     units = UNITS_OF_VEGA.search(plain)
     vega = [(units[0], frozenset(["gfx902", "gfx90c"]))] if units else []
-    return [(label, members) for label, members in (*found, *series, *vega) if members]
+    targets = [(f[0], _targets(architectures, f[1], f[2])) for f in _TARGETS.finditer(plain)]
+    generic = [(f[0], _generic(architectures, f[0])) for f in _GENERIC.finditer(plain)]
+    return [(label, members) for label, members in (*found, *series, *vega, *targets, *generic) if members]
+
+
+def _targets(architectures: Mapping[str, Architecture], stem: str, kind: str | None) -> frozenset[str]:
+    """Return the processors of a family of TheRock's: gfx110X-dgpu is gfx1100 to gfx1102, without gfx1103."""
+    found = [gfx for gfx in architectures if gfx[:-1] == stem and gfx not in _FIRST_SILICON]
+    if kind == "dcgpu":
+        found = [gfx for gfx in found if architectures[gfx].family.startswith("CDNA")]
+    elif kind in ("dgpu", "igpu"):
+        found = [gfx for gfx in found if architectures[gfx].integrated == (kind == "igpu")]
+    return frozenset(found)
+
+
+def _generic(architectures: Mapping[str, Architecture], name: str) -> frozenset[str]:
+    return frozenset(gfx for gfx, entry in architectures.items() if entry.generic == name and gfx not in _FIRST_SILICON)
 
 
 def _family(architectures: Mapping[str, Architecture], kind: str, generation: str | None) -> frozenset[str]:

@@ -10,6 +10,8 @@ from difflib import get_close_matches
 from rocmatrix.matrix.naming.vocabulary import LINES, NEIGHBOURS
 
 _MARKS = re.compile(r"\((?:tm|r|c)\)|[™®©]|'s\b|\u2019s\b")
+# "gfx 1100", gfx-1100 and gfx11.0.0, as people and HSA_OVERRIDE_GFX_VERSION have it.
+_LOOSE_TARGET = re.compile(r"\bgfx[\s_-]?(\d{1,2})\.(\d)\.([0-9a-f])\b|\bgfx[\s_-](?=[0-9][0-9a-f]{2,3}x?\b)")
 TARGET = re.compile(r"\bgfx[0-9a-f]{3,4}\b")
 _AMD_ID = re.compile(r"\b1002:([0-9a-f]{4})\b|(?<![\w:])0x([0-9a-f]{4})\b(?!:)")
 _OTHER_ID = re.compile(r"\b(10de|8086):[0-9a-f]{4}\b")
@@ -19,7 +21,7 @@ _AROUND = re.compile(
     r"|\b\d+\s*[gm]i?bs?\b|\b[1-9]\d?\s*(?:g|gigs?)\b|\b\d{3}g\b|\bg?ddr\s?\d\w?\b|\bhbm\d?e?\b|\bpci-?e?\s?\d(?:\.\d)?|\bx16\b"
     r"|\brocm\s?-?\d[\d.]*|\b(?:torch|pytorch|python|ubuntu|linux|kernel|windows|debian|fedora)\s?-?\d[\w.]*"
     r"|\b\d+(?:\.\d+)+\w*|\b\d+\s*-?\s*(?:core|cores|threads?|cus?|mhz|ghz|w(?!/)|watts?|bit|nm|tflops|fps)\b|#\d+|\b\d+(?:th|nd|st|rd)\b"
-    r"|\b(?:19|20)\d\d\b(?=\s*$)"
+    r"|(?<!v)\b(?:199\d|20[0-3]\d)\b"
 )
 _MEMORY = re.compile(r"\b\d+\s*gi?b\b")
 _COUNT = re.compile(
@@ -51,7 +53,8 @@ class Word:
 def plain(name: str) -> str:
     """Return a name in one letter case and width, without trade marks and the s of several cards."""
     one = _PLURAL.sub(r"\1", unicodedata.normalize("NFKC", name.replace("™", " ")))
-    return _MARKS.sub(" ", one.casefold())
+    bare = _MARKS.sub(" ", one.casefold())
+    return _LOOSE_TARGET.sub(lambda found: "gfx" + "".join(part or "" for part in found.groups()), bare)
 
 
 def targets(text: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 # Brands and lines. They change nothing about the model, but a Ryzen is no Radeon RX.
-LINES = frozenset(["amd", "ati", "radeon", "rx", "pro", "instinct", "ryzen", "ai", "graphics", "firepro"])
+LINES = frozenset(["amd", "ati", "radeon", "rx", "pro", "instinct", "ryzen", "ai", "graphics", "firepro", "embedded"])
 # What a person writes between a line and a model, or after it, in a sentence or a table.
 _SMALL = """
 a aib an and apu are as at box by card cards cpu das de dell der dgpu die egpu ein el eth evo for from gen gpu gpus
@@ -40,10 +40,13 @@ NO_GRAPHICS = re.compile(r"\bryzen\s+(?:[3579]\s+)?(?:pro\s+)?[1-57]\d[05]0(?:x3
 
 # What no release was built for, by LLVM's AMDGPUUsage.rst; the BC-250 by ROCm/rocm-libraries PR #8838; Vega in
 # processors by pciutils/pciids (15d8, 15dd) and the Linux kernel.
+# Partitions of an accelerator and forms of its board, which name no other model.
+PARTITIONS = frozenset(["spx", "dpx", "tpx", "qpx", "cpx", "nps", "oam", "sriov", "passthrough"])
 UNSERVED = {
     "gfx1013": re.compile(r"\bbc-?250\b|\bcyan skillfish\b"),
     "gfx902": re.compile(
-        r"\braven\b|\bpicasso\b|\bryzen\s+(?:[3579]\s+)?(?:pro\s+)?[23][2-7][05]0(?:ge?|u|h|c)\b|\bv1[0-9]{3}b\b"
+        r"\braven\b|\bpicasso\b|\bryzen\s+(?:[3579]\s+)?(?:pro\s+)?[23][2-7][05]0(?:ge?|u|h|c)\b"
+        r"|\bv1(?!500)[0-9]{3}b\b|\b(?:ryzen\s+embedded\s+|^)r(?:1[1-9]\d\d|2[35]\d\d)g?\b"
     ),
     "gfx904": re.compile(r"\bvega\s?12\b|\bpro\s+vega\s+(?:16|20)\b"),
     "gfx701": re.compile(r"\bhawaii\b|\br9 [23]9[05]x?\b|\bfirepro w[89]100\b"),

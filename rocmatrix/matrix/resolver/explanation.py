@@ -10,9 +10,10 @@ from typing import Any
 
 from rocmatrix.matrix import card_names
 from rocmatrix.matrix.matrix import Cell, Matrix, Release
+from rocmatrix.matrix.naming import versions
 from rocmatrix.matrix.resolver import axes
 from rocmatrix.matrix.resolver.axes import ChosenAxis
-from rocmatrix.matrix.resolver.judgement import Judged, Measured, judge
+from rocmatrix.matrix.resolver.judgement import Judged, Judgement, Measured, judge
 from rocmatrix.matrix.resolver.points import LIBRARY_TITLES, Point, Section, Subject, rules_on, sections
 from rocmatrix.matrix.resolver.refusal import known_first, releases_of
 from rocmatrix.matrix.resolver.request import same_version
@@ -23,6 +24,9 @@ from rocmatrix.runtime.errors import RocmatrixError
 __all__ = ["Explanation", "Point", "Section", "Subject", "explain", "rules_on", "sections"]
 
 SCHEMA = 2
+FROM_BEST: tuple[Judgement, ...] = (
+    "measured", "supported", "reported", "expected", "degraded", "untested", "unavailable", "broken",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,25 +103,61 @@ def explain(
         measured: combinations that this project's records show at work.
     """
     axes.checked_python(python)
+    if request.gpu and (several := card_names.several(matrix.architectures, request.gpu)):
+        asked = [replace(request, gpu=name) for name in several.names]
+        each = [explain(matrix, one, today=today, python=python, measured=measured) for one in asked]
+        if several.all_meant or len({one.judged.verdict for one in each}) == 1:
+            return _of_all(matrix, each, request, several.names)
     if request.gpu and (kind := card_names.unserved(matrix.architectures, request.gpu)):
         return _without_code(matrix, request, kind, today=today, python=python)
     typed, (request, unknown) = request, _recorded(matrix, request, cards)
+    if unknown and request == typed:
+        return _without_record(matrix, request, unknown, today=today, python=python)
     choice, refusal = _answer(matrix, request, cards)
     cell = choice.cell if choice else None
     subject = _subject(matrix, request, choice, cards)
     architecture = matrix.architectures.get(subject.architecture or "")
+    judged = _beyond(_judged(matrix, subject, None if unknown else python, measured), unknown)
+    if (request.rocm is None or request.torch is None) and request.cell is None:
+        judged = _of_open_versions(matrix, request, subject, judged, python)
+    judged = _of_a_chip(matrix, request, subject, judged)
     return Explanation(
         request=typed,
         today=today,
         subject=subject,
         cards=architecture.names if architecture else (),
-        judged=_beyond(_judged(matrix, subject, None if unknown else python, measured), unknown),
+        judged=judged,
         choice=choice,
         refusal=refusal,
         sections=tuple(sections(matrix, subject, today=today, allowed=_allowed_releases(matrix, request, subject))),
         chosen=_chosen(matrix, request, subject, cell, python, found=_found(matrix, request, cards, unusable)),
         python=python or (cell.python if cell else None),
     )
+
+
+def _of_all(matrix: Matrix, each: list[Explanation], request: Request, names: tuple[str, ...]) -> Explanation:
+    """Return the explanation of several cards, or of a name that several have: the headline that holds for all.
+
+    No cell serves them all, so there is the refusal to choose next to it.
+    """
+    least = max(each, key=lambda one: FROM_BEST.index(one.judged.verdict))
+    rest = [f"{name}: {one.judged.verdict}" for name, one in zip(names, each, strict=True) if one is not least]
+    because = f"{least.judged.because} ({names[each.index(least)]}); {', '.join(rest)}"
+    _, refusal = _answer_or_refusal(matrix, request)
+    return replace(
+        least,
+        request=request,
+        judged=Judged(verdict=least.judged.verdict, because=because),
+        choice=None,
+        refusal=refusal,
+    )
+
+
+def _answer_or_refusal(matrix: Matrix, request: Request) -> tuple[Choice | None, RocmatrixError | None]:
+    try:
+        return resolve(matrix, request), None
+    except RocmatrixError as error:
+        return None, error
 
 
 def _without_code(matrix: Matrix, request: Request, kind: str, *, today: str, python: str | None) -> Explanation:
@@ -131,21 +171,68 @@ def _without_code(matrix: Matrix, request: Request, kind: str, *, today: str, py
     )  # fmt: skip
 
 
-def _recorded(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> tuple[Request, tuple[str, ...]]:
-    """Return a request without the versions that no release has, and these, where every release of the rest is broken.
+def _without_record(
+    matrix: Matrix, request: Request, unknown: tuple[str, ...], *, today: str, python: str | None
+) -> Explanation:
+    """Return the explanation of versions that were released and are not recorded here, for a card that is served."""
+    gfx = card_names.architecture_of(matrix.architectures, str(request.gpu))
+    card = _card(matrix, request, gfx)
+    subject = Subject(architecture=gfx, torch=request.torch, rocm=request.rocm, release=None, card=card)
+    what = f"nothing is recorded of {' and '.join(unknown)}"
+    refusal = RocmatrixError("RM010", what=what, next=f"ask with another version, such as {_nearest(matrix, gfx)}")
+    return Explanation(
+        request=request, today=today, subject=subject, cards=matrix.architectures[gfx].names,
+        judged=Judged(verdict="untested", because=what), choice=None, refusal=refusal,
+        sections=tuple(sections(matrix, subject, today=today)), python=python,
+    )  # fmt: skip
 
-    A nightly build or a ROCm before the first one here then needs no record of its own. Elsewhere the request is
-    unchanged, and an unknown version is refused.
+
+def _nearest(matrix: Matrix, gfx: str) -> str:
+    """Return options that ask for the release of this matrix's choice."""
+    choice, _ = _answer(matrix, Request(gpu=gfx), ())
+    release = choice.cell.release if choice else matrix.releases[-1]
+    return f"--rocm {release.rocm} --torch {release.torch}"
+
+
+def _recorded(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> tuple[Request, tuple[str, ...]]:
+    """Return a request without the versions that no release has, and these.
+
+    They are left out where every release of the rest is broken: a ROCm before the first one here then needs no record
+    of its own. A torch before its release counts as that one. The request is unchanged where a version was released and
+    is not recorded, and nothing is returned next to it where it is unknown: then it is refused.
     """
     rocm = _unknown(request.rocm, [release.rocm for release in matrix.releases])
     torch = _unknown(request.torch, [release.torch for release in matrix.releases])
     if not (rocm or torch) or request.gpu is None or request.rocm in axes.CPU_WORDS:
         return request, ()
+    named = tuple(f"{name} {version}" for name, version in (("ROCm", rocm), ("torch", torch)) if version)
     rest = replace(request, rocm=None if rocm else request.rocm, torch=None if torch else request.torch)
-    _, refusal = _answer(matrix, rest, cards)
-    if refusal is None:
-        return request, ()
-    return rest, tuple(f"{name} {version}" for name, version in (("ROCm", rocm), ("torch", torch)) if version)
+    if _answer(matrix, rest, cards)[1] is not None:
+        return rest, named
+    if rocm is None and torch is not None and (release := versions.before_release(torch)):
+        return _of_release(matrix, request, release), named
+    return request, named if _existed(matrix, rocm, torch) else ()
+
+
+def _of_release(matrix: Matrix, request: Request, release: str) -> Request:
+    """Return a request for a build before a release as one for that release, or for any torch where it has none."""
+    asked = replace(request, torch=release)
+    found = any(same_version(release, each.torch) and same_version(request.rocm, each.rocm) for each in matrix.releases)
+    return asked if found else replace(request, torch=None)
+
+
+def _existed(matrix: Matrix, rocm: str | None, torch: str | None) -> bool:
+    """Whether versions that no release here has were released: older ones, and TheRock's previews."""
+    old = rocm is None or versions.precedes(rocm, [each.rocm for each in matrix.releases if each.rocm])
+    preview = rocm is not None and any(same_version(rocm, each) for each in _previews(rocm))
+    before = torch is None or bool(versions.before_release(torch))
+    return (old or preview) and (before or versions.precedes(str(torch), [each.torch for each in matrix.releases]))
+
+
+def _previews(rocm: str) -> tuple[str, ...]:
+    """Return TheRock's previews with the patch number of `rocm`: 7.13 is 7.13.0 and 7.13.1."""
+    patch = ".".join(rocm.split(".")[2:])
+    return tuple(f"{each}.{patch}" if patch else each for each in versions.PREVIEWS)
 
 
 def _unknown(version: str | None, known: list[str | None] | list[str]) -> str | None:
@@ -158,7 +245,8 @@ def _beyond(judged: Judged, unknown: tuple[str, ...]) -> Judged:
     if not unknown:
         return judged
     named = " and ".join(unknown)
-    return replace(judged, because=f"{judged.because}, as in every release; nothing is recorded of {named}")
+    every = ", as in every release" if judged.verdict == "broken" else ""
+    return replace(judged, because=f"{judged.because}{every}; nothing is recorded of {named}")
 
 
 def _judged(matrix: Matrix, subject: Subject, python: str | None, measured: Measured) -> Judged:
@@ -168,6 +256,39 @@ def _judged(matrix: Matrix, subject: Subject, python: str | None, measured: Meas
     rules = rules_on(matrix, subject)
     gfx, card = subject.architecture, subject.card
     return judge(matrix, architecture=gfx, release=release, rules=rules, card=card, measured=measured)
+
+
+def _of_open_versions(matrix: Matrix, request: Request, subject: Subject, judged: Judged, python: str | None) -> Judged:
+    """Return the headline of a card where versions are left open: AMD's list counts if it has the card for one of them.
+
+    What holds for the release that is taken stands next to it.
+    """
+    if judged.verdict not in ("expected", "degraded") or subject.architecture is None or subject.card is None:
+        return judged
+    if judged.verdict == "degraded" and request.rocm is None:
+        return judged
+    for release in known_first(releases_of(matrix, replace(request, gpu=subject.architecture, cell=None))):
+        other = _judged(matrix, _built(subject.architecture, release, subject.card), python, ())
+        if other.verdict == "supported":
+            taken = f"ROCm {subject.rocm} with torch {subject.torch}, which is taken here"
+            because = f"{other.because} (torch {release.torch}); {taken}: {judged.verdict}, {judged.because}"
+            return replace(judged, verdict="supported", because=because)
+    return judged
+
+
+def _of_a_chip(matrix: Matrix, request: Request, subject: Subject, judged: Judged) -> Judged:
+    """Return the headline of integrated graphics by name: AMD lists processors, and has to list most that have them."""
+    entry = matrix.architectures.get(subject.architecture or "")
+    named = request.gpu not in (None, "auto", *matrix.architectures) and subject.card is None and not request.cell
+    if entry is None or not (named and entry.integrated and judged.verdict == "supported" and judged.others):
+        return judged
+    lines = dict.fromkeys(release.rocm for release in matrix.releases if release.rocm)
+    listed = {card for line in lines for card in matrix.support_of(str(subject.architecture), line).cards}
+    processors = {name for name in entry.names if name not in entry.chips}
+    if 2 * len(processors & listed) >= len(processors):
+        return judged
+    because = f"compiled in, and no rule excludes it; of its processors {judged.because}"
+    return replace(judged, verdict=judged.others, because=because)
 
 
 def _chosen(

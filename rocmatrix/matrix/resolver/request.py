@@ -56,7 +56,7 @@ def same_version(requested: str | None, version: str | None) -> bool:
         return False
 
 
-Rank = tuple[bool, bool, tuple[bool, bool], list[int], bool]
+Rank = tuple[bool, bool, tuple[bool, bool], bool, list[int]]
 
 
 def preference(request: Request) -> Callable[[Cell], Rank]:
@@ -73,6 +73,7 @@ def preference(request: Request) -> Callable[[Cell], Rank]:
         release = cell.release
         newest = [-part for part in Version(release.rocm or "0").release + Version(release.torch).release]
         unlocked = cell.unlocked_because is not None
-        return unlocked, cell.names_python, (marks if request.gpu else marks[::-1]), newest, cell.verdict == "degraded"
+        degraded = cell.verdict == "degraded"
+        return unlocked, cell.names_python, (marks if request.gpu else marks[::-1]), degraded, newest
 
     return rank

@@ -131,4 +131,10 @@ IMAGES: tuple[CatalogEntry, ...] = entries(
         "No package index serves a wheel of this companion for ROCm, and an image installs from checked wheels alone.",
         "Leave it out, or build it from source in an image derived from the cell's; the message gives the steps.",
     ),
+    (
+        "RM223",
+        "The image's tag was moved while it was built",
+        "Another program gave the tag to another image. What was built is on record by its id, and has no tag.",
+        "Repeat the command when that program has ended, or name the image by its id: `docker tag ID TAG`.",
+    ),
 )

@@ -135,7 +135,7 @@ class Running:
 class Checkout:
     """A laid-out checkout, its machine and evidence, and a worker that runs its commands."""
 
-    def __init__(self, place, tree, base):
+    def __init__(self, place, tree, base, enter=()):
         self.place, self.tree, self.base = place, tree, base
         self.cell = GFX1100
         self.evidence = place / "state" / "evidence.db"
@@ -144,7 +144,7 @@ class Checkout:
         self.count = 0
         own = {name: value for name, value in os.environ.items() if not name.startswith(("ROCMATRIX_", "PYTHONPATH"))}
         self.worker = subprocess.Popen(
-            [sys.executable, "-P", str(HERE / "worker.py")], cwd=place, env=own, text=True,
+            [*enter, sys.executable, "-P", str(HERE / "worker.py")], cwd=place, env=own, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
         assert json.loads(self.worker.stdout.readline())["ready"]

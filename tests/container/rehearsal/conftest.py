@@ -24,11 +24,11 @@ def new_checkout(client, small_base, template, tmp_path_factory):
     """Return a function that makes a checkout with two RX 7900 XT, or another SIMULATED machine."""
     made = []
 
-    def new(model=making.sysfs.RX_7900_XT, *, cards=2):
+    def new(model=making.sysfs.RX_7900_XT, *, cards=2, enter=()):
         place = tmp_path_factory.mktemp("checkout")
         shutil.copytree(template, place, dirs_exist_ok=True)
         tree = making.machine(tmp_path_factory.mktemp("machine"), model, cards=cards)
-        made.append(making.Checkout(place, tree, small_base))
+        made.append(making.Checkout(place, tree, small_base, enter))
         return made[-1]
 
     yield new

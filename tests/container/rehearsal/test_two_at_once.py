@@ -1,7 +1,11 @@
 """Two nights, two checkouts and two builds on one real engine, at the same time. Machines are SIMULATED."""
 
+import os
+import subprocess
+
 import pytest
 
+from rocmatrix.containers import engine_lock
 from tests.container.rehearsal import checkout
 from tests.container.rehearsal.scenario import CANDIDATE, GREEN
 
@@ -48,3 +52,36 @@ def test_builds_at_once_each_record_the_image_they_made(play, new_checkout):
     images = [each.truth().records[-1]["image"] for each in (play.checkout, other)]
     assert images[0] != images[1]
     assert play.tag in images
+
+
+@pytest.fixture
+def elsewhere(client, tmp_path):
+    """Return the command that enters another machine: host name, processes and lock files of its own, one engine."""
+    shared, own = engine_lock.place(client, "any").parent, tmp_path / "locks"
+    own.mkdir()
+    words = f"hostname rocmatrix-test-lab && mount --bind {own} {shared} && exec "
+    command = ("unshare", "--uts", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "sh", "-c")
+    if subprocess.run([*command, f"{words} true"], capture_output=True, check=False).returncode:
+        pytest.skip("no namespaces may be made here")
+    return (*command, f'{words} "$0" "$@"')
+
+
+def test_machines_on_one_engine_keep_apart_without_a_file_that_they_share(play, new_checkout, elsewhere, client):
+    other = new_checkout(enter=elsewhere)
+    other.change_trainer()
+    other.play()
+    night = play.paused_night()
+    refused = other.night()
+    named = f"a program on {os.uname().nodename} of this engine, volume rocmatrix-lock-"
+    assert (refused.status, named in refused.text) == (2, True), refused.text
+    play.checkout.paused.unlink()
+    assert night.end().status == 0
+    play.checkout.change_trainer()
+    argv = ("build", "--cell", checkout.GFX1100, "--base", other.base, "--wheelhouse")
+    both = [each.begin(*argv, str(each.place / "wheels")) for each in (play.checkout, other)]
+    assert [each.end().status for each in both] == [0, 0], [each.text for each in both]
+    assert "another checkout on this engine builds" in "".join(each.text for each in both)
+    images = [each.truth().records[-1]["image"] for each in (play.checkout, other)]
+    assert images[0] != images[1]
+    assert play.tag in images
+    assert client.volumes.list(filters={"label": engine_lock.HOLDER}) == []

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from trainer.analysis.bar_inputs import settings_of
+from trainer.analysis.bar_inputs import NewBars, open_bars, settings_of
 from trainer.data.bar import Bars, Floats, joined
 from trainer.data.profiles.profile import bar_rows, difference_profile, level, row_centre, session_levels
-from trainer.data.readers.bars import Reading, columns_of, open_source
-from trainer.data.readers.joined_series import ROLE
 from trainer.data.sessions import session_clock
 from trainer.storage.metadata_schema import Metadata
 
@@ -56,17 +54,10 @@ def last_profile(metadata: Metadata, data: Path) -> Profile | None:
 
 def _last_session(metadata: Metadata, data: Path) -> tuple[np.datetime64 | None, Bars | None]:
     """Return day and bars of the last session, reading chunk by chunk."""
-    settings, config = settings_of(metadata), metadata.config
-    reading = Reading(
-        chunk_size=config["chunk_size"],
-        on_bad_row=config["on_bad_row"],
-        zone=config["time_zone"],
-        time_format=config["time_format"],
-        columns=tuple(each for each in columns_of(config.get("columns", ())) if each[0] != ROLE),
-    )
+    settings = settings_of(metadata)
     day: np.datetime64 | None = None
     parts: list[Bars] = []
-    for chunk in open_source(data, reading).chunks():
+    for chunk in open_bars(metadata, NewBars(data=data)).chunks():
         clock = session_clock(chunk.date, settings.sessions, settings.spacing)
         if not clock.inside.any():
             continue

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from trainer.config.choices import COMPILE, FEEDS, PRECISIONS, RECOMPUTE, STEPS
+from trainer.config.other_programs import WORDS
 from trainer.config.parsing import Reader, one_of, or_auto, switch, whole
 from trainer.config.setting import Flag, OnResume
 
@@ -32,7 +33,7 @@ class ComputeConfig:
         str,
         Flag(
             "number format; auto: the best that passes a self-test",
-            one_of(*PRECISIONS),
+            one_of(*PRECISIONS, also=WORDS["precision"]),
             resume=OnResume.FIXED,
             common=True,
         ),
@@ -49,9 +50,12 @@ class ComputeConfig:
             resume=OnResume.KEPT,
         ),
     ] = "auto"
-    compile: Annotated[str, Flag("auto: kept if equal and faster", one_of(*COMPILE), "model")] = "off"
+    compile: Annotated[
+        str, Flag("auto: kept if equal and faster", one_of(*COMPILE, also=WORDS["compile"]), "model")
+    ] = "off"
     activation_checkpointing: Annotated[
-        str, Flag("less memory, more time", one_of(*RECOMPUTE), "model", alike=True)
+        str,
+        Flag("less memory, more time", one_of(*RECOMPUTE, also=WORDS["activation_checkpointing"]), "model", alike=True),
     ] = "off"
     feed: Annotated[str, Flag("where the rows are held; auto: on the device if they fit", one_of(*FEEDS), "data")] = (
         "auto"

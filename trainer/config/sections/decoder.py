@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from trainer.config.choices import ADAPTERS, FAST, LM
+from trainer.config.other_programs import WORDS
 from trainer.config.parsing import names, number, one_of, or_none, path, share, switch, whole
 from trainer.config.setting import Flag, OnResume
 from trainer.runtime.errors import TrainerError
@@ -24,7 +25,10 @@ class AdapterConfig:
 
     title: ClassVar[str] = TITLE
     adapter: Annotated[
-        str, _fixed("none: train all weights; qlora: over 4-bit weights", one_of(*ADAPTERS), common=True)
+        str,
+        _fixed(
+            "none: train all weights; qlora: over 4-bit weights", one_of(*ADAPTERS, also=WORDS["adapter"]), common=True
+        ),
     ] = "none"
     lora_rank: Annotated[int, _fixed("rank of the adapter", whole(1, MOST_RANK))] = 16
     lora_alpha: Annotated[float, _fixed("scale of the adapter, divided by its rank", number(1e6))] = 32.0

@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar
 
 from trainer.config.batch_schedule import CONSTANT, MOST_EPOCHS, MOST_ROWS, BatchSchedule, parse_batch_schedule
 from trainer.config.choices import BEST_ON, SCHEDULES, WEIGHTS
+from trainer.config.other_programs import WORDS
 from trainer.config.parsing import Reader, number, one_of, or_none, share, whole, zero_or_more
 from trainer.config.setting import Flag, OnResume
 
@@ -27,9 +28,9 @@ class OptimizerConfig:
     title: ClassVar[str] = "Optimizer"
     learning_rate: Annotated[float, _fixed("learning rate of AdamW", number(10), common=True)] = 5e-5
     weight_decay: Annotated[float, _fixed("AdamW weight decay", zero_or_more(10), common=True)] = 0.01
-    schedule: Annotated[str, _fixed("learning-rate schedule; a decay is to 0", one_of(*SCHEDULES), common=True)] = (
-        "constant"
-    )
+    schedule: Annotated[
+        str, _fixed("learning-rate schedule; a decay is to 0", one_of(*SCHEDULES, also=WORDS["schedule"]), common=True)
+    ] = "constant"
     warmup_steps: Annotated[
         int | None, _fixed("steps over which the learning rate rises (default: none)", _steps, sparse=True)
     ] = None

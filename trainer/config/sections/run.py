@@ -20,10 +20,12 @@ from trainer.config.choices import COMMS, COMPRESSIONS, EXPORTS, PARALLEL, TRACK
 from trainer.config.parsing import (
     Reader,
     callbacks,
+    json_object,
     names,
     number,
     one_of,
     path,
+    ranks_or_auto,
     run_name,
     seconds_or_word,
     some_of,
@@ -70,7 +72,12 @@ class DistributedConfig:
 
     title: ClassVar[str] = "Ranks"
     ranks: Annotated[
-        int, _ranks("processes to start, one per card; not needed under torchrun", whole(1, 1024), common=True)
+        int | str,
+        _ranks(
+            "processes to start, one per card; auto: one or all, as measured; not needed under torchrun",
+            ranks_or_auto,
+            common=True,
+        ),
     ] = 1
     parallel: Annotated[str, _ranks("ddp: rows; fsdp2: weights; pipeline: layers", one_of(*PARALLEL), alike=True)] = (
         "ddp"
@@ -121,3 +128,6 @@ class ProvenanceConfig:
     forced: Annotated[tuple[str, ...], _host("rules of the matrix that were overridden, to be recorded", names)] = ()
     image: Annotated[str | None, _host("digest of the container image, to be recorded", text)] = None
     commit: Annotated[str | None, _host("git commit of the project, to be recorded", text)] = None
+    rank_choice: Annotated[
+        str | None, _host("what --ranks auto measured, as JSON, to be recorded", json_object, sparse=True)
+    ] = None

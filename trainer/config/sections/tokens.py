@@ -7,6 +7,7 @@ from functools import partial
 from typing import Annotated, ClassVar
 
 from trainer.config.choices import BAD_RECORDS, METHODS, STOP_TOKEN, TOO_LONG
+from trainer.config.other_programs import WORDS
 from trainer.config.parsing import one_of, or_none, share, switch, whole
 from trainer.config.sections.rows import FileConfig
 from trainer.config.setting import Flag, OnResume
@@ -20,7 +21,9 @@ class TokensConfig(FileConfig):
     """Which rows a language model is trained on."""
 
     title: ClassVar[str] = "Language models (--task lm): rows"
-    method: Annotated[str, _fixed("auto: by the fields of the first row", one_of(*METHODS), common=True)] = "auto"
+    method: Annotated[
+        str, _fixed("auto: by the fields of the first row", one_of(*METHODS, also=WORDS["method"]), common=True)
+    ] = "auto"
     sequence: Annotated[int, _fixed("tokens of a row", whole(8, MOST_SEQUENCE), common=True)] = 256
     bad_rows: Annotated[str, _fixed("invalid rows: stop, or drop and count them", one_of(*BAD_RECORDS))] = "stop"
     too_long: Annotated[str, _fixed("rows beyond --sequence", one_of(*TOO_LONG))] = "stop"

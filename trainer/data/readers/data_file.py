@@ -33,10 +33,15 @@ def read_bars(path: Path, reading: Reading | None = None) -> tuple[Bars, DataFil
         OSError: where the system fails in a way that is no property of the file.
     """
     source = open_source(path, reading or Reading())
+    return all_bars(source), data_file(source)
+
+
+def all_bars(source: Source) -> Bars:
+    """Return all bars of a file that was looked at. Raises RM511 where it holds none."""
     parts = list(source.chunks())
     if not parts:
-        raise TrainerError("RM511", what="the file holds no bar", where=str(path))
-    return joined(parts), data_file(source)
+        raise TrainerError("RM511", what="the file holds no bar", where=str(source.path))
+    return joined(parts)
 
 
 def data_file(source: Source, sha256: str | None = None) -> DataFile:

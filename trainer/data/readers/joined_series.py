@@ -30,6 +30,7 @@ LONGEST_HOLIDAY = 5 * DAY  # between two days with a close: a weekend and two ho
 STEPS = 10  # of the series that auto tolerates between minutes
 SEPARATORS = ",;\t|"
 VALUES = (*SPELLINGS[ROLE], "vixcls", *SPELLINGS["close"], "value")
+KNOWN_OF_DAYS = "from the midnight after its day"  # in a run's record
 NO_VALUE = "."  # how FRED writes a holiday
 
 
@@ -129,7 +130,7 @@ class Joining:
             "name": series.join.path.name,
             "sha256": series.sha256,
             "column": series.column,
-            "known": "from the midnight after its day" if series.days else _known_from(series.join),
+            "known": KNOWN_OF_DAYS if series.days else _known_from(series.join),
             "tolerance_seconds": int(series.tolerance.astype(np.int64)),
             "outside": series.join.outside,
             "bars_joined": self.joined,

@@ -34,7 +34,12 @@ OPTIONS = [
         "kind": "text",
         "help": f"seconds that each benchmark measures, besides its start (default: {Request.seconds:g})",
     },
-    {"command": "bench", "name": "only", "kind": "list", "help": "one benchmark, may be repeated (default: all)"},
+    {
+        "command": "bench",
+        "name": "only",
+        "kind": "list",
+        "help": "benchmarks between commas, may be repeated (default: all)",
+    },
     {
         "command": "bench",
         "name": "timeout",
@@ -94,11 +99,12 @@ def select(names: Sequence[str] | None) -> tuple[Probe, ...]:
         TrainerError: RM525 for a name that is not in the registry.
     """
     known = [each.name for each in BENCHMARKS]
-    for name in names or ():
+    requested = [name.strip() for listed in names or () for name in listed.split(",")]
+    for name in requested:
         if name not in known:
             hint = listing(name, known, kind="benchmarks")
             raise TrainerError("RM525", what=f"no benchmark is called {name!r}", where="--only", next=hint)
-    return tuple(each for each in BENCHMARKS if names is None or each.name in names)
+    return tuple(each for each in BENCHMARKS if names is None or each.name in requested)
 
 
 def bench(chosen: Sequence[Probe], expect: Expect, *, seconds: float, timeout: float | None) -> int:

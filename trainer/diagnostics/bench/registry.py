@@ -5,8 +5,9 @@ from __future__ import annotations
 from trainer.diagnostics.probes.registry import Probe
 
 
-def _benchmark(name: str, timeout: float, summary: str, **more: object) -> Probe:
-    place = f"trainer.diagnostics.bench.{name}"
+def _benchmark(name: str, timeout: float, summary: str, *, module: str = "", **more: object) -> Probe:
+    """Return a benchmark whose module is `module` of this package; by default the one that has its name."""
+    place = f"trainer.diagnostics.bench.{module or name}"
     return Probe(name=name, module=place, summary=summary, timeout_seconds=timeout, **more)  # type: ignore[arg-type]
 
 
@@ -18,4 +19,20 @@ BENCHMARKS: tuple[Probe, ...] = (
     _benchmark("small_network", 90, "rows/s of training 54-32-16-1 as `train` takes its steps"),
     _benchmark("transformer", 90, "time of a transformer block, forward and backward"),
     _benchmark("all_reduce", 120, "GB/s of a sum over two ranks", cards=2, may_be_absent=True),
+    _benchmark(
+        "scaling",
+        240,
+        "rows/s of training on one card and on two, and the efficiency, by network and batch",
+        module="cards.scaling",
+        cards=2,
+        may_be_absent=True,
+    ),
+    _benchmark(
+        "p2p",
+        180,
+        "GB/s and latency of copies between all pairs of cards, both directions",
+        module="cards.card_copy",
+        cards=2,
+        may_be_absent=True,
+    ),
 )

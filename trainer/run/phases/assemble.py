@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -11,6 +12,7 @@ from trainer.config.train import TrainConfig
 from trainer.device.memory import allocator_settings
 from trainer.device.rng import seed_all
 from trainer.distributed.collectives import Ranks
+from trainer.engine.callbacks.callback import Callback
 from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.lr_schedule import schedule_of, shape_of
 from trainer.engine.training import Training, new_training
@@ -43,6 +45,8 @@ def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks:
     if prepared.fast is not None:
         record["fast"] = prepared.fast
     record["allocator"] = allocator_settings(os.environ)
+    if attempt.config.provenance.rank_choice is not None:
+        record["rank_choice"] = json.loads(attempt.config.provenance.rank_choice)
     if prepared.callbacks:
         record["callbacks"] = [each.facts() for each in prepared.callbacks]
     if ranks.is_main:
@@ -107,7 +111,7 @@ def resume_if_requested(
         write_settings(folder, started)
 
 
-def training_of(prepared: Prepared, config: TrainConfig, ranks: Ranks, checkpointer: Checkpointer) -> Training:
+def training_of(prepared: Prepared, config: TrainConfig, ranks: Ranks, checkpointer: Callback) -> Training:
     """Return the run at its beginning."""
     task, device = prepared.task, torch.device(prepared.accelerator.device)
     if ranks.rank:

@@ -3,6 +3,7 @@
 import copy
 import hashlib
 import itertools
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -89,24 +90,26 @@ def test_seal_is_the_hash_of_layers_settings_and_labels_in_a_fixed_form():
 def put(monkeypatch):
     """Seal an image of these attributes with a BuildKit that ends with a status; return its calls."""
 
-    def run(attributes, status=0):
+    def run(attributes, status=0, made=None):
         calls = []
+        held = {"rocmatrix:t": SimpleNamespace(id="sha256:1", attrs=attributes)}
 
         def builder(argv, **more):
             calls.append((argv, more["input"]))
+            held["sha256:2"] = SimpleNamespace(attrs=made or sealed(attributes))
+            Path(argv[argv.index("--iidfile") + 1]).write_text("sha256:2\n")
             return SimpleNamespace(returncode=status, stderr="no space\n")
 
         monkeypatch.setattr(label_integrity, "subprocess", SimpleNamespace(run=builder))
-        held = {"rocmatrix:t": SimpleNamespace(attrs=attributes)}
-        label_integrity.put(SimpleNamespace(images=SimpleNamespace(get=held.__getitem__)), "rocmatrix:t")
-        return calls
+        client = SimpleNamespace(images=SimpleNamespace(get=held.__getitem__))
+        return label_integrity.put(client, "rocmatrix:t"), calls
 
     return run
 
 
 def test_image_is_sealed_by_one_label_more_and_dated_as_every_image_is(put):
-    ((argv, dockerfile),) = put(IMAGE)
-    assert dockerfile == "FROM rocmatrix:t\n"
+    made, ((argv, dockerfile),) = put(IMAGE)
+    assert (made, dockerfile) == ("sha256:2", "FROM rocmatrix:t\n")
     assert argv[:3] == ["docker", "buildx", "build"]
     assert argv[-1] == "-"
     pairs = list(itertools.pairwise(argv))
@@ -116,9 +119,17 @@ def test_image_is_sealed_by_one_label_more_and_dated_as_every_image_is(put):
 
 
 def test_sealed_image_stays_as_it_is(put):
-    assert put(sealed()) == []
+    assert put(sealed()) == ("sha256:1", [])
 
 
 def test_seal_that_buildkit_does_not_make_is_rm202_with_its_words(put):
     with pytest.raises(RocmatrixError, match=r"RM202[\s\S]*no space"):
         put(IMAGE, status=1)
+
+
+def test_tag_that_moved_before_it_was_read_is_rm202(put):
+    other = copy.deepcopy(IMAGE)
+    other["RootFS"]["Layers"].append("sha256:x")
+    other["Config"]["Labels"][label_integrity.LABEL] = label_integrity.of(IMAGE)
+    with pytest.raises(RocmatrixError, match=r"RM202[\s\S]*was moved to another image"):
+        put(IMAGE, made=other)

@@ -62,6 +62,15 @@ def test_lost_containers_go_at_once_and_unknown_ones_when_old(gone):
         ("unknown-and-new", unknown, "exited", 0),
         ("unknown-and-old", unknown, "exited", 1),
         ("unknown-and-running", unknown, "running", 5),
+        ("own-export", orphan_cleanup.label(), "created", 48),
+        ("own-and-ended", orphan_cleanup.label(), "exited", 48),
+        ("elsewhere-export", unknown, "created", 23),
+        ("elsewhere-and-forgotten", unknown, "created", 25),
     )
     orphan_cleanup.sweep(SimpleNamespace(api=api), keep="kept")
-    assert api.removed == {"lost-and-running": True, "unknown-and-old": False}
+    assert api.removed == {"lost-and-running": True, "unknown-and-old": False, "elsewhere-and-forgotten": False}
+
+
+def test_host_of_a_label_is_its_machine():
+    assert orphan_cleanup.host_of(orphan_cleanup.label()) == os.uname().nodename
+    assert orphan_cleanup.host_of({}) == ""

@@ -50,6 +50,22 @@ def test_equal_causes_are_ordered_by_fixed_text_and_then_by_line():
     assert ids(log) == ["tensors-on-different-devices", "index-out-of-range"]
 
 
+def test_family_comes_after_symptoms_that_are_known_in_detail_and_before_aftermath():
+    log = (
+        "[drm:vcn_v2_0_start [amdgpu]] *ERROR* VCN decode not responding\n"
+        "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring gfx_0.0.0 timeout, signaled seq=5, emitted seq=7\n"
+        "amdgpu 0000:03:00.0: amdgpu: GPU reset begin!\n"
+    )
+    assert ids(log) == ["amdgpu-ring-timeout", "amdgpu-error-family", "amdgpu-gpu-reset"]
+    lighter, family = BY_ID["amdgpu-ring-timeout"], BY_ID["amdgpu-error-family"]
+    assert min(one.weight for one in lighter.patterns) < max(one.weight for one in family.patterns)
+
+
+def test_family_is_left_out_where_another_signature_knows_its_line():
+    assert ids("RuntimeError: HIP error: invalid device function\n") == ["hip-invalid-device-function"]
+    assert ids("RuntimeError: HIP error: a text of tomorrow\n") == ["hip-error-family"]
+
+
 def test_notes_are_no_failures():
     found = ranked(BY_ID["amdgpu-ids-missing"].sample)
     assert found.failures == ()

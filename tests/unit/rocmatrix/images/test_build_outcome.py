@@ -1,11 +1,8 @@
 """What came of a build: reused, rebuilt, or failed, and what of the host ended it. The engine is a stand-in."""
 
 import hashlib
-import os
-import signal
 from contextlib import nullcontext
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import docker.errors
@@ -14,8 +11,9 @@ import pytest
 from rocmatrix.containers import engine
 from rocmatrix.images import base, build
 from rocmatrix.images import labels as image_labels
+from rocmatrix.images.buildkit import BuildKitError
 from rocmatrix.images.disk_space import LEAST_FREE, Room
-from rocmatrix.runtime.errors import CATALOG, RocmatrixError
+from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.cells import CPU, GFX1100, MATRIX
 
 UNLOCKED = next(cell for cell in MATRIX.cells if cell.unlocked_because)
@@ -49,6 +47,10 @@ class Client:
         ({}, "dry run: nothing was built"),
         ({"image": image()}, "t is up to date (inputs abcabcabcabc)"),
         ({"image": image(), "rebuilt": True, "seconds": 61.6}, "built t in 62 s (inputs abcabcabcabc)"),
+        (
+            {"image": image(), "rebuilt": True, "moved_to": "sha256:b"},
+            "built sha256:a, while t was moved to another image, in 0 s (inputs abcabcabcabc)",
+        ),
     ],
 )
 def test_outcome_is_one_line(changes, words):
@@ -91,7 +93,7 @@ def test_refusal_before_a_build_keeps_its_kind(code):
     ],
 )
 def test_end_of_buildkit_is_known_by_its_status_the_disk_and_the_engine(status, least, gone, stage):
-    error = build.BuildKitError(status, what="a", where="b", why="no space left on device", next="d")
+    error = BuildKitError(status, what="a", where="b", why="no space left on device", next="d")
     room = Room(folder=None, least=least)
     found = build.failed(error, PLANNED, Client(gone), room)
     assert isinstance(found, build.BuildFailedError)
@@ -128,10 +130,11 @@ def called(monkeypatch):
     monkeypatch.setattr(engine, "require_buildx", lambda: steps.append("buildx"))
     monkeypatch.setattr(engine, "obtain", of_client(lambda name: steps.append(("obtain", name))))
     monkeypatch.setattr(engine, "sealed", of_client(lambda tag: steps.append(("sealed", tag)) or image()))
+    monkeypatch.setattr(engine, "image", of_client({"t": image()}.get))
     monkeypatch.setattr(build.disk_space, "of_engine", of_client(lambda: ROOM))
     monkeypatch.setattr(build.engine_lock, "alone", alone)
     monkeypatch.setattr(build, "fetch", lambda cell, folder: steps.append(("fetch", cell.name, folder)))
-    monkeypatch.setattr(build, "run_buildx", lambda argv, **more: steps.append(("run", argv, more)))
+    monkeypatch.setattr(build.buildkit, "run", lambda argv, **more: steps.append(("run", argv, more)))
     return steps
 
 
@@ -154,18 +157,25 @@ def test_image_of_other_inputs_is_built_again_from_its_base_and_its_wheels(calle
         ("run", PLANNED.argv, {"log": tmp_path / "log", "watched": ROOM}),
         ("sealed", "t"),
     ]
-    assert (found.image, found.rebuilt, found.tag) == (image(), True, "t")
+    assert (found.image, found.rebuilt, found.tag, found.moved_to) == (image(), True, "t", None)
     assert 0 < found.seconds < 60
+
+
+@pytest.mark.parametrize("named", [replace(image(), id="sha256:b"), None])
+def test_build_whose_tag_was_moved_keeps_its_own_image_and_names_the_other(called, tmp_path, monkeypatch, named):
+    monkeypatch.setattr(engine, "image", of_client({"t": named}.get))
+    found = made(CPU, tmp_path)
+    assert (found.image, found.moved_to) == (image(), named.id if named else "no image")
 
 
 def test_failed_build_names_its_plan_the_disk_and_the_engine(called, tmp_path, monkeypatch):
     def end(*_, **__):
-        raise build.BuildKitError(1, what="a", where="b", why="c", next="d")
+        raise BuildKitError(1, what="a", where="b", why="c", next="d")
 
     asked = []
-    monkeypatch.setattr(build, "run_buildx", end)
+    monkeypatch.setattr(build.buildkit, "run", end)
     monkeypatch.setattr(build, "failed", lambda *given: asked.append(given) or given[0])
-    with pytest.raises(build.BuildKitError) as caught:
+    with pytest.raises(BuildKitError) as caught:
         made(CPU, tmp_path)
     assert asked == [(caught.value, PLANNED, CLIENT, ROOM)]
 
@@ -312,55 +322,3 @@ def test_dry_run_on_another_base_names_it_without_an_id(few, capsys):
     assert build.build(CPU, root=few, dry_run=True).labels.keys() == {build.INPUTS_LABEL}
     own = [build.build(CPU, root=few, base=base, dry_run=True) for base in (None, "")]
     assert own[0] == own[1]
-
-
-@pytest.mark.parametrize("line", ["#12 [runtime 1/2] RUN x", "#1 [internal] load"])
-def test_step_is_cut_to_the_width_of_a_line(line, tmp_path, capfd):
-    long = line + "y" * 300
-    build.run_buildx(["echo", long], log=tmp_path / "a" / "b" / "log")
-    assert capfd.readouterr().err == f"  {long.partition(' ')[2][: build.STEP_WIDTH]}\n"
-    assert (tmp_path / "a" / "b" / "log").read_text() == long + "\n"
-
-
-def test_step_is_shown_without_blanks_at_its_end(tmp_path, capfd):
-    build.run_buildx(["echo", "#3 [runtime 1/2] RUN x   "], log=tmp_path / "log")
-    assert capfd.readouterr().err == "  [runtime 1/2] RUN x\n"
-
-
-def test_bytes_of_the_builder_that_are_no_text_are_replaced(tmp_path):
-    build.run_buildx(["printf", r"a\377b\n"], log=tmp_path / "log")
-    assert (tmp_path / "log").read_text(encoding="utf-8") == "a\ufffdb\n"
-
-
-def test_builder_that_is_left_early_is_cancelled_and_waited_for():
-    with pytest.raises(OSError, match="full"), build._started(["sleep", "60"]) as process:
-        raise OSError("full")
-    assert process.returncode == -signal.SIGINT
-
-
-def test_builder_does_not_read_typed_input(tmp_path):
-    kept, (typed, keyboard) = os.dup(0), os.pipe()
-    os.write(keyboard, b"typed\n")
-    os.close(keyboard)
-    os.dup2(typed, 0)
-    try:
-        build.run_buildx(["cat"], log=tmp_path / "log")
-    finally:
-        os.dup2(kept, 0)
-        os.close(kept)
-        os.close(typed)
-    assert (tmp_path / "log").read_text() == ""
-
-
-def test_free_disk_is_checked_with_every_line(tmp_path):
-    looks = []
-    watched = SimpleNamespace(look=lambda: looks.append(1))
-    build.run_buildx(["printf", "a\\nb\\nc\\n"], log=tmp_path / "log", watched=watched)
-    assert len(looks) == 3
-
-
-def test_builder_ended_by_a_signal_has_a_negative_status(tmp_path):
-    with pytest.raises(build.BuildKitError) as caught:
-        build.run_buildx(["sh", "-c", "kill -9 $$"], log=Path(tmp_path) / "log")
-    assert caught.value.status == -9
-    assert caught.value.next == CATALOG["RM202"].next

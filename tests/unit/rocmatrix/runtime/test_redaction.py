@@ -40,6 +40,14 @@ from tests.fixtures.log_facts import FACTS
         ("ssh: connect to host node17 port 22: refused", "ssh: connect to host <host> port 22: refused"),
         ("the store on (node17, 29500)", "the store on (<host>, 29500)"),
         ("on deep7 by karla", "on <name> by <name>"),
+        (r'{"log":"{\"api_key\": \"abc def-123\", \"x\": 1}"}', r'{"log":"{\"api_key\": \"<secret>\", \"x\": 1}"}'),
+        (r'm="{\\\"password\\\":\\\"hunter22\\\",\\\"n\\\":1}"', r'm="{\\\"password\\\":\\\"<secret>\\\",\\\"n\\\":1}"'),
+        (r'{\"password\": \"123456\"}', r'{\"password\": \"<secret>\"}'),
+        (r'\u0022token\u0022:\u0022zzz111\u0022,', r'\u0022token\u0022:\u0022<secret>\u0022,'),
+        ("&quot;api_key&quot;:&quot;qq11&quot;", "&quot;api_key&quot;:&quot;<secret>&quot;"),
+        ('--token "abcdef" --x 1', '--token "<secret>" --x 1'),
+        (r'--token \"abcdef\" --x 1', r'--token \"<secret>\" --x 1'),
+        ("password=a&b;c", "password=<secret>;c"),
     ],
 )  # fmt: skip
 def test_personal_data_is_removed(text, shown):

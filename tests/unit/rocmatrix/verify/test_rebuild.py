@@ -69,7 +69,7 @@ def engine(monkeypatch):
     monkeypatch.setattr(rebuild.engine, "image", lambda _, name: held.bases.get(name))
     monkeypatch.setattr(rebuild, "fetch", lambda *_: None)
     monkeypatch.setattr(rebuild.build, "input_hash", lambda *_, base, forced: f"abc{base or ''}{''.join(forced)}")
-    monkeypatch.setattr(rebuild.build, "run_buildx", lambda argv, log: held.argv.extend(argv))
+    monkeypatch.setattr(rebuild.buildkit, "run", lambda argv, log: held.argv.extend(argv))
     return held
 
 

@@ -107,7 +107,7 @@ def test_empty_recipe_changes_nothing(write) -> None:
 
 def test_settings_but_provenance_may_stand_in_a_recipe() -> None:
     assert {each.name for each in settings().values()} - {each.name for each in keys().values()} == {
-        "cell", "cell_absent", "forced", "image", "commit",
+        "cell", "cell_absent", "forced", "image", "commit", "rank_choice",
     }  # fmt: skip
 
 

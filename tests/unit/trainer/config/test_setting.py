@@ -36,7 +36,7 @@ def test_settings_that_decide_no_weights_are_listed() -> None:
         *("use_mixed_precision", "micro_batch", "compile", "activation_checkpointing", "feed", "loader_workers"),
         *("ranks", "parallel", "comms", "gradient_compression", "max_restarts", "hang_timeout", "hang_floor"),
         *("track", "nan_guard"),
-        *("cell", "cell_absent", "forced", "image", "commit"),
+        *("cell", "cell_absent", "forced", "image", "commit", "rank_choice"),
     }
 
 

@@ -105,9 +105,9 @@ def test_reproducible_means_seeded_deterministic_and_a_fixed_thread_count() -> N
 
 def test_second_card_that_a_run_leaves_idle_is_named(pretend: Pretend) -> None:
     pretend(XT, XT)
-    assert "2 cards of gfx1100 are here and this run takes one: cuda:1. --ranks 2 takes all" in unused_cards(
-        choose("cuda:1")
-    )
+    notice = unused_cards(choose("cuda:1"))
+    assert "2 cards of gfx1100 are here and this run takes one: cuda:1. --ranks 2 takes all" in notice
+    assert "--ranks auto measures both" in notice
 
 
 @pytest.mark.parametrize("cards", [(XT,), (XT, MI210)])

@@ -73,6 +73,19 @@ def test_window_reports_rate_waiting_mfu_memory_and_sensors(tmp_path: Path, cloc
     assert tracker.closed
 
 
+def test_window_has_the_mean_utilization_of_each_card_read_once_a_second(clock: Clock) -> None:
+    looks = iter([{"cuda:0": 90.0, "cuda:1": 10.0}, {"cuda:0": 100.0}, {"cuda:0": 80.0, "cuda:1": 20.0}])
+    telemetry = Telemetry(file=None, clock=clock, window_seconds=3)
+    telemetry.follow_utilization(lambda: next(looks))
+    window = None
+    for _ in range(12):
+        clock.now += 0.25
+        window = telemetry.on_step(10) or window
+    assert window is not None
+    assert window.utilization == {"cuda:0": 90.0, "cuda:1": 15.0}
+    assert "90%, 15% busy" in telemetry.status()
+
+
 def test_step_looks_at_nothing_but_the_clock(tmp_path: Path, clock: Clock) -> None:
     def forbidden() -> Any:
         raise AssertionError("looked at between two windows")

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from trainer.telemetry.sensors import hwmon, pci_address, read_hwmon, sensor
+from trainer.telemetry import sensors
+from trainer.telemetry.sensors import hwmon, pci_address, read_hwmon, sensor, utilization
 
 FILES = {
     "temp1_input": "54000",
@@ -101,3 +102,43 @@ def test_torch_is_queried_where_there_are_no_files(tmp_path: Path, monkeypatch) 
 def test_sensor_without_files_and_libraries_is_absent(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace())
     assert sensor("cuda:0", tmp_path) is None
+
+
+def busy(root: Path, address: str, text: str) -> None:
+    folder = root / "bus/pci/devices" / address
+    folder.mkdir(parents=True)
+    (folder / "gpu_busy_percent").write_text(text + "\n")
+
+
+def test_utilization_is_read_of_each_card_by_its_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    addresses = {"cuda:0": "0000:03:00.0", "cuda:1": "0000:83:00.0"}
+    monkeypatch.setattr(sensors, "pci_address", addresses.get)
+    busy(tmp_path, addresses["cuda:0"], "97")
+    busy(tmp_path, addresses["cuda:1"], "4")
+    read = utilization(("cuda:0", "cuda:1"), tmp_path)
+    assert read is not None
+    assert read() == {"cuda:0": 97.0, "cuda:1": 4.0}
+    (tmp_path / "bus/pci/devices" / addresses["cuda:1"] / "gpu_busy_percent").unlink()
+    assert read() == {"cuda:0": 97.0}
+
+
+def test_utilization_without_the_kernels_file_is_what_torch_reports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sensors, "pci_address", lambda _: None)
+    monkeypatch.setattr(torch.cuda, "utilization", lambda device: 55)
+    read = utilization(["cuda:0"], tmp_path)
+    assert read is not None
+    assert read() == {"cuda:0": 55.0}
+
+
+def test_utilization_of_a_cpu_and_of_a_card_that_shows_none_is_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_: object) -> int:
+        raise ModuleNotFoundError("amdsmi")
+
+    monkeypatch.setattr(sensors, "pci_address", lambda _: None)
+    monkeypatch.setattr(torch.cuda, "utilization", refused)
+    assert utilization(["cuda:0"], tmp_path) is None
+    assert utilization(["cpu"], tmp_path) is None

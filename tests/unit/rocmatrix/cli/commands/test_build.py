@@ -1,5 +1,6 @@
 """`build` refuses, or carries the rule that it overrides."""
 
+import contextlib
 import shutil
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 from rocmatrix.cli.commands import build as build_command
 from rocmatrix.cli.commands import common
 from rocmatrix.cli.commands.build import Build
+from rocmatrix.containers import engine
+from rocmatrix.images.build import Built
 from tests.fixtures import cells
 from tests.fixtures.cells import MATRIX
 
@@ -40,3 +43,18 @@ def test_recipe_that_has_drifted_is_not_built(tmp_path, capsys, monkeypatch):
 
 def build_cpu(wheelhouse=""):
     build_command.build(Build(gpu="cpu", wheelhouse=wheelhouse, dry_run=True))
+
+
+@pytest.mark.parametrize(("moved_to", "status"), [("sha256:b", 2), (None, None)])
+def test_build_whose_tag_was_moved_names_both_images(monkeypatch, capsys, moved_to, status):
+    image = engine.Image(id="sha256:a", labels={}, size=1)
+    built = Built(tag="rocmatrix:cpu", inputs="0" * 64, argv=(), image=image, rebuilt=True, moved_to=moved_to)
+    monkeypatch.setattr(build_command, "built_image", lambda *_, **__: built)
+    monkeypatch.setattr(common, "known_matrix", lambda: MATRIX)
+    with pytest.raises(SystemExit) if status else contextlib.nullcontext() as ended:
+        build_command.build(Build(gpu="cpu"))
+    told = capsys.readouterr().err
+    assert ("RM223" in told and "rocmatrix:cpu names sha256:b, not the image that was built, sha256:a" in told) is bool(
+        status
+    )
+    assert status is None or ended.value.code == status

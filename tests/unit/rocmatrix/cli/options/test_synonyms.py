@@ -21,6 +21,7 @@ KNOWN = ("--learning-rate", "--precision", "--epochs")
         (["--bf16=false", "--epochs=1"], ["--epochs=1"]),
         (["--bf16=maybe"], ["--bf16=maybe"]),
         (["--learning-rate=1"], ["--learning-rate=1"]),
+        (["--save_total_limit", "3", "--epochs=1"], ["--keep=last=3", "--epochs=1"]),
     ],
 )
 def test_flag_of_another_program_becomes_ours(typed, ours):
@@ -44,6 +45,11 @@ def test_invokew_takes_synonyms_as_they_are_typed():
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert {"--learning-rate=3e-4", "--precision=bf16"} <= set(done.stdout.split())
-    argv = [sys.executable, "-m", "trainer", "train", "--gradient_checkpointing"]
+    argv = [sys.executable, "-m", "trainer", "train", "--gradient_checkpointing_kwargs", "{}"]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, "--activation-checkpointing" in done.stderr) == (2, True)
+
+
+def test_flag_of_a_family_is_answered_by_its_beginning():
+    assert "--parallel" in synonyms.advice("--fsdp_auto_wrap_policy")
+    assert synonyms.advice("--nothing_like_it") == ""

@@ -226,8 +226,12 @@ def test_unknown_version_is_broken_where_every_release_of_the_rest_is(request_, 
 @pytest.mark.parametrize(
     "request_",
     [
-        Request(gpu="Vega 56", rocm="5.1.1"),
-        Request(gpu="RX 7900 XTX", torch="2.12.0.dev20260408", rocm="7.2"),
+        Request(gpu="RX 7900 XTX", torch="2.16.0", rocm="7.2"),
+        Request(gpu="RX 7900 XTX", rocm="8.0"),
+        Request(gpu="RX 7900 XTX", rocm="6.16.6"),
+        Request(gpu="RX 7900 XTX", rocm="0.5.0"),
+        Request(gpu="RX 7900 XTX", rocm="7.8.0", torch="2.9.0"),
+        Request(gpu="RX 7900 XTX", rocm="5.2", torch="nightly"),
         Request(rocm="4.1.1"),
         Request(gpu="RX 480", cell="nowhere"),
     ],
@@ -235,6 +239,98 @@ def test_unknown_version_is_broken_where_every_release_of_the_rest_is(request_, 
 def test_unknown_version_is_refused_where_a_release_of_the_rest_works(request_):
     with pytest.raises(RocmatrixError, match="RM010"):
         explain(MATRIX, request_, today=TODAY)
+
+
+@pytest.mark.parametrize(
+    ("request_", "unrecorded"),
+    [
+        (Request(gpu="RX 6800", rocm="5.2"), "ROCm 5.2"),
+        (Request(gpu="Vega 56", rocm="5.1.1"), "ROCm 5.1.1"),
+        (Request(gpu="RX 7900 XTX", rocm="7.13.0", torch="2.10.0"), "ROCm 7.13.0"),
+        (Request(gpu="RX 7900 XTX", rocm="7.9"), "ROCm 7.9"),
+        (Request(gpu="MI100", torch="1.13.1"), "torch 1.13.1"),
+        (Request(gpu="MI100", rocm="5.2", torch="1.13.1"), "ROCm 5.2 and torch 1.13.1"),
+        (Request(gpu="RX 7900 XTX", rocm="7.10", torch="2.9.0a0"), "ROCm 7.10 and torch 2.9.0a0"),
+    ],
+)
+def test_version_that_was_released_and_is_not_recorded_is_untested(request_, unrecorded):
+    argued = explain(MATRIX, request_, today=TODAY, python="3.12")
+    assert (argued.judged.verdict, argued.judged.because) == ("untested", f"nothing is recorded of {unrecorded}")
+    assert (argued.request, argued.choice, argued.refusal.code) == (request_, None, "RM010")
+    assert argued.refusal.what == argued.judged.because
+    assert argued.refusal.next.startswith("ask with another version, such as --rocm ")
+    described = argued.described()
+    assert (described["rocm"], described["torch"], described["cell"]) == (request_.rocm, request_.torch, None)
+    assert described["card"] is not None
+
+
+@pytest.mark.parametrize(
+    ("request_", "verdict", "release"),
+    [
+        (Request(gpu="RX 7900 XTX", torch="2.12.0.dev20260408", rocm="7.2"), "supported", "rocm7.2-torch2.12.0"),
+        (Request(gpu="MI250X", torch="2.6.0.dev20240918", rocm="6.2"), "supported", "rocm6.2-torch2.5.1"),
+        (Request(gpu="RX 6800", torch="2.9.0rc2"), "expected", "rocm6.4-torch2.9.0"),
+    ],
+)
+def test_torch_before_its_release_counts_as_that_or_as_any_of_its_rocm(request_, verdict, release):
+    argued = explain(MATRIX, request_, today=TODAY)
+    assert (argued.judged.verdict, argued.subject.release.name) == (verdict, release)
+    assert argued.judged.because.endswith(f"; nothing is recorded of torch {request_.torch}")
+    assert "in every release" not in argued.judged.because
+    assert argued.request == request_
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "because"),
+    [
+        ("Vega 8", "broken", "no release holds code for it (gfx902); gfx90c: broken"),
+        ("gfx120X-all", "supported", "AMD lists the Radeon RX 9060 XT for ROCm 7.2 (gfx1200); gfx1201: supported"),
+        ("RX 7900 XTX and 6900XT", "expected", "Radeon RX 7900 XTX: supported"),
+        ("RX 7900 XTX + RX 580", "broken", "(Radeon RX 580); Radeon RX 7900 XTX: supported"),
+    ],
+)
+def test_headline_of_several_cards_is_the_one_that_holds_for_all(name, verdict, because):
+    argued = explain(MATRIX, Request(gpu=name), today=TODAY)
+    assert argued.judged.verdict == verdict
+    assert because in argued.judged.because
+    assert (argued.choice, argued.refusal.code, argued.request.gpu) == (None, "RM010", name)
+
+
+@pytest.mark.parametrize("name", ["gfx110X-dgpu", "RDNA3", "RX 7900 XTX and RX 9999 XT"])
+def test_name_of_cards_with_different_headlines_is_asked_back(name):
+    with pytest.raises(RocmatrixError, match="RM010"):
+        explain(MATRIX, Request(gpu=name), today=TODAY)
+
+
+def test_card_without_versions_is_supported_where_a_release_of_it_is():
+    argued = explain(MATRIX, Request(gpu="RX 7600"), today=TODAY)
+    assert argued.judged.verdict == "supported"
+    assert argued.judged.because.startswith("AMD lists the Radeon RX 7600 for ROCm ")
+    assert "; ROCm 7.2 with torch 2.12.1, which is taken here: expected, compiled in" in argued.judged.because
+    for named in (Request(gpu="RX 7600", rocm="7.2"), Request(gpu="RX 7600", torch="2.12.1"), Request(gpu="RX 6800")):
+        assert explain(MATRIX, named, today=TODAY).judged.verdict == "expected"
+
+
+def test_caution_on_one_torch_leaves_the_rocm_that_was_named_supported():
+    argued = explain(MATRIX, Request(gpu="RX 7900 XTX", rocm="6.2"), today=TODAY)
+    assert argued.judged.verdict == "supported"
+    assert argued.judged.because.startswith(
+        "AMD lists the Radeon RX 7900 XTX for ROCm 6.2 (torch 2.5.0); ROCm 6.2 with"
+    )
+    assert argued.judged.because.endswith("taken here: degraded, rule gfx1100-torch-2.5.1-compile-and-fsdp")
+    both = explain(MATRIX, Request(gpu="RX 7900 XTX", rocm="6.2", torch="2.5.1"), today=TODAY)
+    assert both.judged.verdict == "degraded"
+    assert explain(MATRIX, Request(gpu="RX 5500 XT"), today=TODAY).judged.verdict == "degraded"
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [("Radeon 780M", "expected"), ("Radeon 890M", "supported"), ("gfx1103", "supported"), ("Ryzen 7 260", "supported")],
+)
+def test_integrated_graphics_by_name_are_supported_where_most_processors_with_them_are(name, verdict):
+    argued = explain(MATRIX, Request(gpu=name, rocm="7.14"), today=TODAY)
+    assert argued.judged.verdict == verdict
+    assert ("; of its processors AMD lists the Ryzen 9 270" in argued.judged.because) is (name == "Radeon 780M")
 
 
 def test_architecture_without_a_release_is_broken_with_any_version():

@@ -317,3 +317,8 @@ def test_degraded_cell_of_two_equal_ones_comes_last():
     for request in (Request(gpu="gfx1100"), Request()):
         for both in ([worse, better], [better, worse]):
             assert [each.name for each in sorted(both, key=preference(request))] == ["better", "worse"]
+
+
+def test_release_without_a_caution_comes_before_a_newer_one_with_one():
+    assert resolve(MATRIX, Request(gpu="MI300X", torch="2.6.0")).cell.name == "rocm6.1-torch2.6.0-gfx942"
+    assert resolve(MATRIX, Request(gpu="MI300X", torch="2.6.0", rocm="6.2.4")).cell.verdict == "degraded"

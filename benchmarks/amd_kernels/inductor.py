@@ -16,7 +16,7 @@ from unittest import mock
 import torch
 from torch._dynamo import device_interface
 from torch._dynamo.backends.common import aot_autograd
-from torch._functorch.aot_autograd import make_boxed_func
+from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._inductor import compile_fx, config, graph, scheduler
 from torch._inductor.decomposition import select_decomp_table
 from torch._inductor.fx_passes import reinplace

@@ -10,9 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmatrix.runtime.errors import RocmatrixError
@@ -52,23 +50,21 @@ def put(client: docker.DockerClient, tag: str) -> str:
 
     BuildKit does it, which dates the image as `EPOCH` states; the engine's own builder would date it by its clock.
     Return the id of the sealed image: the tag may be moved meanwhile. Raises docker.errors.APIError, and RM202 where
-    BuildKit fails or the tag was moved before it read it.
+    BuildKit fails or the tag was moved before it was sealed.
     """
     found = client.images.get(tag)
     if holds(found.attrs):
         return str(found.id)
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "id"
-        argv = _argv(tag, of(found.attrs), file)
-        done = subprocess.run(argv, input=f"FROM {tag}\n", capture_output=True, text=True, check=False)
-        made = file.read_text().strip() if done.returncode == 0 else ""
-    if not made or not holds(client.images.get(made).attrs):
+    argv = _argv(tag, of(found.attrs))
+    done = subprocess.run(argv, input=f"FROM {tag}\n", capture_output=True, text=True, check=False)
+    made = client.images.get(tag)
+    if done.returncode or not (holds(made.attrs) and of(made.attrs) == of(found.attrs)):
         why = done.stderr.strip()[-2000:] if done.returncode else f"{tag} was moved to another image meanwhile"
         raise RocmatrixError("RM202", what="the image could not be sealed", where=tag, why=why)
-    return made
+    return str(made.id)
 
 
-def _argv(tag: str, seal: str, file: Path) -> list[str]:
+def _argv(tag: str, seal: str) -> list[str]:
     dated = f"SOURCE_DATE_EPOCH={EPOCH}"
     argv = ["docker", "buildx", "build", "--output", OUTPUT, "--provenance=false", "--progress=plain"]
-    return [*argv, "--build-arg", dated, "--label", f"{LABEL}={seal}", "--tag", tag, "--iidfile", str(file), "-"]
+    return [*argv, "--build-arg", dated, "--label", f"{LABEL}={seal}", "--tag", tag, "-"]

@@ -3,7 +3,6 @@
 import copy
 import hashlib
 import itertools
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -96,8 +95,7 @@ def put(monkeypatch):
 
         def builder(argv, **more):
             calls.append((argv, more["input"]))
-            held["sha256:2"] = SimpleNamespace(attrs=made or sealed(attributes))
-            Path(argv[argv.index("--iidfile") + 1]).write_text("sha256:2\n")
+            held["rocmatrix:t"] = SimpleNamespace(id="sha256:2", attrs=made or sealed(attributes))
             return SimpleNamespace(returncode=status, stderr="no space\n")
 
         monkeypatch.setattr(label_integrity, "subprocess", SimpleNamespace(run=builder))
@@ -127,9 +125,10 @@ def test_seal_that_buildkit_does_not_make_is_rm202_with_its_words(put):
         put(IMAGE, status=1)
 
 
-def test_tag_that_moved_before_it_was_read_is_rm202(put):
+@pytest.mark.parametrize("seal", [label_integrity.of, lambda _: label_integrity.of(IMAGE)])
+def test_tag_that_moved_meanwhile_is_rm202(put, seal):
     other = copy.deepcopy(IMAGE)
     other["RootFS"]["Layers"].append("sha256:x")
-    other["Config"]["Labels"][label_integrity.LABEL] = label_integrity.of(IMAGE)
+    other["Config"]["Labels"][label_integrity.LABEL] = seal(other)
     with pytest.raises(RocmatrixError, match=r"RM202[\s\S]*was moved to another image"):
         put(IMAGE, made=other)

@@ -27,7 +27,7 @@ class Room:
     """What is free on a device and what is to be tested of it, in bytes, with the reason where it is not nearly all."""
 
     free: int
-    wanted: int
+    requested: int
     why: str = ""
 
 
@@ -40,11 +40,11 @@ def room(device: Device, seconds: float, speed: float) -> Room:
     """
     free = free_bytes(device)
     if device.kind == "cpu":
-        return Room(free=free, wanted=min(ON_CPU, free // 4), why="a CPU's memory is other programs', too")
+        return Room(free=free, requested=min(ON_CPU, free // 4), why="a CPU's memory is other programs', too")
     nearly_all, in_time = max(0, free - SPARE), int(seconds * speed / (TRAFFIC * len(PATTERNS)))
     if in_time < nearly_all:
-        return Room(free=free, wanted=max(in_time, PIECE), why=f"more than {seconds:.0f} s would be needed for all")
-    return Room(free=free, wanted=nearly_all)
+        return Room(free=free, requested=max(in_time, PIECE), why=f"more than {seconds:.0f} s would be needed for all")
+    return Room(free=free, requested=nearly_all)
 
 
 def free_bytes(device: Device) -> int:
@@ -68,14 +68,14 @@ def shares_memory(device: Device) -> bool:
     return bool(known and known["integrated"])
 
 
-def hold(device: str, wanted: int) -> list[torch.Tensor]:
-    """Allocate up to `wanted` bytes in blocks, smaller ones where larger ones are refused.
+def hold(device: str, requested: int) -> list[torch.Tensor]:
+    """Allocate up to `requested` bytes in blocks, smaller ones where larger ones are refused.
 
     What the comparison needs is allocated meanwhile and given back, so that it is there afterwards.
 
     Args:
         device: device of torch.
-        wanted: bytes.
+        requested: bytes.
 
     Returns:
         blocks of int64, each (n,), of at most LARGEST bytes.
@@ -84,7 +84,7 @@ def hold(device: str, wanted: int) -> list[torch.Tensor]:
 
     work = torch.empty(WORK if device != "cpu" else 0, dtype=torch.uint8, device=device)
     blocks: list[torch.Tensor] = []
-    left, size, least = wanted, LARGEST, max(WORD, min(PIECE, wanted))
+    left, size, least = requested, LARGEST, max(WORD, min(PIECE, requested))
     while left >= least and size >= least:
         size = min(size, left // WORD * WORD)
         try:

@@ -142,7 +142,7 @@ def where(piece: Piece, words: torch.Tensor) -> str:
 
 
 def seen_bits(device: str, words: int, seed: int) -> int:
-    """Return how many of 64 flipped bits the comparison finds, one each in words spread over a piece.
+    """Return how many of 64 flipped bits the comparison finds, each in another word of a piece.
 
     Args:
         device: device of torch.

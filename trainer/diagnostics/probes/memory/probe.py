@@ -36,7 +36,7 @@ def measure(request: Request) -> Verdict:
     give_back(device)
     room = holding.room(device, seconds, speeds["copy"] * 1e9)
     seen = patterns.seen_bits(device.torch_type, SMALL // WORD, seed)
-    held = hold(device, room.wanted)
+    held = hold(device, room.requested)
     found = try_all(held, device, seed, time.monotonic() + seconds)
     tested = sum(piece.view.numel() for piece in held) * WORD
     return conclude(
@@ -57,14 +57,14 @@ def give_back(device: Device) -> None:
         torch.cuda.empty_cache()
 
 
-def hold(device: Device, wanted: int) -> list[Piece]:
+def hold(device: Device, requested: int) -> list[Piece]:
     """Hold memory and return it in pieces.
 
     Args:
-        wanted: bytes.
+        requested: bytes.
     """
     size = SMALL if device.kind == "cpu" else PIECE
-    return patterns.pieces(holding.hold(device.torch_type, wanted), size // WORD)
+    return patterns.pieces(holding.hold(device.torch_type, requested), size // WORD)
 
 
 def try_all(held: Sequence[Piece], device: Device, seed: int, ends: float) -> dict[str, Wrong | None]:
@@ -93,8 +93,10 @@ def checks(
         found: wrong words by pattern; None for one that was not tried.
         speeds: GB/s by kind of access.
     """
-    share = tested / max(1, room.wanted)
-    held = at_least("held", share, HELD_LIMIT, "of what was to be held", f"{tested >> 20} of {room.wanted >> 20} MiB")
+    share = tested / max(1, room.requested)
+    held = at_least(
+        "held", share, HELD_LIMIT, "of what was to be held", f"{tested >> 20} of {room.requested >> 20} MiB"
+    )
     units = 0 if device.kind == "cpu" else compute_units()
     return [held, *(judged(name, wrong) for name, wrong in found.items()), *bandwidth.checks(device, speeds, units)]
 

@@ -26,14 +26,14 @@ def free(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
 
 def test_card_is_tested_but_for_a_spare(free: dict[str, int]) -> None:
-    assert holding.room(XT, 40.0, 600e9) == Room(free=19 * GIB, wanted=19 * GIB - SPARE)
+    assert holding.room(XT, 40.0, 600e9) == Room(free=19 * GIB, requested=19 * GIB - SPARE)
 
 
 def test_slow_card_is_tested_as_far_as_the_time_goes_and_the_reason_is_given(free: dict[str, int]) -> None:
     found = holding.room(XT, 10.0, 84e9)
-    assert found.wanted == 10 * 10**9
+    assert found.requested == 10 * 10**9
     assert "10 s" in found.why
-    assert holding.room(XT, 0.0, 1.0).wanted == PIECE
+    assert holding.room(XT, 0.0, 1.0).requested == PIECE
 
 
 def test_card_without_memory_of_its_own_leaves_half_to_the_machine(free: dict[str, int]) -> None:
@@ -49,16 +49,16 @@ def test_card_that_torch_calls_integrated_counts_as_such(free: dict[str, int], m
 
 def test_card_that_is_full_has_no_room(free: dict[str, int]) -> None:
     free["cuda:0"] = SPARE // 2
-    assert holding.room(XT, 40.0, 600e9).wanted == 0
+    assert holding.room(XT, 40.0, 600e9).requested == 0
     assert holding.hold("cpu", 0) == []
 
 
-@pytest.mark.parametrize("wanted", [8, 1000, 50 * MIB, PIECE, PIECE + 8])
-def test_held_bytes_are_those_requested_to_a_word(monkeypatch: pytest.MonkeyPatch, wanted: int) -> None:
+@pytest.mark.parametrize("requested", [8, 1000, 50 * MIB, PIECE, PIECE + 8])
+def test_held_bytes_are_those_requested_to_a_word(monkeypatch: pytest.MonkeyPatch, requested: int) -> None:
     monkeypatch.setattr(holding, "LARGEST", 16 * MIB)
     monkeypatch.setattr(holding, "PIECE", 1 * MIB)
-    held = sum(block.nbytes for block in holding.hold("cpu", wanted))
-    assert wanted - MIB < held <= wanted
+    held = sum(block.nbytes for block in holding.hold("cpu", requested))
+    assert requested - MIB < held <= requested
     assert held > 0
 
 

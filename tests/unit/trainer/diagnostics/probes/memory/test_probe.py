@@ -12,7 +12,7 @@ from trainer.diagnostics.probes.memory.patterns import PATTERNS, Wrong
 from trainer.diagnostics.probes.verdict import Device, Verdict
 
 XT = Device(kind="rocm", name="AMD Radeon RX 7900 XT", arch="gfx1100")
-ROOM = Room(free=19 * GIB, wanted=10 * GIB)
+ROOM = Room(free=19 * GIB, requested=10 * GIB)
 SPEEDS = {"read": 500.0, "write": 700.0, "copy": 650.0}
 RIGHT = dict.fromkeys(PATTERNS, Wrong(words=0))
 
@@ -70,9 +70,9 @@ def test_memory_that_is_free_and_cannot_be_had_fails(tested: float, failing: lis
 
 def test_half_the_bandwidth_fails_on_a_card_whose_patterns_are_right() -> None:
     halved = {kind: speed / 2 for kind, speed in SPEEDS.items()}
-    found = probe.checks(XT, ROOM, ROOM.wanted, RIGHT, halved)
+    found = probe.checks(XT, ROOM, ROOM.requested, RIGHT, halved)
     assert [check.name for check in found if check.status == "fail"] == [f"{kind} bandwidth" for kind in SPEEDS]
-    assert not [check for check in probe.checks(XT, ROOM, ROOM.wanted, RIGHT, SPEEDS) if check.status == "fail"]
+    assert not [check for check in probe.checks(XT, ROOM, ROOM.requested, RIGHT, SPEEDS) if check.status == "fail"]
 
 
 def test_patterns_that_the_time_did_not_reach_are_named_and_not_passed() -> None:
@@ -84,7 +84,7 @@ def test_patterns_that_the_time_did_not_reach_are_named_and_not_passed() -> None
 
 
 def test_sentence_on_a_card_has_its_share_and_its_speeds() -> None:
-    words = probe.summarise(XT, Room(free=19 * GIB, wanted=4 * GIB, why="it is slow"), 4 * GIB, SPEEDS)
+    words = probe.summarise(XT, Room(free=19 * GIB, requested=4 * GIB, why="it is slow"), 4 * GIB, SPEEDS)
     assert words == (
         "4.0 of 19.0 GiB free on AMD Radeon RX 7900 XT kept all patterns, no more, as it is slow; "
         "GB/s: read 500, write 700, copy 650."

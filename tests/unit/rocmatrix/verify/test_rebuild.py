@@ -29,7 +29,7 @@ def places(made):
     return [place for finding in rebuild.compared(IMAGE, made).findings for place in finding.places]
 
 
-def test_same_layers_and_settings_pass():
+def test_image_with_equal_layers_and_settings_passes():
     check = rebuild.compared(IMAGE, copy.deepcopy(IMAGE))
     assert (check.status, check.findings) == ("passed", ())
 

@@ -2,8 +2,9 @@
 
     python -m benchmarks.tables [--seeds 5]
 
-Needs scikit-learn and lightgbm. Every set is one of scikit-learn's own or made by it (`made_…`, SYNTHETIC). A seed
-draws parts and weights. Ours is `train --data --target --seed --split-seed` and nothing else; theirs are each package's
+Needs scikit-learn, statsmodels and lightgbm. Every set comes with scikit-learn (all of its own but the 20 rows of
+linnerud) or with statsmodels, or is made (`made_…`, SYNTHETIC). A seed draws parts and weights. Ours is
+`train --data --target --seed --split-seed` and nothing else; theirs are each package's
 defaults, targets of numbers and the inputs of all but LightGBM standardised, trained on the rows of our training part.
 Ours chooses its best epoch on the validation part; theirs look at no validation. Figures are those of the test part:
 share of right answers, or R² against the training mean. Results: benchmarks/results/tables.json and docs/tables.md.
@@ -25,21 +26,47 @@ from typing import Any
 
 import lightgbm
 import sklearn
+import statsmodels
 import torch
 from sklearn import datasets, linear_model, neural_network
+from statsmodels import datasets as surveys
 
 from trainer.cli import main as trainer
+from trainer.config.sections.table import TableConfig
 from trainer.config.train import TrainConfig
 from trainer.tasks.bars import prepare
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks/results/tables.json"
 BEGIN, END = "<!-- begin figures -->", "<!-- end figures -->"
+
+
+def of_statsmodels(name: str, target: str, *without: str) -> Callable[[], Any]:
+    """Return what loads a set of statsmodels as inputs and target, `without` columns that are neither."""
+
+    def load() -> Any:
+        frame = getattr(surveys, name).load_pandas().data
+        inputs = frame.drop(columns=[target, *without]).to_numpy(float)
+        values = frame[target].to_numpy()
+        return inputs, values.astype(int) if name in CLASSES else values
+
+    return load
+
+
+def passed_share() -> Any:
+    """Return the set star98: the share of a district's pupils above the median, from what is known of the district."""
+    frame = surveys.star98.load_pandas().data
+    above, below = frame["NABOVE"].to_numpy(), frame["NBELOW"].to_numpy()
+    return frame.drop(columns=["NABOVE", "NBELOW"]).to_numpy(float), above / (above + below)
+
+
 CLASSES: dict[str, Callable[[], Any]] = {
     "iris": datasets.load_iris,
     "wine": datasets.load_wine,
     "breast_cancer": datasets.load_breast_cancer,
     "digits": datasets.load_digits,
+    "anes96": of_statsmodels("anes96", "vote"),
+    "modechoice": of_statsmodels("modechoice", "choice", "individual"),
     "made_classification": lambda: datasets.make_classification(
         2000, 20, n_informative=8, n_redundant=4, n_classes=3, random_state=0
     ),
@@ -47,6 +74,10 @@ CLASSES: dict[str, Callable[[], Any]] = {
 }
 NUMBERS: dict[str, Callable[[], Any]] = {
     "diabetes": datasets.load_diabetes,
+    "fair": of_statsmodels("fair", "affairs"),
+    "randhie": of_statsmodels("randhie", "mdvis"),
+    "star98": passed_share,
+    "engel": of_statsmodels("engel", "foodexp"),
     "made_friedman1": lambda: datasets.make_friedman1(2000, noise=1.0, random_state=0),
     "made_regression": lambda: datasets.make_regression(1000, 20, n_informative=10, noise=20.0, random_state=0),
 }
@@ -78,7 +109,9 @@ def ours(path: Path, seed: int, output: Path, metric: str) -> float:
 
 def theirs(path: Path, seed: int, *, classes: bool) -> dict[str, float]:
     """Return the test figures of the other models, trained on the same rows."""
-    task = prepare(TrainConfig.of(data=path, target="target", split_seed=seed).data)
+    config = TrainConfig.of(data=path, target="target", split_seed=seed).data
+    assert isinstance(config, TableConfig)
+    task = prepare(config)
     train, test = task.split.train, task.split.test
     plain, scaled = (train.features, test.features), tuple(task.inputs.scale(p.features) for p in (train, test))
     models = {
@@ -140,7 +173,8 @@ def main() -> None:
     arguments.add_argument("--seeds", type=int, default=5)
     arguments.add_argument("--only", nargs="*", help="sets to measure again; the others stay")
     asked = arguments.parse_args()
-    versions = {"torch": torch.__version__, "scikit-learn": sklearn.__version__, "lightgbm": lightgbm.__version__}
+    packages = (torch, sklearn, statsmodels, lightgbm)
+    versions = {package.__name__: package.__version__ for package in packages}
     sets = json.loads(RESULTS.read_text())["sets"] if RESULTS.exists() and asked.only else {}
     with tempfile.TemporaryDirectory() as folder:
         for name in asked.only or [*CLASSES, *NUMBERS]:
@@ -150,6 +184,11 @@ def main() -> None:
             )
             content = {"versions": {**versions, "python": platform.python_version()}, "sets": sets}
             RESULTS.write_text(json.dumps(content, indent=1) + "\n")
+    sets = {name: sets[name] for name in [*CLASSES, *NUMBERS] if name in sets}
+    own = {name: each["as_good"] for name, each in sets.items() if not name.startswith("made_")}
+    print(
+        f"as good as the perceptron on {sum(own.values())} of {len(own)} bundled sets, {len(sets) - len(own)} SYNTHETIC"
+    )
     docs = ROOT / "docs/tables.md"
     before, _, rest = docs.read_text().partition(BEGIN)
     docs.write_text(f"{before}{BEGIN}\n{page(sets)}\n{END}{rest.partition(END)[2]}")

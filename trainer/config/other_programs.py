@@ -16,15 +16,16 @@ TAKEN: tuple[tuple[str, str], ...] = (
     (
         "max_steps",
         "max_iters max_iter num_steps train_steps total_steps max_train_steps num_train_steps iterations "
-        "num_iterations",
+        "num_iterations steps",
     ),
     (
         "clip_norm",
-        "max_grad_norm grad_clip gradient_clip_val clip_grad_norm gradient_clipping clip_grad grad_norm_clip",
+        "max_grad_norm grad_clip gradient_clip_val clip_grad_norm gradient_clipping clip_grad grad_norm_clip max_norm",
     ),
     ("weight_decay", "wd"),
     ("schedule", "lr_scheduler_type lr_scheduler lr_schedule lr_decay_style scheduler"),
     ("warmup_steps", "warmup_iters num_warmup_steps lr_warmup_steps lr_warmup_iters"),
+    ("warmup_ratio", "lr_warmup_ratio lr_warmup_fraction"),
     ("batch_size", "total_batch_size global_batch_size effective_batch_size bs batch"),
     ("model", "model_name_or_path base_model model_path pretrained_model_name_or_path model_id"),
     ("output", "output_dir out_dir default_root_dir output_path output_folder"),
@@ -35,11 +36,11 @@ TAKEN: tuple[tuple[str, str], ...] = (
     ("lora_targets", "lora_target_modules lora_target target_modules lora_attn_modules"),
     ("lora_stabilized", "use_rslora peft_use_rslora rslora"),
     ("dpo_beta", "beta pref_beta rl_beta"),
-    ("method", "stage"),
+    ("method", "stage rlhf_type"),
     ("adapter", "finetuning_type tuner_type train_type"),
     ("decoder_layers", "n_layer n_layers num_hidden_layers"),
     ("decoder_width", "n_embd d_model"),
-    ("packing", "sample_packing packed"),
+    ("packing", "sample_packing packed packing_samples"),
     ("train_on_prompts", "train_on_inputs train_on_prompt"),
     ("validation_share", "val_size val_set_size validation_split validation_fraction eval_split val_split"),
     ("max_rows", "max_samples max_train_samples num_samples"),
@@ -87,7 +88,7 @@ INSTEAD: tuple[tuple[str, str], ...] = (
     ),
     (
         "--activation-checkpointing takes how much is computed again: off, selective or full",
-        "gradient_checkpointing_kwargs activation_checkpointing_kwargs selective_checkpointing disable_gradient_* "
+        "gradient_checkpointing_* activation_checkpointing_kwargs selective_checkpointing disable_gradient_* "
         "recompute_layer_types use_reentrant_gc activation_offloading enable_activation_offloading layer_offloading",
     ),
     (
@@ -142,13 +143,15 @@ INSTEAD: tuple[tuple[str, str], ...] = (
     ),
     (
         "the model is written once, at the end, as safetensors; --export adds a format, `merge` and `gguf` others",
-        "save_safetensors save_model save_method push_gguf quantization_method save_adapter_weights_only export_dir "
+        "save_safetensors save_model save_method push_gguf save_hf quantization_method save_adapter_weights_only "
+        "export_dir "
         "export_size export_device export_legacy_format export_quantization_* merge_lora merge_method quantization",
     ),
     (
         "--eval-every takes steps between validations; without it there is one at the end of each epoch",
         "eval_strategy evaluation_strategy evals_per_epoch check_val_every_n_epoch eval_epochs do_eval eval_delay "
-        "eval_on_start num_sanity_val_steps eval_iters run_validation_every_n_steps",
+        "eval_on_start num_sanity_val_steps initial_validation final_validation evaluate_example eval_metric "
+        "extra_eval_args eval_iters run_validation_every_n_steps",
     ),
     (
         "a run has no switch for its parts: `train` trains and validates (--eval-every), `predict` and `evaluate` "
@@ -168,18 +171,21 @@ INSTEAD: tuple[tuple[str, str], ...] = (
         "--schedule decays to 0; --decay-ratio is the share of steps in which wsd decays",
         "min_lr decay_lr lr_decay_iters lr_decay_steps lr_scheduler_kwargs cosine_min_lr_ratio "
         "cosine_constant_lr_ratio "
-        "lr_div_factor num_cycles gamma step_size lr_decay eta_min min_learning_rate warmup_min_lr jagged_restart_*",
+        "lr_div_factor num_cycles gamma step_size lr_decay eta_min min_learning_rate warmup_min_lr min_lr_ratio "
+        "jagged_restart_*",
     ),
     (
-        "AdamW is the one optimizer, with betas of 0.9 and 0.999 and eps 1e-8; --weight-decay and --learning-rate set "
+        "AdamW is the one optimizer, with betas of 0.9 and 0.999 and eps 1e-8; --weight-decay and --learning-rate "
+        "set "
         "it",
         "optim optim_* optimizer optimizers adam_* beta1 beta2 beta3 betas eps epsilon momentum solver nesterov "
-        "use_adam_mini use_galore galore_* use_apollo apollo_* use_badam badam_* use_muon muon_* dion_* qgalore_* "
+        "use_adam_mini no_nesterov ns_steps use_galore galore_* use_apollo apollo_* use_badam badam_* use_muon "
+        "muon_* dion_* qgalore_* "
         "optimizer_* fused torchdistx_path",
     ),
     (
         "one --learning-rate is for all weights",
-        "lr_groups embedding_lr embedding_lr_scale embedding_learning_rate loraplus_*",
+        "lr_groups embedding_lr embedding_lr_scale embedding_learning_rate aligner_lr vit_lr loraplus_*",
     ),
     (
         "--track names trackers; wandb and mlflow take the rest from their own variables, such as WANDB_PROJECT",
@@ -197,7 +203,8 @@ INSTEAD: tuple[tuple[str, str], ...] = (
         "--sequence takes the tokens of a row; --too-long what becomes of longer ones",
         "max_seq_length max_seq_len max_length cutoff_len sequence_len seq_len seq_length sequence_length block_size "
         "context_length model_max_length max_source_length max_target_length max_prompt_length max_completion_length "
-        "max_prompt_len truncation* excess_length_strategy eval_sequence_len pad_to_* n_ctx ctx_len min_sample_len",
+        "max_prompt_len truncation* excess_length_strategy eval_sequence_len pad_to_* n_ctx ctx_len min_sample_len "
+        "max_len",
     ),
     (
         "--data takes a file of this machine, for a language model JSON lines or text; --validation-share holds rows "
@@ -205,20 +212,23 @@ INSTEAD: tuple[tuple[str, str], ...] = (
         "dataset datasets dataset_name dataset_dir data_dir data_files dataset_config_name validation_file "
         "eval_dataset "
         "test_datasets test_file pretraining_dataset dataset_* train_dataset val_data val_file eval_file "
-        "media_dir tokenized_path mix_strategy interleave_probs shuffle_merged_datasets shuffle_before_* is_preprocess "
+        "media_dir tokenized_path mix_strategy interleave_probs shuffle_merged_datasets shuffle_before_* "
+        "is_preprocess "
         "skip_prepare_dataset preprocess_iterable split ds_type text_column dataset_text_field field_* data_shared_*",
     ),
     (
         "--data takes rows with the fields messages, prompt and answer, chosen and rejected, or text; --method auto "
         "takes what the first row has",
         "columns_* prompt_field response_field prompt_column response_column input_format output_format conversation "
-        "message_* roles roles_to_train chosen_format rejected_format prompt_format type format system_format",
+        "message_* roles roles_to_train chosen_format rejected_format prompt_format type format system_format "
+        "input_key output_key prompt_key chosen_key rejected_key input_template",
     ),
     (
         "the chat template is the model folder's own; --stop-token and --train-on-prompts say what carries loss",
         "template chat_template* tool_format default_system* system_prompt mask_history enable_thinking "
         "preserve_thinking train_on_eos train_on_eot eot_tokens assistant_only_loss completion_only_loss "
-        "split_thinking template_thinking_key train_on_last_step_only drop_system_message",
+        "split_thinking template_thinking_key apply_chat_template add_non_thinking_prefix stop_words "
+        "train_on_last_step_only drop_system_message",
     ),
     (
         "--model names a folder in Hugging Face layout on this machine, with its tokenizer; nothing is downloaded",
@@ -232,8 +242,10 @@ INSTEAD: tuple[tuple[str, str], ...] = (
     ),
     (
         "--precision takes fp32, bf16, fp16 or auto; weights stay fp32 and products are taken in it",
-        "dtype torch_dtype compute_dtype model_dtype pure_bf16 bfloat16 float16 float32 bf16_full_eval fp16_full_eval "
-        "downcast_bf16 upcast_layernorm upcast_lmhead_output infer_dtype fp16_opt_level opt_level autocast",
+        "dtype torch_dtype compute_dtype model_dtype pure_bf16 bfloat16 float16 float32 bf16_full_eval "
+        "fp16_full_eval "
+        "downcast_bf16 upcast_layernorm upcast_lmhead_output infer_dtype fp16_opt_level opt_level autocast "
+        "param_dtype grad_accum_dtype",
     ),
     ("--precision takes no fp8; bf16 is the smallest", "fp8 fp8_*"),
     (
@@ -243,13 +255,15 @@ INSTEAD: tuple[tuple[str, str], ...] = (
     ),
     (
         "--adapter lora has --lora-rank, --lora-alpha, --lora-dropout, --lora-targets and --lora-stabilized",
-        "use_dora peft_use_dora pissa_* loftq_* lora_bias lora_modules_to_save modules_to_save lora_fan_in_fan_out "
+        "use_dora peft_use_dora adalora_* vera_rank fourier_scaling to_peft_format pissa_* loftq_* lora_bias "
+        "lora_modules_to_save modules_to_save lora_fan_in_fan_out "
         "lora_target_linear lora_target_parameters lora_rank_pattern lora_alpha_pattern peft peft_* relora relora_* "
         "lora_task_type additional_target create_new_adapter module_dropout oft_* freeze_* unfrozen_parameters "
         "apply_lora_to_mlp apply_lora_to_output lora_on_cpu use_llama_pro qlora_sharded_model_loading",
     ),
     (
-        "--attention chooses the kernel of --network transformer; a language model takes the fastest that matches fp64 "
+        "--attention chooses the kernel of --network transformer; a language model takes the fastest that matches "
+        "fp64 "
         "under --fast",
         "attn_implementation flash_attn flash_attention flash_attention_* use_flash_attention* xformers_attention "
         "sdp_attention flex_attention flex_attn_* sage_attention eager_attention use_sdpa shift_attn flash_optimum "
@@ -264,7 +278,8 @@ INSTEAD: tuple[tuple[str, str], ...] = (
     ("--compile takes off, auto or on", "torch_compile_* dynamo_* compile_mode jit"),
     (
         "results are deterministic as they are; --fast nondeterministic lets kernels of language models vary",
-        "deterministic full_determinism benchmark cudnn_benchmark cudnn_deterministic tf32 allow_tf32",
+        "deterministic full_determinism full_determinism_* benchmark cudnn_benchmark cudnn_deterministic tf32 "
+        "allow_tf32",
     ),
     ("--nan-guard checks for NaN every N steps and names the layer", "detect_anomaly logging_nan_inf_filter"),
     (
@@ -280,13 +295,15 @@ INSTEAD: tuple[tuple[str, str], ...] = (
     ),
     (
         "--packing true or false is all: rows share a sequence without attending to each other",
-        "packing_strategy neat_packing eval_packing eval_sample_packing sample_packing_* batch_flattening padding_free "
+        "packing_strategy neat_packing eval_packing eval_sample_packing sample_packing_* batch_flattening "
+        "padding_free "
         "pretraining_sample_concatenation block_diag_attn",
     ),
     (
         "--data-fraction and --max-rows take a part of the rows, --max-steps a part of the steps",
         "limit_train_batches limit_val_batches limit_test_batches limit_predict_batches overfit_batches fast_dev_run "
-        "max_steps_per_epoch min_epochs min_steps max_time steps_per_epoch train_fraction subset dry_run max_eval_*",
+        "max_steps_per_epoch min_epochs min_steps max_time steps_per_epoch train_fraction max_tokens max_num subset "
+        "dry_run max_eval_*",
     ),
     (
         "--callback takes FILE.py:Class of your own",
@@ -315,7 +332,8 @@ INSTEAD: tuple[tuple[str, str], ...] = (
 ABSENT: tuple[tuple[str, str], ...] = (
     (
         "nothing is uploaded: the run's folder has Hugging Face layout and can be pushed by its own tools",
-        "push_to_hub push_model hub_* hub_path push_dataset_to_hub export_hub_model_id hf_repo_id upload* "
+        "push_to_hub push_model hub_* hub_path push_dataset_to_hub export_hub_model_id hf_repo_id use_hf use_ms "
+        "model_author upload* "
         "model_registry",
     ),
     (
@@ -323,6 +341,8 @@ ABSENT: tuple[tuple[str, str], ...] = (
         "of one are not here",
         "ppo_* kto_* orpo_* simpo_* cpo_* grpo_* reward_* process_reward_model center_rewards_coefficient ref_model* "
         "sync_ref_model vllm vllm_* sglang_* rl_coef advantage_estimator n_samples_per_prompt ebft trl kl_coef "
+        "ipo_* desirable_weight undesirable_weight rpo_alpha use_vllm lmdeploy_* nll_loss_coef vf_coef "
+        "cliprange_value "
         "ref_checkpointer num_generations precompute_ref_*",
     ),
     (
@@ -335,7 +355,7 @@ ABSENT: tuple[tuple[str, str], ...] = (
         "the loss is the plain one of its task, without noise, smoothing or other weights",
         "neftune_noise_alpha neftune* label_smoothing label_smoothing_factor use_dft_loss use_asft_loss asft_alpha "
         "disable_dropout loss loss_fn use_eaft* eaft_* ignore_pad_token_for_loss focal_loss router_aux_loss_coef "
-        "moe_aux_loss_coef scaling_softmax*",
+        "moe_aux_loss_coef aux_loss_coef enable_dft_loss scaling_softmax*",
     ),
     (
         "a profiler is not built in: telemetry.jsonl has rates, waiting, memory and utilisation, `bench` times parts",

@@ -103,7 +103,7 @@ class ReadingConfig:
     columns: Annotated[
         tuple[str, ...],
         _fixed(
-            "columns by role: date=NAME,close=NAME; a number counts from 1 (default: found)",
+            "columns by role: date=NAME,close=NAME,volume=none; a number counts from 1 (default: found)",
             column_roles,
             sparse=True,
         ),

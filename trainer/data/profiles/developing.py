@@ -12,6 +12,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from trainer.data.conventions import ProfileConventions
+from trainer.data.profiles.compiled.levels import compiled_levels
+from trainer.data.profiles.compiled.library import loop_for
 from trainer.data.profiles.profile import PAD, BarRows, Levels, require_rows
 from trainer.data.profiles.segments import segment_levels
 from trainer.data.profiles.value_area import EDGE, Integers, grow, peak
@@ -56,7 +58,18 @@ class Store:
 def developing_levels(bars: BarRows, starts: Integers, conventions: ProfileConventions) -> Levels:
     """Return, for each bar, the levels of its session's profile up to and including it.
 
-    Both ways give the same levels; where sessions have many rows, zones are faster.
+    Whole numbers, so the compiled loop and numpy give the same levels.
+
+    Args:
+        starts: index of each session's first bar, (sessions,), ascending from 0.
+    """
+    if conventions.rows == "dense" and conventions.expansion == "one" and (loop := loop_for(len(bars))):
+        return compiled_levels(bars, starts, conventions, loop)
+    return numpy_levels(bars, starts, conventions)
+
+
+def numpy_levels(bars: BarRows, starts: Integers, conventions: ProfileConventions) -> Levels:
+    """Return what `developing_levels` does, without a compiler. Where sessions have many rows, zones are faster.
 
     Args:
         starts: index of each session's first bar, (sessions,), ascending from 0.

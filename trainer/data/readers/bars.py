@@ -16,7 +16,7 @@ from trainer.data.bar import NUMBERS, Bars, joined
 from trainer.data.readers.arrow import is_columnar, open_columnar, read_columnar
 from trainer.data.readers.bad_rows import BadRows
 from trainer.data.readers.bar_checks import PRICES, Checker, Flags, RawRows
-from trainer.data.readers.column_names import Columns
+from trainer.data.readers.column_names import NONE, Columns, plain
 from trainer.data.readers.csv_rows import Dialect, TextRows, find_dialect, read_text
 from trainer.data.readers.joined_series import ROLE, Join, Joining, Series, open_series, usual_step
 from trainer.data.readers.numbers import numbers_of
@@ -26,6 +26,7 @@ from trainer.runtime.errors import TrainerError
 
 CHUNK = 100_000  # rows
 FIRST_ROWS = 10_000  # that the usual step is taken of
+INSTRUMENT = ("symbol", "ticker", "tic", "instrument", "contract", "code", "asset", "pair", "name")
 EMPTY = Bars(date=np.zeros(0, "M8[s]"), **{name: np.zeros(0) for name in NUMBERS})
 
 
@@ -182,6 +183,8 @@ def open_source(path: Path, reading: Reading) -> Source:
         cut = dialect is not None and text.cut_off
         raise TrainerError("RM516" if cut else "RM511", what="the file holds no whole bar", where=str(path))
     stamps = time_text(sample, columns)
+    _require_one_instrument(sample, columns, stamps, str(path))
+    _require_volume(sample, columns, reading, str(path))
     times = find_format(stamps, where, reading.time_format)
     bad = BadRows(policy=reading.on_bad_row, where=str(path), unit=unit)
     if reading.join and ROLE in columns.place:
@@ -191,6 +194,32 @@ def open_source(path: Path, reading: Reading) -> Source:
     source = Source(path=path, reading=reading, columns=columns, times=times, dialect=dialect, bad=bad, series=series)
     source.newest_first = falls(stamps, times)
     return source
+
+
+def _require_one_instrument(sample: pl.DataFrame, columns: Columns, stamps: pl.Series, where: str) -> None:
+    """Raise RM515 where one time stands at several instruments; contracts that follow each other may stay."""
+    place = next((at for at, name in enumerate(columns.names) if plain(name) in INSTRUMENT), None)
+    if place is None or place in columns.place.values():
+        return
+    pairs = pl.DataFrame({"time": stamps, "instrument": _text(sample[:, place])}).drop_nulls()
+    found = pairs["instrument"].unique(maintain_order=True).to_list()
+    if pairs.unique().height > pairs["time"].n_unique():
+        named = ", ".join(found[:4]) + (" ..." if len(found) > 4 else "")
+        what = f"column {columns.names[place]!r} names {len(found)} instruments with bars of one time: {named}"
+        advice = "Write the rows of one instrument to a file of its own, as with `grep -E '^date|,NAME,' FILE > OTHER`."
+        raise TrainerError("RM515", what=what, where=where, next=advice)
+
+
+def _require_volume(sample: pl.DataFrame, columns: Columns, reading: Reading, where: str) -> None:
+    """Raise RM512 where the column of volumes is empty throughout, unless empty cells are to be repaired."""
+    if "volume" in columns.place and reading.on_bad_row == "error":
+        cells = sample[:, columns.place["volume"]]
+        _, empty, _ = numbers_of(cells, ".")
+        if empty.all():
+            what = f"column {columns.used['volume']!r} is empty in the first {len(empty):,} rows"
+            raise TrainerError(
+                "RM512", what=what, where=where, next=f"State that there is none: --columns volume={NONE}."
+            )
 
 
 def _table_rows(first: int, table: pl.DataFrame, columns: Columns) -> TextRows:
@@ -239,6 +268,7 @@ def raw_rows(text: TextRows, source: Source, previous: np.datetime64 | None) -> 
                 shown["number"].setdefault(row, f"{column[row]!r} in column {role} is no number")
             trouble["missing"] |= empty & ~ragged
             trouble["number"] |= wrong & ~ragged
+    values.setdefault("volume", np.zeros(len(ragged)))
     return RawRows(line=text.line, date=times.at, values=values, trouble=trouble, shown=shown)
 
 

@@ -13,13 +13,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from trainer.data.readers.column_names import Columns, find_columns
-from trainer.data.readers.headers import find_header, fixed_point
+from trainer.data.readers.column_names import PRICES, Columns, find_columns
+from trainer.data.readers.headers import SEPARATORS, find_header, first_line, fixed_point
+from trainer.data.readers.numbers import CURRENCY
 from trainer.data.readers.stream import LineBlock, line_blocks
 from trainer.runtime.errors import TrainerError
 
-SEPARATORS = ",;\t|"
 SAMPLE_LINES = 1000
+POINT = r"\.\d*$"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +62,7 @@ def find_dialect(path: Path, chosen: Mapping[str, str] | None = None) -> tuple[D
     block = next(line_blocks(path, SAMPLE_LINES), None)
     text = block.text.decode() if block else ""
     lines = text.splitlines(keepends=True)
-    number = next((n for n, line in enumerate(lines, 1) if line.strip()), None)
+    number = first_line(lines)
     if block is not None and block.cut_off and number is None:
         raise TrainerError("RM516", what="the file ends before its header", where=str(path))
     if block is None or number is None:
@@ -98,10 +99,20 @@ def _is_empty(cells: pl.Series) -> bool:
 
 
 def _decimal(sample: TextRows, dialect: Dialect) -> str:
-    """Return `,` where a file of another separator writes its prices so, else `.`."""
-    close = sample.table[:, dialect.columns.place["close"]].drop_nulls()
-    commas, points = (int(close.str.contains(mark, literal=True).sum()) for mark in ",.")
-    return "," if dialect.separator != "," and commas > points else "."
+    """Return `,` where a file writes its prices so, else `.`; the last mark of a cell is the decimal one.
+
+    Where commas stand between the cells, too, a quoted 2,000 is two thousand: there a comma counts that no group of
+    three digits follows, in two columns at least.
+    """
+    columns = [sample.table[:, dialect.columns.place[name]].drop_nulls().str.strip_chars() for name in PRICES]
+    prices = [cells.str.replace(CURRENCY, "${1}") for cells in columns]
+    if dialect.separator == ",":
+        found = [int(cells.str.contains(r",(\d{1,2}|\d{4,})$|\.\d{3},\d+$").sum()) for cells in prices]
+        return (
+            "," if sum(map(bool, found)) > 1 and not any(cells.str.contains(POINT).any() for cells in prices) else "."
+        )
+    commas, points = (int(prices[-1].str.contains(mark).sum()) for mark in (r",\d*$", POINT))
+    return "," if commas > points else "."
 
 
 def read_text(path: Path, dialect: Dialect, lines: int) -> Iterator[TextRows]:
@@ -162,11 +173,16 @@ def _plain(text: bytes, dialect: Dialect) -> pl.DataFrame:
 
 
 def _cell_by_cell(text: str, dialect: Dialect, path: Path) -> tuple[pl.DataFrame, NDArray[np.int64]]:
-    rows = _cells(text, dialect.separator, path)
     width = len(dialect.columns.names)
+    rows = [_without_empty_end(row, width) for row in _cells(text, dialect.separator, path)]
     filled = [(row + [""] * width)[:width] for row in rows]
     names = {f"c{place}": pl.String for place in range(width)}
     return pl.DataFrame(filled, schema=names, orient="row"), np.array([len(row) for row in rows], np.int64)
+
+
+def _without_empty_end(row: list[str], width: int) -> list[str]:
+    """Return a row without the empty cells behind its last column: each line of some exports ends with a separator."""
+    return row[:width] if len(row) > width and not any(cell.strip() for cell in row[width:]) else row
 
 
 def _cells(text: str, separator: str, path: Path) -> list[list[str]]:

@@ -14,6 +14,8 @@ import polars as pl
 from trainer.data.readers.column_names import PRICES, Columns, plain
 from trainer.runtime.errors import TrainerError
 
+SEPARATORS = ",;\t|"
+PREAMBLE_LINES = 20  # in front of a header, at most
 OHLCV = ("open", "high", "low", "close", "volume")
 BINANCE = (
     "open_time", *OHLCV, "close_time", "quote_volume", "trades", "taker_base", "taker_quote", "ignore",
@@ -32,6 +34,25 @@ class Header:
     line: int
     chosen: dict[str, str]
     known_as: str | None = None
+
+
+def first_line(lines: Sequence[str]) -> int | None:
+    """Return the number of the header's or first bar's line, from 1; None where all lines are blank.
+
+    Lines of a few cells in front of one with a bar's six columns are no header: a site's address, `sep=;`, comments.
+
+    Args:
+        lines: the first lines of the file.
+    """
+    written = [number for number, line in enumerate(lines, 1) if line.strip()]
+    wide = [number for number in written[:PREAMBLE_LINES] if _width(lines[number - 1]) >= len(OHLCV)]
+    if not wide or any(_width(lines[number - 1]) > 2 for number in written if number < wide[0]):
+        return next(iter(written), None)
+    return wide[0]
+
+
+def _width(line: str) -> int:
+    return 1 + max(map(line.count, SEPARATORS))
 
 
 def find_header(rows: Sequence[Sequence[str]], number: int, where: str, chosen: Mapping[str, str]) -> Header:

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 NOTHING = ("", "-", "null", "none", "n/a", "na")  # how exports write that there is no value
 GROUPED = r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?[KMBkmb]?$"
+SPACED = r"^[+-]?\d{1,3}([ '\u2019\u00a0\u202f]\d{3})+([.,]\d+)?$"  # groups as in Switzerland, France and SI
+CURRENCY = r"^([+-]?)\s*[$€£¥]\s*|\s*[$€£¥]$"  # Nasdaq's own pages write $187.15
 LETTERS = {"K": 1e3, "M": 1e6, "B": 1e9}
 
 
@@ -35,7 +37,10 @@ def _plain(text: pl.Series, decimal: str) -> pl.Series:
 
 
 def _written(text: pl.Series, decimal: str) -> pl.Series:
-    """Return numbers of cells such as 2,000.00 and 0.05M, null for others."""
+    """Return numbers of cells such as 2,000.00, 2'000.00, $2000.00 and 0.05M, null for others."""
+    text = text.str.replace(CURRENCY, "${1}")
+    spaced = text.str.contains(SPACED).fill_null(False)
+    text = text.str.replace_all(r"[ '\u2019\u00a0\u202f]", "").zip_with(spaced, text)
     grouped = text.str.contains(GROUPED).fill_null(False)
     text = text.str.replace_all(",", "", literal=True).zip_with(grouped, text) if decimal == "." else text
     letter = text.str.extract(r"\d([KMBkmb])$").str.to_uppercase()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from trainer.runtime.errors import TrainerError
 READ = 1 << 22  # bytes at a time
 MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
 BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+
+
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # .xls, of Excel before 2007
 
 
 class CutOffError(Exception):
@@ -45,11 +49,26 @@ def kind_of(path: Path) -> tuple[str, str]:
     except OSError as error:
         raise TrainerError("RM510", what=str(error.strerror or error), where=str(path)) from error
     packed = next((name for magic, name in MAGIC.items() if head.startswith(magic)), "none")
+    if (packed == "zip" and b"[Content_Types].xml" in head) or head.startswith(OLE):
+        raise _other_kind(
+            path, "a spreadsheet's own file (Excel)", "Save the sheet as CSV UTF-8 there, and give that file."
+        )
     if packed not in ("none", "gzip", "zstd"):
         raise TrainerError("RM510", what=f"the file is packed with {packed}", where=str(path), next="Unpack it first.")
     if packed != "none":
         head = _first_bytes(path, packed)
-    return packed, _encoding(head)
+    encoding = _encoding(head)
+    begin = head.decode(encoding, errors="ignore").lstrip("\ufeff \r\n\t")
+    if re.match(r"<(!doctype|html|\?xml|head|body)", begin, re.IGNORECASE):
+        advice = "The site sent a page in place of the data: open it in a browser, and download again."
+        raise _other_kind(path, "a web page or XML", advice)
+    if re.match(r"[\[{]\s*[\[{\"]", begin):
+        raise _other_kind(path, "JSON", "Write it as CSV first, such as with pandas: read_json(...).to_csv(...).")
+    return packed, encoding
+
+
+def _other_kind(path: Path, kind: str, advice: str) -> TrainerError:
+    return TrainerError("RM510", what=f"the file is {kind}, not a table of text", where=str(path), next=advice)
 
 
 def _first_bytes(path: Path, packed: str) -> bytes:
@@ -168,11 +187,13 @@ def _end_of_line(text: bytearray, lines: int) -> int | None:
 def _pieces(path: Path, packed: str, encoding: str) -> Iterator[bytes]:
     decoder = codecs.getincrementaldecoder(encoding)()
     begin = True
+    returns_alone = False  # as text files of the first Macintosh, and Excel's "CSV (Macintosh)"
     for data in _unpacked(path, packed):
         text = _decoded(decoder, data, path)
         if begin and text:
             text, begin = text.removeprefix("\ufeff"), False
-        yield text.encode()
+            returns_alone = "\n" not in text and "\r" in text[:-1]
+        yield (text.replace("\r", "\n") if returns_alone else text).encode()
     if decoder.getstate()[0]:
         raise CutOffError("the file ends inside a character")
 
@@ -182,7 +203,10 @@ def _decoded(decoder: codecs.IncrementalDecoder, data: bytes, path: Path) -> str
         text = decoder.decode(data)
     except UnicodeDecodeError as error:
         what = "the file is no CSV text in UTF-8 or UTF-16"
-        raise TrainerError("RM510", what=what, where=str(path), why=str(error)) from error
+        advice = (
+            "Text of an older program is made UTF-8 by `iconv -f WINDOWS-1252 -t UTF-8 FILE > OTHER`; or save it so."
+        )
+        raise TrainerError("RM510", what=what, where=str(path), why=str(error), next=advice) from error
     if "\x00" in text:
         raise TrainerError("RM510", what="the file holds NUL characters, so it is no CSV text", where=str(path))
     return text

@@ -19,13 +19,16 @@ from trainer.runtime.errors import TrainerError
 
 DATES = (
     "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%m/%d/%Y", "%d/%m/%Y", "%m-%d-%Y", "%d-%m-%Y", "%d.%m.%Y",
-    "%m/%d/%y", "%d/%m/%y", "%d-%b-%Y", "%d %b %Y", "%b %d, %Y",
+    "%m/%d/%y", "%d/%m/%y", "%d-%b-%Y", "%d %b %Y", "%b %d, %Y", "%d-%b-%y", "%d %b %y", "%B %d, %Y", "%d %B %Y",
+    "%d.%m.%y",
 )  # fmt: skip
-CLOCKS = ("", " %H:%M", " %H:%M:%S%.f", " %H%M", " %H%M%S", " %I:%M %p", " %I:%M:%S %p", " %H:%M:%S:%3f")
+CLOCKS = ("", " %H:%M", " %H:%M:%S%.f", " %H%M", " %H%M%S", " %I:%M %p", " %I:%M:%S %p", " %H:%M:%S:%3f", "-%H:%M:%S")
 GLUED = ("%Y%m%d%H%M", "%Y%m%d%H%M%S")
 EPOCHS = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
 EPOCH_DIGITS = {9: "seconds", 10: "seconds", 12: "milliseconds", 13: "milliseconds", 15: "microseconds",
                 16: "microseconds", 18: "nanoseconds", 19: "nanoseconds"}  # fmt: skip
+FIRST_YEAR = 1000  # `%Y` also takes 24 for the year 24, which no market has seen
+SERIAL = r"[2-6]\d{4}(\.\d+)?"  # how a spreadsheet counts the days of 1954 to 2091
 ZONE = r"\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2}|[+-]\d{2})$"
 NAMED_ZONE = r"\s([A-Z][A-Za-z]+/[A-Za-z_/+-]+[0-9]*)$"  # US/Eastern
 TIMED_ZONE = r":\d{2}(?:\.\d+)?" + ZONE  # an offset stands behind a time of day; 2014-01-03 has none
@@ -99,11 +102,17 @@ def find_format(text: pl.Series, where: str, given: str | None = None) -> TimeFo
     if not most:
         shown = repr(text[0]) if len(text) else "an empty cell"
         hint = "is no date such as 2014-01-03 or 2014-01-03 09:31, with or without an offset"
-        raise TrainerError("RM513", what=f"{shown} {hint}", where=where, next="Name its format with --time-format.")
+        raise TrainerError("RM513", what=f"{shown} {hint}", where=where, next=_advice(text))
     best = [pattern for pattern, count in fits.items() if count == most]
     pattern = _decided(bare, best, where)
     day_long = _parsed(bare, pattern).drop_nulls().to_numpy().astype("M8[us]").astype(np.int64) % (86_400 * 10**6) == 0
     return TimeFormat(pattern=pattern, zoned=zoned, midnight=bool(day_long.all()), zone=one_zone)
+
+
+def _advice(text: pl.Series) -> str:
+    if len(text) and re.fullmatch(SERIAL, text[0]):
+        return "It may be a spreadsheet's number of a day: give the column a date format there, and export again."
+    return "Name its format with --time-format."
 
 
 def _decided(text: pl.Series, patterns: list[str], where: str) -> str:
@@ -137,12 +146,29 @@ def _epoch(text: pl.Series) -> str | None:
 def _parsed(text: pl.Series, pattern: str) -> pl.Series:
     """Return times in microseconds, null where `text` is not written so."""
     if pattern.startswith("epoch "):
-        scale = EPOCHS[pattern.removeprefix("epoch ")]
-        number = text.str.replace(r"\.0+$", "").cast(pl.Int64, strict=False)
-        return (number * (10**6 // scale) if scale <= 10**6 else number // 1000).cast(pl.Datetime("us"))
+        return _epochs(text.str.replace(r"\.0+$", ""), pattern.removeprefix("epoch "))
     if re.search(r"%[HI]", pattern):
-        return text.str.to_datetime(pattern, strict=False, time_unit="us", time_zone=None, exact=True)
-    return text.str.to_date(pattern, strict=False, exact=True).cast(pl.Datetime("us"))
+        read = text.str.to_datetime(pattern, strict=False, time_unit="us", time_zone=None, exact=True)
+    else:
+        read = text.str.to_date(pattern, strict=False, exact=True).cast(pl.Datetime("us"))
+    return read.set(read.dt.year() < FIRST_YEAR, None)
+
+
+def _epochs(text: pl.Series, usual: str) -> pl.Series:
+    """Return times counted in the `usual` unit, or in that of their own number of digits: months of one market are
+    joined that were exported in milliseconds and in microseconds."""
+    number, digits = text.cast(pl.Int64, strict=False), text.str.len_chars()
+    read = _in_microseconds(number, usual)
+    for unit in EPOCHS:
+        own = digits.is_in([count for count, name in EPOCH_DIGITS.items() if name == unit]).fill_null(False)
+        if unit != usual and own.any():
+            read = _in_microseconds(number, unit).zip_with(own, read)
+    return read.cast(pl.Datetime("us"))
+
+
+def _in_microseconds(number: pl.Series, unit: str) -> pl.Series:
+    scale = EPOCHS[unit]
+    return number * (10**6 // scale) if scale <= 10**6 else number // 1000
 
 
 def parse(text: pl.Series, form: TimeFormat, zone: str, previous: np.datetime64 | None) -> Times:

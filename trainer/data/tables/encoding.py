@@ -17,6 +17,8 @@ from trainer.runtime.errors import TrainerError
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # words for a missing value, in any case
 MOSTLY = 0.9  # share of numbers from which a column is taken for numbers with a few mistakes
+# A number with groups of digits, a comma for its point, a currency sign or a per cent sign
+MARKED = r"^[+-]?\s*[$€£¥]?\s*(\d{1,3}([.,'\u2019 \u00a0\u202f]\d{3})+([.,]\d+)?|\d+[.,]\d+|\d+)\s*[%$€£¥]?$"
 MOST_CATEGORIES = 10_000
 LARGEST = float(np.finfo(np.float32).max)  # a network computes in 32 bits
 
@@ -111,6 +113,14 @@ def _plain(column: pl.Series) -> pl.Series:
     whole = column.is_finite() & (column == column.floor()) & (column.abs() < 2**53)
     short, full = column.cast(pl.Int64, strict=False).cast(pl.String), column.cast(pl.String)
     return pl.select(pl.when(whole).then(short).otherwise(full)).to_series()
+
+
+def is_marked(cells: Parsed) -> bool:
+    """Return whether the cells that are no plain numbers are numbers nearly all, written as people do: 1,5 or 12 %."""
+    words = cells.wrong & ~cells.beyond
+    if not words.any():
+        return False
+    return int(cells.text.filter(pl.Series(words)).str.contains(MARKED).sum()) >= MOSTLY * int(words.sum())
 
 
 def kind_of(name: str, cells: Parsed, named: Sequence[str]) -> tuple[Kind, str]:

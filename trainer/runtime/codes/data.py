@@ -33,13 +33,13 @@ DATA: tuple[CatalogEntry, ...] = entries(
         "RM514",
         "A bar is impossible",
         "Prices and VIX must be above zero, volume not below it, and open and close between low and high.",
-        "Correct or delete the named line; a high below its low usually means swapped columns.",
+        "Correct or delete the line, or use --on-bad-row drop; a high below its low usually means swapped columns.",
     ),
     (
         "RM515",
         "Dates are out of order",
         "Each bar must be later than the one before it; features and the split by time rely on that.",
-        "Sort the file by date and remove duplicates.",
+        "Sort the file by date and remove duplicates; --on-bad-row drop leaves such rows out, repair sorts them.",
     ),
     (
         "RM516",

@@ -28,7 +28,7 @@ from trainer.runtime.errors import TrainerError, suggestion
 from trainer.runtime.events import say
 from trainer.tasks.prepared import Task, folder_for
 from trainer.tasks.tables.inputs import Kinds, Matrix, datasets, matrix_of, require_near
-from trainer.tasks.tables.row_policy import Reading, settle_missing, settle_wrong
+from trainer.tasks.tables.row_policy import Reading, first_marked, refuse_marked, settle_missing, settle_wrong
 from trainer.tasks.tables.target import classes_of, require_apart, target_values
 
 MOST_SHOWN = 5  # classes that are named
@@ -101,11 +101,15 @@ def settled(reading: Reading, names: Sequence[str], config: TableConfig) -> Kind
     Args:
         names: columns that are inputs.
     """
-    kinds = {}
+    kinds, marked = {}, {}
     for name in names:
         kinds[name] = kind_of(name, reading.parsed(name), config.columns.categories)
+        if kinds[name][0] == "category" and name not in config.columns.categories:
+            marked[name] = first_marked(reading, name)
         settle_wrong(reading, name, kinds[name][0], config)
         settle_missing(reading, name, config)
+    if found := {name: cell for name, cell in marked.items() if cell is not None}:
+        raise refuse_marked(found, reading.cells.path)
     return kinds
 
 

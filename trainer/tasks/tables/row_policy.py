@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trainer.config.sections.table import TableConfig
-from trainer.data.tables.encoding import Parsed, fault, parse_cells
+from trainer.data.tables.encoding import Parsed, fault, is_marked, parse_cells
 from trainer.data.tables.reader import Cells
 from trainer.runtime.errors import TrainerError
 
@@ -54,6 +55,25 @@ class Reading:
         if count:
             self.dropped[why] = self.dropped.get(why, 0) + count
         self.kept &= ~rows
+
+
+def first_marked(reading: Reading, name: str) -> str | None:
+    """Return the first cell of a column of words that are numbers with commas or signs, None for another column."""
+    cells = reading.parsed(name)
+    return str(cells.text[int(np.flatnonzero(cells.wrong)[0])]) if is_marked(cells) else None
+
+
+def refuse_marked(found: Mapping[str, str], path: Path) -> TrainerError:
+    """Return the error for columns whose numbers would become categories.
+
+    Args:
+        found: a cell of each column.
+        path: file of the table.
+    """
+    shown = ", ".join(f"{name!r} ({cell!r})" for name, cell in found.items())
+    what = f"numbers would be taken for words, for their commas or signs, in {shown}"
+    advice = f"Write them with a point and no sign, or keep them as words: --categories {','.join(found)}."
+    return TrainerError("RM580", what=what, where=str(path), next=advice)
 
 
 def settle_wrong(reading: Reading, name: str, kind: str, config: TableConfig) -> None:

@@ -16,6 +16,7 @@ def imported(file: Path) -> set[Path]:
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("trainer."):
             module = PACKAGE.parent.joinpath(*node.module.split("."))
             found |= {module.with_suffix(".py"), *(module / f"{alias.name}.py" for alias in node.names)}
+            found |= set(module.parent.glob("*.c"))  # what a module next to it compiles
     return {path for path in found if path.is_file()}
 
 
@@ -24,7 +25,7 @@ def closure(file: Path) -> set[Path]:
     while waiting:
         if (path := waiting.pop()) not in seen:
             seen.add(path)
-            waiting += imported(path)
+            waiting += imported(path) if path.suffix == ".py" else []
     return seen
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.fixtures.profile_bars import BARS, CONVENTIONS, arrays, assert_same
 from trainer.data.conventions import ProfileConventions
 from trainer.data.profiles import developing
-from trainer.data.profiles.developing import developing_levels
+from trainer.data.profiles.developing import developing_levels, numpy_levels
 from trainer.data.profiles.profile import bar_rows
 from trainer.runtime.errors import TrainerError
 
@@ -21,10 +21,10 @@ from trainer.runtime.errors import TrainerError
 @settings(deadline=None, max_examples=60)
 def test_tile_size_changes_no_profile(bars: list[tuple[int, int, int, int]], c: ProfileConventions, cells: int) -> None:
     rows, starts = bar_rows(*arrays(bars), c), np.array([0])
-    one = developing_levels(rows, starts, c)
+    one = numpy_levels(rows, starts, c)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(developing, "TILE_CELLS", cells)
-        other = developing_levels(rows, starts, c)
+        other = numpy_levels(rows, starts, c)
     assert all(getattr(one, name).tobytes() == getattr(other, name).tobytes() for name in vars(one))
 
 
@@ -46,6 +46,6 @@ def test_segment_levels_of_long_sessions_with_gaps_equal_those_of_rows(
     volume = np.where(rng.random(900) < 0.3, 0, rng.integers(1, most, 900)).astype(float)
     c = ProfileConventions(allocation=allocation, row_ticks=row_ticks)
     rows, starts = bar_rows(low * 0.25, high * 0.25, close * 0.25, volume, c), np.array([0, 1, 40, 450])
-    fast = developing_levels(rows, starts, c)
+    fast = numpy_levels(rows, starts, c)
     monkeypatch.setattr(developing, "MANY_ROWS", 10**9)
-    assert_same(fast, developing_levels(rows, starts, c))
+    assert_same(fast, numpy_levels(rows, starts, c))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.fixtures.profile_bars import BARS, CONVENTIONS, arrays, assert_same
 from trainer.data.conventions import ProfileConventions
 from trainer.data.profiles import developing, segments, zones
-from trainer.data.profiles.developing import developing_levels
+from trainer.data.profiles.developing import numpy_levels
 from trainer.data.profiles.profile import BarRows, bar_rows
 
 
@@ -38,7 +38,7 @@ def test_segment_levels_for_any_span_and_batch_equal_those_of_rows(
         patch.setattr(segments, "span_of", lambda bars: span)
         for module in (segments, zones):
             patch.setattr(module, "BATCH_CELLS", cells)
-        assert_same(segments.segment_levels(rows, starts, c), developing_levels(rows, starts, c))
+        assert_same(segments.segment_levels(rows, starts, c), numpy_levels(rows, starts, c))
 
 
 @pytest.mark.parametrize(("poc_tie", "expected"), [("middle", 2), ("middle_upper", 8), ("low", 2), ("high", 8)])

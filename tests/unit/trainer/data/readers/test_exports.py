@@ -93,6 +93,48 @@ EXPORTS = {
         "Date, Time, Open, High, Low, Last, Volume, # of Trades, OHLC Avg, HLC Avg, HL Avg, Bid Volume, Ask Volume\n"
         "2024/3/4, 09:30:00, 10.5, 12.5, 9.5, 11.5, 100, 7, 11, 11, 11, 60, 40\n"
         "2024/3/4, 09:31:00.0, 11.5, 12.5, 9.5, 11, 90, 7, 11, 11, 11, 60, 30\n", NEW_YORK),
+    "Nasdaq, currency signs": (
+        "Date,Close/Last,Volume,Open,High,Low\n03/14/2024,$11.50,100,$10.50,$12.50,$9.50\n"
+        "03/15/2024,$11.00,90,$11.50,$12.50,$9.50\n", "2024-03-14T00:00:00"),
+    "ariva.de": (
+        "Datum;Erster;Hoch;Tief;Schlusskurs;Stuecke;Volumen\n2024-03-04;10,5;12,5;9,5;11,5;;100\n"
+        "2024-03-05;11,5;12,5;9,5;11;;90\n", DAY),
+    "investing.com, German": (
+        '\ufeff"Datum","Zuletzt","Eröffn.","Hoch","Tief","Vol.","+/- %"\n'
+        '"04.03.2024","11,5","10,5","12,5","9,5","0,10K","9,52%"\n'
+        '"05.03.2024","11","11,5","12,5","9,5","0,09K","-4,35%"\n', DAY),
+    "investing.com, French": (
+        '"Date","Dernier","Ouv."," Plus Haut","Plus Bas","Vol.","Variation %"\n'
+        '"14/03/2024","11,5","10,5","12,5","9,5","0,10K","9,52%"\n'
+        '"15/03/2024","11","11,5","12,5","9,5","0,09K","-4,35%"\n', "2024-03-14T00:00:00"),
+    "a spreadsheet with its separator in front": (
+        "sep=;\nDate;Open;High;Low;Close;Volume\n2024-03-04;10,5;12,5;9,5;11,5;100\n"
+        "2024-03-05;11,5;12,5;9,5;11,0;90\n", DAY),
+    "CryptoDataDownload, an address in front": (
+        "https://www.CryptoDataDownload.com\nUnix,Date,Symbol,Open,High,Low,Close,Volume,tradecount\n"
+        "1709544600000,2024-03-04 09:30:00,BTCUSDT,10.5,12.5,9.5,11.5,100,5\n"
+        "1709544660000,2024-03-04 09:31:00,BTCUSDT,11.5,12.5,9.5,11,90,5\n", NEW_YORK),
+    "comments in front": (
+        "# symbol: XYZ\n# zone: New York\n\nDate,Open,High,Low,Close,Volume\n2024-03-04,10.5,12.5,9.5,11.5,100\n"
+        "2024-03-05,11.5,12.5,9.5,11,90\n", DAY),
+    "a separator at each line's end": (
+        "Date,Open,High,Low,Close,Volume\n2024-03-04,10.5,12.5,9.5,11.5,100,\n2024-03-05,11.5,12.5,9.5,11,90,\n", DAY),
+    "CSV (Macintosh)": (
+        "Date,Open,High,Low,Close,Volume\r2024-03-04,10.5,12.5,9.5,11.5,100\r2024-03-05,11.5,12.5,9.5,11,90\r", DAY),
+    "Binance, the month in which milliseconds became microseconds": (
+        "1709544600000,10.5,12.5,9.5,11.5,100,1709544659999,1100.5,12,40,440,0\n"
+        "1709544660000000,11.5,12.5,9.5,11,90,1709544719999999,1000.5,12,40,440,0\n", UTC),
+    "Interactive Brokers, a hyphen before the clock": (
+        "date,open,high,low,close,volume,average,barCount\n20240304-09:30:00,10.5,12.5,9.5,11.5,100,11,7\n"
+        "20240304-09:31:00,11.5,12.5,9.5,11,90,11,7\n", NEW_YORK),
+    "Massive (Polygon)": (
+        "ticker,volume,open,close,high,low,window_start,transactions\n"
+        "XYZ,100,10.5,11.5,12.5,9.5,1709562600000000000,7\nXYZ,90,11.5,11,12.5,9.5,1709562660000000000,7\n", NEW_YORK),
+    "years of two digits": (
+        "Date,Open,High,Low,Close,Volume\n4-Mar-24,10.5,12.5,9.5,11.5,100\n5-Mar-24,11.5,12.5,9.5,11,90\n", DAY),
+    "months by their whole names": (
+        "Date;Open;High;Low;Close;Volume\nMarch 4, 2024;10.5;12.5;9.5;11.5;100\n"
+        "March 5, 2024;11.5;12.5;9.5;11;90\n", DAY),
 }  # fmt: skip
 
 
@@ -194,3 +236,67 @@ def test_file_that_may_not_be_read_is_named_as_such(tmp_path: Path, monkeypatch:
 def test_unknown_zone_is_named_where_no_time_needs_one(tmp_path: Path) -> None:
     with pytest.raises(TrainerError, match="RM573"):
         read(tmp_path / "bars.csv", EXPORTS["Yahoo, old"][0], zone="Mars/Phobos")
+
+
+SPELLED = {
+    "Germany": ("1.100,50", ";"),
+    "Switzerland": ("1'100.50", ";"),
+    "Switzerland, typeset": ("1\u2019100.50", ","),
+    "France": ("1\u202f100,50", ";"),
+    "spaces": ("1 100.50", ","),
+    "currency behind": ("1100,50 €", ";"),
+}
+
+
+@pytest.mark.parametrize("place", SPELLED)
+def test_groups_of_digits_and_decimal_marks_are_read_as_they_are_written_there(tmp_path: Path, place: str) -> None:
+    cell, separator = SPELLED[place]
+    row = separator.join(["2024-03-04", *[cell] * 4, "5"])
+    bars = read(
+        tmp_path / "bars.csv", separator.join(["Date", "Open", "High", "Low", "Close", "Volume"]) + f"\n{row}\n"
+    )[0]
+    assert (bars.open[0], bars.close[0]) == (1100.5, 1100.5)
+
+
+HEADER, SAVE = b"Date,Open,High,Low,Close,Volume\n", "Save the sheet as CSV"
+REFUSED = {
+    "an Excel workbook": (b"PK\x03\x04\x14\x00\x06\x00[Content_Types].xml" + bytes(99), "RM510", SAVE),
+    "an old workbook": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99), "RM510", SAVE),
+    "a web page": (b"<!DOCTYPE html><html><body>Too many requests</body></html>\n", "RM510", "download again"),
+    "JSON": (b'[{"date": "2024-03-04", "open": 1}]\n', "RM510", "Write it as CSV first"),
+    "another encoding": ("Date;Clôture\n2024-03-04;1\n".encode("latin-1"), "RM510", "WINDOWS-1252"),
+    "spaces between cells": (HEADER.replace(b",", b" ") + b"2024-03-04 1 2 1 2 5\n", "RM512", "replace what is"),
+    "no volume": (b"time,open,high,low,close\n2024-03-04,1,2,1,2\n", "RM512", "volume=none"),
+    "a volume without a number": (HEADER + b"2024-03-04,1,2,1,2,-\n", "RM512", "volume=none"),
+    "unknown words": (b"a,b,c,d,e,f\n2024-03-04,1,2,1,2,5\n", "RM512", "date=NAME,open=NAME,high=NAME,low=NAME"),
+    "days as a spreadsheet counts them": (HEADER + b"45355,1,2,1,2,5\n", "RM513", "a date format"),
+    "several instruments": (
+        b"date,symbol,open,high,low,close,volume\n2024-03-04,A,1,2,1,2,5\n2024-03-04,B,1,2,1,2,5\n", "RM515", "A, B"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_file_that_is_no_series_of_bars_is_refused_with_a_remedy_that_fits(tmp_path: Path, kind: str) -> None:
+    content, code, remedy = REFUSED[kind]
+    (path := tmp_path / "bars.csv").write_bytes(content)
+    with pytest.raises(TrainerError, match=code) as caught:
+        open_source(path, Reading())
+    assert remedy in str(caught.value)
+
+
+@pytest.mark.parametrize("header", ["time,open,high,low,close", "time,open,high,low,close,Volume"])
+def test_volume_that_is_stated_as_absent_is_zero_and_recorded_so(tmp_path: Path, header: str) -> None:
+    text = f"{header}\n2024-03-04,1,2,1,2{',' * (header.count(',') - 4)}\n"
+    bars, source = read(tmp_path / "bars.csv", text, columns=(("volume", "none"),))
+    assert bars.volume.tolist() == [0.0]
+    assert source.as_dict()["columns"]["volume"] == "none"
+
+
+def test_contracts_of_a_future_that_follow_each_other_stay_in_one_file(tmp_path: Path) -> None:
+    text = "date,symbol,open,high,low,close,volume\n2024-03-04,ESH4,1,2,1,2,5\n2024-03-05,ESM4,1,2,1,2,5\n"
+    assert len(read(tmp_path / "bars.csv", text)[0]) == 2
+
+
+def test_year_of_two_digits_is_never_one_of_antiquity(tmp_path: Path) -> None:
+    text = "Date,Open,High,Low,Close,Volume\n" + "".join(f"3/{day}/24,1,2,1,2,5\n" for day in (13, 14, 15))
+    assert str(read(tmp_path / "bars.csv", text)[0].date[0]) == "2024-03-13T00:00:00"

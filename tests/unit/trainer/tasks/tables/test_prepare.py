@@ -318,3 +318,22 @@ def test_column_that_orders_rows_is_named_or_found(
 def test_column_called_like_a_time_that_holds_none_orders_nothing(tmp_path: Path) -> None:
     path = written(mixed(20).with_columns(pl.Series("timestamp", ["soon"] * 20)), tmp_path)
     assert time_column(read_cells(path), rows_config(data=path, target="y")) is None
+
+
+@pytest.mark.parametrize(
+    "cells", [("1,5", "2,25"), ("$1,200", "-$7"), ("12 %", "7.5%"), ("1.200,50", "3"), ("1 200", "5")]
+)
+def test_numbers_with_commas_or_signs_are_named_before_they_become_words(
+    tmp_path: Path, cells: tuple[str, str]
+) -> None:
+    written_so = pl.Series([*cells] * 150)
+    path = written(mixed().with_columns(x=written_so, m=written_so), tmp_path)
+    error = refused(path, "RM580")
+    assert f"'x' ({cells[0]!r}), 'm' ({cells[0]!r})" in error.what and "--categories x,m" in error.next
+    assert columns(task_of(path, categories=("x", "m")))["x"]["kind"] == "category"
+
+
+@pytest.mark.parametrize("cells", [("3,4,5", "a"), ("12:30", "2024-01-02"), ("A 5", "1.2.3"), ("10.0.0.1", "7")])
+def test_words_that_have_digits_stay_words(tmp_path: Path, cells: tuple[str, str]) -> None:
+    path = written(mixed().with_columns(x=pl.Series([*cells] * 150)), tmp_path)
+    assert columns(task_of(path))["x"]["kind"] == "category"

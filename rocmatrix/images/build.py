@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmatrix.containers import engine, engine_lock
+from rocmatrix.containers.label_integrity import EPOCH
 from rocmatrix.host import simulated
 from rocmatrix.images import buildkit, disk_space
 from rocmatrix.images import labels as image_labels
@@ -260,6 +261,7 @@ def buildx_argv(
         "--tag",
         tag(cell),
     ]
+    argv += ["--build-arg", f"SOURCE_DATE_EPOCH={EPOCH}"]
     for name, value in image_labels.written(inputs=inputs, base=base, base_id=base_id, forced=forced).items():
         argv += ["--label", f"{name}={value}"]
     for name, place in contexts.items():

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from rocmatrix.containers.label_integrity import OUTPUT
 from rocmatrix.images import disk_space
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
 
-# zstd: a layer of 0.9 GB was written in 15 s, by gzip in 68, and is smaller. Engines without containerd's image store,
-# which compress nothing here, ignore it. Docker's own media types have no zstd, those of OCI have.
-OUTPUT = "type=docker,compression=zstd,oci-mediatypes=true"
+__all__ = ["OUTPUT", "BuildKitError", "run"]
 LINES_SHOWN = 20
 STEP_WIDTH = 100
 _STEP = re.compile(r"^#\d+ (\[.+)")  # BuildKit's plain progress: "#7 [runtime 2/4] RUN …"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmatrix.containers import emit, runspec
+from rocmatrix.containers.label_integrity import EPOCH
 from rocmatrix.images.build import made_recipe
 from rocmatrix.images.lock import TRAINER_REQUIREMENTS
 from rocmatrix.matrix.matrix import Cell, Matrix
@@ -67,6 +68,7 @@ def dockerfile(cell: Cell, *, lock: str) -> str:
         cell=cell,
         base_reference=cell.base.reference,
         packages=" ".join(cell.base.packages),
+        epoch=EPOCH,
         rocm=rocm or "none",
         architecture=cell.architecture or "none",
         description=f"PyTorch {cell.release.torch}, {'ROCm ' + rocm if rocm else 'CPU only'}{cards}",

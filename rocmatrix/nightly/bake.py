@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rocmatrix.containers.label_integrity import EPOCH
 from rocmatrix.host import simulated
 from rocmatrix.images import build, buildkit
 from rocmatrix.images import labels as image_labels
@@ -58,7 +59,8 @@ def bake_file(
     names = [target(cell) for cell in cells]
     if len(set(names)) != len(names):
         raise RocmatrixError("RM631", what=f"these cells have the same name for buildx: {', '.join(sorted(names))}")
-    common = {"output": [buildkit.OUTPUT], "labels": {image_labels.NIGHT: night}}
+    dated = {"SOURCE_DATE_EPOCH": str(EPOCH)}
+    common = {"output": [buildkit.OUTPUT], "args": dated, "labels": {image_labels.NIGHT: night}}
     other = OtherBase(name=base, id=base_id) if base else None
     targets = {target(c): _target(c, root=root, wheels=wheelhouses[c.name], base=other, night=night) for c in cells}
     return {"group": {"default": {"targets": names}}, "target": {COMMON: common, **targets}}

@@ -30,6 +30,7 @@ class Prove(WithCompanions, Kept):
     only: str = option("with --tree: the kernel libraries that must be there, such as rocBLAS,hipBLASLt")
     wheelhouse: str = option("another folder with the locked wheels to compare the installed files with")
     accept_size: str = option("why the image's size is accepted; later images are compared with this size")
+    rebuild: bool = option("build the image once more without a cache, and compare", default=False)
     json: bool = option("print the proof as JSON, for programs", default=False)
 
 
@@ -51,7 +52,7 @@ def prove(args: Prove) -> None:
         proven = proof.of_tree(matrix, chosen, Path(args.tree), only=comma_separated(args.only))
     else:
         wheels = Path(args.wheelhouse).expanduser().resolve() if args.wheelhouse else None
-        proven = _of_image(matrix, chosen, args.image or build.tag(chosen), wheels=wheels, accept=args.accept_size)
+        proven = _of_image(matrix, chosen, args.image or build.tag(chosen), wheels=wheels, args=args)
     if args.json:
         print_json(proven.described())
     else:
@@ -61,11 +62,11 @@ def prove(args: Prove) -> None:
     say(f"{proven.subject} holds what {proven.cell} claims: by its files; nothing was run on a card")
 
 
-def _of_image(matrix: Matrix, cell: Cell, name: str, *, wheels: Path | None, accept: str) -> Proof:
+def _of_image(matrix: Matrix, cell: Cell, name: str, *, wheels: Path | None, args: Prove) -> Proof:
     """Prove the image that `name` means now, by its id: a tag may be moved meanwhile."""
     from rocmatrix.containers import engine
     from rocmatrix.evidence import baseline
-    from rocmatrix.verify import proof
+    from rocmatrix.verify import proof, rebuild
 
     with closing(engine.connect()) as client:
         image = engine.image(client, name)
@@ -74,8 +75,10 @@ def _of_image(matrix: Matrix, cell: Cell, name: str, *, wheels: Path | None, acc
     with recorder.proving(cell, image) as keep:
         recorded = baseline.recorded(recorder.evidence_file(), cell, image)
         proven = proof.of_image(
-            matrix, cell, image.id, today=today(), root=ROOT, wheels=wheels, recorded=recorded, accept=accept
+            matrix, cell, image.id, today=today(), root=ROOT, wheels=wheels, recorded=recorded, accept=args.accept_size
         )
+        if args.rebuild:
+            proven = replace(proven, checks=(*proven.checks, rebuild.check(cell, image.id, root=ROOT, wheels=wheels)))
         proven = replace(proven, subject=f"image {name} ({image.id})")
         keep(proven)
     return proven

@@ -1,4 +1,4 @@
-"""RM66x: the bytes of an image against what it was to be made of."""
+"""RM66x, RM680: the bytes of an image against what it was to be made of."""
 
 from __future__ import annotations
 
@@ -38,5 +38,13 @@ BYTES: tuple[CatalogEntry, ...] = entries(
         "Byte code is not its source's",
         "Compiled files differ from what the image's Python makes of their sources, or could not be compared.",
         "Build the image again; Python would run the compiled files without a look at their sources.",
+    ),
+    (
+        "RM680",
+        "A build of the same inputs makes another image",
+        "Built once more without a cache, layers or settings differ, or this checkout cannot make the image that is "
+        "there: packages of the base's archive changed meanwhile, or one of the two was not made by its recipe.",
+        "Build the image again and prove that one. A base that holds its packages already, named by its digest with "
+        "--base, does not depend on an archive.",
     ),
 )

@@ -2,11 +2,13 @@
 
 import copy
 import hashlib
+import itertools
 from types import SimpleNamespace
 
 import pytest
 
 from rocmatrix.containers import label_integrity
+from rocmatrix.runtime.errors import RocmatrixError
 
 IMAGE = {
     "RootFS": {"Layers": ["sha256:a", "sha256:b"]},
@@ -83,17 +85,50 @@ def test_seal_is_the_hash_of_layers_settings_and_labels_in_a_fixed_form():
     assert label_integrity.of({"RootFS": {"Layers": []}, "Config": None}) == hashlib.sha256(bare.encode()).hexdigest()
 
 
-@pytest.mark.parametrize(("attributes", "built"), [(IMAGE, True), (sealed(), False)])
-def test_image_is_sealed_by_one_label_more_unless_it_is_already(attributes, built):
-    calls = []
+@pytest.fixture
+def put(monkeypatch):
+    """Seal an image of these attributes with a BuildKit that ends with a status; return its calls."""
 
-    def build(*, fileobj, **more):
-        calls.append({"dockerfile": fileobj.read(), **more})
-        return SimpleNamespace(id="sha256:2"), []
+    def run(attributes, status=0, made=None):
+        calls = []
+        held = {"rocmatrix:t": SimpleNamespace(id="sha256:1", attrs=attributes)}
 
-    held = {"rocmatrix:t": SimpleNamespace(id="sha256:1", attrs=attributes)}
-    client = SimpleNamespace(images=SimpleNamespace(get=held.__getitem__, build=build))
-    assert label_integrity.put(client, "rocmatrix:t") == ("sha256:2" if built else "sha256:1")
-    labels = {"org.rocmatrix.seal": label_integrity.of(IMAGE)}
-    expected = {"dockerfile": b"FROM sha256:1\n", "tag": "rocmatrix:t", "labels": labels, "rm": True}
-    assert calls == ([expected] if built else [])
+        def builder(argv, **more):
+            calls.append((argv, more["input"]))
+            held["rocmatrix:t"] = SimpleNamespace(id="sha256:2", attrs=made or sealed(attributes))
+            return SimpleNamespace(returncode=status, stderr="no space\n")
+
+        monkeypatch.setattr(label_integrity, "subprocess", SimpleNamespace(run=builder))
+        client = SimpleNamespace(images=SimpleNamespace(get=held.__getitem__))
+        return label_integrity.put(client, "rocmatrix:t"), calls
+
+    return run
+
+
+def test_image_is_sealed_by_one_label_more_and_dated_as_every_image_is(put):
+    made, ((argv, dockerfile),) = put(IMAGE)
+    assert (made, dockerfile) == ("sha256:2", "FROM rocmatrix:t\n")
+    assert argv[:3] == ["docker", "buildx", "build"]
+    assert argv[-1] == "-"
+    pairs = list(itertools.pairwise(argv))
+    assert ("--label", f"org.rocmatrix.seal={label_integrity.of(IMAGE)}") in pairs
+    assert ("--build-arg", f"SOURCE_DATE_EPOCH={label_integrity.EPOCH}") in pairs
+    assert ("--tag", "rocmatrix:t") in pairs
+
+
+def test_sealed_image_stays_as_it_is(put):
+    assert put(sealed()) == ("sha256:1", [])
+
+
+def test_seal_that_buildkit_does_not_make_is_rm202_with_its_words(put):
+    with pytest.raises(RocmatrixError, match=r"RM202[\s\S]*no space"):
+        put(IMAGE, status=1)
+
+
+@pytest.mark.parametrize("seal", [label_integrity.of, lambda _: label_integrity.of(IMAGE)])
+def test_tag_that_moved_meanwhile_is_rm202(put, seal):
+    other = copy.deepcopy(IMAGE)
+    other["RootFS"]["Layers"].append("sha256:x")
+    other["Config"]["Labels"][label_integrity.LABEL] = seal(other)
+    with pytest.raises(RocmatrixError, match=r"RM202[\s\S]*was moved to another image"):
+        put(IMAGE, made=other)

@@ -92,7 +92,8 @@ def test_command_is_the_whole_recipe():
     assert argv == [
         *("docker", "buildx", "build", "--output", "type=docker,compression=zstd,oci-mediatypes=true"),
         *("--provenance=false", "--progress=plain"),
-        *("--tag", "rocmatrix:rocm6.3-torch2.7.1-gfx1100", "--label", "org.rocmatrix.inputs=abc"),
+        *("--tag", "rocmatrix:rocm6.3-torch2.7.1-gfx1100", "--build-arg", "SOURCE_DATE_EPOCH=1767225600"),
+        *("--label", "org.rocmatrix.inputs=abc"),
         *("--label", "org.rocmatrix.base=mirror/u:1"),
         *("--build-context", "wheelhouse=/w", "--build-context", "trainer=/c/trainer"),
         *("--build-context", f"pruner={ROOT / 'rocmatrix'}"),  # the cell is pruned

@@ -39,6 +39,13 @@ def test_contexts_are_those_of_a_build():
         assert made([cell], base="mirror/base:1")["target"][bake.target(cell)]["contexts"] == given
 
 
+def test_images_of_a_night_are_dated_as_those_of_a_build():
+    content = made([cells.CPU])
+    argv = build.buildx_argv(cells.CPU, root=ROOT, wheelhouse=Path("/w"), inputs="x")
+    (dated,) = [argv[i + 1] for i, word in enumerate(argv) if word == "--build-arg"]
+    assert [f"{name}={value}" for name, value in content["target"][bake.COMMON]["args"].items()] == [dated]
+
+
 def test_names_that_are_one_to_buildx_are_refused():
     other = cells.GFX1100.model_copy(update={"name": cells.GFX1100.name.replace(".", "_")})
     with pytest.raises(RocmatrixError) as caught:

@@ -41,7 +41,7 @@ def check(config, cell=cells.CPU, base=None):
 def test_settings_of_a_recipe_pass_and_no_others(cell):
     config, instructions = recipe(cell)
     assert check(config, cell).findings == ()
-    assert instructions == {"FROM", "RUN", "ENV", "LABEL", "COPY", "WORKDIR", "USER", "ENTRYPOINT", "CMD"}
+    assert instructions == {"FROM", "RUN", "ENV", "LABEL", "WORKDIR", "USER", "ENTRYPOINT", "CMD"}
 
 
 def test_layers_are_as_many_as_the_recipe_makes():

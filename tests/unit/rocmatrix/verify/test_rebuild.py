@@ -1,0 +1,111 @@
+"""An image next to its second build: every layer and setting counts, labels of one build do not."""
+
+import copy
+from types import SimpleNamespace
+
+import pytest
+
+from rocmatrix.containers import label_integrity
+from rocmatrix.images import labels as image_labels
+from rocmatrix.verify import rebuild
+from tests.fixtures import cells
+
+CPU = cells.CPU
+LABELS = {"org.rocmatrix.cell": CPU.name, "org.rocmatrix.inputs": "abc", "org.rocmatrix.seal": "s"}
+IMAGE = {
+    "Created": "2026-01-01T00:00:00Z",
+    "RootFS": {"Layers": ["sha256:a", "sha256:b", "sha256:c"]},
+    "Config": {"User": "10001:10001", "Env": ["A=1"], "Cmd": ["--help"], "Labels": LABELS},
+}
+
+
+def changed(change):
+    made = copy.deepcopy(IMAGE)
+    change(made)
+    return made
+
+
+def places(made):
+    return [place for finding in rebuild.compared(IMAGE, made).findings for place in finding.places]
+
+
+def test_image_with_equal_layers_and_settings_passes():
+    check = rebuild.compared(IMAGE, copy.deepcopy(IMAGE))
+    assert (check.status, check.findings) == ("passed", ())
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda image: image["RootFS"]["Layers"].__setitem__(1, "sha256:x"), ["layer 2 (sha256:b)"]),
+        (lambda image: image["RootFS"]["Layers"].append("sha256:d"), ["3 layers, and 4 built anew"]),
+        (lambda image: image["RootFS"]["Layers"].pop(), ["3 layers, and 2 built anew"]),
+        (lambda image: image["Config"].update(User="0"), ["User is '10001:10001', built anew '0'"]),
+        (lambda image: image["Config"].update(Volumes={"/x": {}}), ["Volumes is None, built anew {'/x': {}}"]),
+        (lambda image: image.update(Created="now"), ["Created is '2026-01-01T00:00:00Z', built anew 'now'"]),
+    ],
+)
+def test_difference_is_named(change, found):
+    assert places(changed(change)) == found
+
+
+def test_label_of_another_value_counts_and_one_of_a_single_build_does_not():
+    assert places(changed(lambda image: image["Config"]["Labels"].update({"org.rocmatrix.torch": "1"})))
+    for label in (label_integrity.LABEL, image_labels.NIGHT):
+        assert not places(changed(lambda image, label=label: image["Config"]["Labels"].update({label: "other"})))
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    """An engine with the image and, by name, bases; `argv` keeps what BuildKit was given, `removed` what went."""
+    held = SimpleNamespace(attrs=IMAGE, made=copy.deepcopy(IMAGE), bases={}, argv=[], removed=[])
+
+    def get(name):
+        return SimpleNamespace(attrs=held.made if name.endswith("-rebuilt") else held.attrs)
+
+    images = SimpleNamespace(get=get, remove=lambda tag, force: held.removed.append(tag))
+    client = SimpleNamespace(images=images, close=lambda: None)
+    monkeypatch.setattr(rebuild.engine, "connect", lambda **_: client)
+    monkeypatch.setattr(rebuild.engine, "image", lambda _, name: held.bases.get(name))
+    monkeypatch.setattr(rebuild, "fetch", lambda *_: None)
+    monkeypatch.setattr(rebuild.build, "input_hash", lambda *_, base, forced: f"abc{base or ''}{''.join(forced)}")
+    monkeypatch.setattr(rebuild.buildkit, "run", lambda argv, log: held.argv.extend(argv))
+    return held
+
+
+def test_second_build_has_no_cache_and_a_tag_of_its_own_that_goes(engine, tmp_path):
+    assert rebuild.check(CPU, "sha256:1", root=tmp_path).status == "passed"
+    assert engine.argv[:4] == ["docker", "buildx", "build", "--no-cache"]
+    assert f"rocmatrix:{CPU.name}-rebuilt" in engine.argv
+    assert f"rocmatrix:{CPU.name}" not in engine.argv
+    assert engine.removed == [f"rocmatrix:{CPU.name}-rebuilt"]
+
+
+def test_second_build_that_differs_fails_with_rm680(engine, tmp_path):
+    engine.made["RootFS"]["Layers"][2] = "sha256:x"
+    (finding,) = rebuild.check(CPU, "sha256:1", root=tmp_path).findings
+    assert (finding.code, finding.places) == ("RM680", ("layer 3 (sha256:c)",))
+
+
+def test_image_of_other_inputs_is_not_built_again(engine, tmp_path, monkeypatch):
+    monkeypatch.setattr(rebuild.build, "input_hash", lambda *_, **__: "xyz")
+    (finding,) = rebuild.check(CPU, "sha256:1", root=tmp_path).findings
+    assert finding.what == "it was made of other inputs than this checkout's (xyz)"
+    assert engine.argv == []
+
+
+@pytest.mark.parametrize(("there", "passes"), [("sha256:old", True), ("sha256:new", False), (None, False)])
+def test_base_has_to_be_the_one_that_the_image_was_made_on(engine, tmp_path, there, passes):
+    more = {
+        "org.rocmatrix.base": "m/u:1",
+        "org.rocmatrix.base.id": "sha256:old",
+        "org.rocmatrix.inputs": "abcsha256:oldr",
+    }
+    labels = {**LABELS, **more, "org.rocmatrix.forced": "r"}
+    engine.attrs = changed(lambda image: image["Config"].update(Labels=labels))
+    engine.made = copy.deepcopy(engine.attrs)
+    engine.bases = {"m/u:1": SimpleNamespace(id=there)} if there else {}
+    found = rebuild.check(CPU, "sha256:1", root=tmp_path)
+    assert (found.status == "passed", bool(engine.argv)) == (passes, passes)
+    if not passes:
+        assert found.findings[0].what == "its base m/u:1 is not on this engine as it was"

@@ -8,6 +8,7 @@ import pytest
 from rocmatrix.cli import generated, generated_docs
 from rocmatrix.cli import generated_architectures as architectures
 from rocmatrix.cli import nightly_workflow as workflow
+from rocmatrix.diagnosis.pages import searchable
 from rocmatrix.diagnosis.signature import SIGNATURES_FILE
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
@@ -23,7 +24,7 @@ def checkout(tmp_path):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     told = (generated_docs.OPTIONS_FILE, generated_docs.ERRORS_FILE, generated_docs.PROBES_FILE)
     tables = architectures.files(MATRIX)
-    copied = (generated_docs.SCHEMA_FILE, *told, SIGNATURES_FILE, workflow.FILE, *tables)
+    copied = (generated_docs.SCHEMA_FILE, *told, SIGNATURES_FILE, searchable.RESULTS, workflow.FILE, *tables)
     for name in copied:
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         shutil.copy(ROOT / name, tmp_path / name)

@@ -115,5 +115,5 @@ def test_flag_without_its_value_is_refused(more: list[str]) -> None:
 
 
 def test_advice_on_a_flag_that_is_ours_by_another_name_is_right() -> None:
-    assert synonyms.advice("-lr") == "--lr stands for --learning-rate and takes a value"
+    assert synonyms.advice("--lr") == "--lr stands for --learning-rate and takes a value"
     assert synonyms.advice("--bf16") == "--bf16 stands for --precision=bf16 and takes true or false"

@@ -224,7 +224,7 @@ def settings_of(one: Configuration, folder: Path) -> Any:
     from trainer.config.recipe import resolve
 
     more = ["--adapter", one.adapter, "--lora-rank", "16"] if one.adapter != "none" else []
-    more += ["--micro-batch", str(one.micro_batch)] if one.micro_batch else []
+    more += ["--micro-batch", str(one.micro_batch or one.rows)]  # auto would start with what a plan allows
     arguments = [
         *["--task", "lm", "--model", str(base_folder(one, folder)), "--output", str(folder), "--run", "timed"],
         *["--data", str(rows_file(one, folder)), "--sequence", str(one.sequence), "--batch-size", str(one.rows)],

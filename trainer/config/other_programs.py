@@ -109,8 +109,7 @@ INSTEAD: tuple[tuple[str, str], ...] = (
     ),
     (
         "--ranks N starts ranks on this machine; on several, `./invokew submit` writes the scheduler's job, or "
-        "torchrun "
-        "starts `python -m trainer train` itself",
+        "torchrun starts `python -m trainer train` itself",
         "nnodes num_nodes num_machines node_rank machine_rank master_addr master_port main_process_* rdzv_* "
         "standalone local_rank local_addr world_size same_network local_world_size start_method run_path role tee "
         "redirects local_ranks_filter duplicate_std* logs_specs event_log_handler virtual_local_rank numa_binding "
@@ -175,13 +174,11 @@ INSTEAD: tuple[tuple[str, str], ...] = (
         "jagged_restart_*",
     ),
     (
-        "AdamW is the one optimizer, with betas of 0.9 and 0.999 and eps 1e-8; --weight-decay and --learning-rate "
-        "set "
+        "AdamW is the one optimizer, with betas of 0.9 and 0.999 and eps 1e-8; --weight-decay and --learning-rate set "
         "it",
         "optim optim_* optimizer optimizers adam_* beta1 beta2 beta3 betas eps epsilon momentum solver nesterov "
         "use_adam_mini no_nesterov ns_steps use_galore galore_* use_apollo apollo_* use_badam badam_* use_muon "
-        "muon_* dion_* qgalore_* "
-        "optimizer_* fused torchdistx_path",
+        "muon_* dion_* qgalore_* optimizer_* fused torchdistx_path",
     ),
     (
         "one --learning-rate is for all weights",
@@ -210,10 +207,8 @@ INSTEAD: tuple[tuple[str, str], ...] = (
         "--data takes a file of this machine, for a language model JSON lines or text; --validation-share holds rows "
         "out",
         "dataset datasets dataset_name dataset_dir data_dir data_files dataset_config_name validation_file "
-        "eval_dataset "
-        "test_datasets test_file pretraining_dataset dataset_* train_dataset val_data val_file eval_file "
-        "media_dir tokenized_path mix_strategy interleave_probs shuffle_merged_datasets shuffle_before_* "
-        "is_preprocess "
+        "eval_dataset test_datasets test_file pretraining_dataset dataset_* train_dataset val_data val_file eval_file "
+        "media_dir tokenized_path mix_strategy interleave_probs shuffle_merged_datasets shuffle_before_* is_preprocess "
         "skip_prepare_dataset preprocess_iterable split ds_type text_column dataset_text_field field_* data_shared_*",
     ),
     (
@@ -237,13 +232,11 @@ INSTEAD: tuple[tuple[str, str], ...] = (
         "model_type cls_model_config processor_* revision_of_model low_cpu_mem_usage adapter_name_or_path "
         "adapter_folder lora_model_dir model_init_kwargs config_name resize_vocab add_tokens special_tokens "
         "bos_token eos_token pad_token unk_token additional_special_tokens tokens new_special_tokens* "
-        "add_special_tokens "
-        "split_special_tokens init_special_tokens",
+        "add_special_tokens split_special_tokens init_special_tokens",
     ),
     (
         "--precision takes fp32, bf16, fp16 or auto; weights stay fp32 and products are taken in it",
-        "dtype torch_dtype compute_dtype model_dtype pure_bf16 bfloat16 float16 float32 bf16_full_eval "
-        "fp16_full_eval "
+        "dtype torch_dtype compute_dtype model_dtype pure_bf16 bfloat16 float16 float32 bf16_full_eval fp16_full_eval "
         "downcast_bf16 upcast_layernorm upcast_lmhead_output infer_dtype fp16_opt_level opt_level autocast "
         "param_dtype grad_accum_dtype",
     ),
@@ -262,8 +255,7 @@ INSTEAD: tuple[tuple[str, str], ...] = (
         "apply_lora_to_mlp apply_lora_to_output lora_on_cpu use_llama_pro qlora_sharded_model_loading",
     ),
     (
-        "--attention chooses the kernel of --network transformer; a language model takes the fastest that matches "
-        "fp64 "
+        "--attention chooses the kernel of --network transformer; a language model takes the fastest that matches fp64 "
         "under --fast",
         "attn_implementation flash_attn flash_attention flash_attention_* use_flash_attention* xformers_attention "
         "sdp_attention flex_attention flex_attn_* sage_attention eager_attention use_sdpa shift_attn flash_optimum "
@@ -295,8 +287,7 @@ INSTEAD: tuple[tuple[str, str], ...] = (
     ),
     (
         "--packing true or false is all: rows share a sequence without attending to each other",
-        "packing_strategy neat_packing eval_packing eval_sample_packing sample_packing_* batch_flattening "
-        "padding_free "
+        "packing_strategy neat_packing eval_packing eval_sample_packing sample_packing_* batch_flattening padding_free "
         "pretraining_sample_concatenation block_diag_attn",
     ),
     (
@@ -333,23 +324,20 @@ ABSENT: tuple[tuple[str, str], ...] = (
     (
         "nothing is uploaded: the run's folder has Hugging Face layout and can be pushed by its own tools",
         "push_to_hub push_model hub_* hub_path push_dataset_to_hub export_hub_model_id hf_repo_id use_hf use_ms "
-        "model_author upload* "
-        "model_registry",
+        "model_author upload* model_registry",
     ),
     (
         "a language model learns by pretraining, SFT and DPO; rewards, PPO, GRPO, KTO, ORPO, SimPO and distillation "
         "of one are not here",
         "ppo_* kto_* orpo_* simpo_* cpo_* grpo_* reward_* process_reward_model center_rewards_coefficient ref_model* "
         "sync_ref_model vllm vllm_* sglang_* rl_coef advantage_estimator n_samples_per_prompt ebft trl kl_coef "
-        "ipo_* desirable_weight undesirable_weight rpo_alpha use_vllm lmdeploy_* nll_loss_coef vf_coef "
-        "cliprange_value "
+        "ipo_* desirable_weight undesirable_weight rpo_alpha use_vllm lmdeploy_* nll_loss_coef vf_coef cliprange_value "
         "ref_checkpointer num_generations precompute_ref_*",
     ),
     (
         "DPO is its sigmoid loss with the run's first weights as reference, and nothing is added to it",
         "dpo_label_smoothing pref_ftx pref_bco_weight dpo_ftx loss_weights dpo_loss_weights use_weighting "
-        "f_divergence_* "
-        "f_alpha_* discopop_tau ld_alpha dpo_use_weighting dpo_padding_free dpo_norm_loss",
+        "f_divergence_* f_alpha_* discopop_tau ld_alpha dpo_use_weighting dpo_padding_free dpo_norm_loss",
     ),
     (
         "the loss is the plain one of its task, without noise, smoothing or other weights",
@@ -360,8 +348,7 @@ ABSENT: tuple[tuple[str, str], ...] = (
     (
         "a profiler is not built in: telemetry.jsonl has rates, waiting, memory and utilisation, `bench` times parts",
         "profiler profiler_* profile_* enable_torch_profiler active_steps wait_steps record_shapes with_stack "
-        "with_flops "
-        "profile log_gpu_memory",
+        "with_flops profile log_gpu_memory",
     ),
     (
         "images, sound and video are not trained on",

@@ -42,8 +42,8 @@ def translated(argv: list[str], known: Collection[str]) -> list[str]:
         if ours is None or f"--{ours.partition('=')[0].replace('_', '-')}" not in known:
             done.append(word)
         elif "{}" in ours:
-            done += [_written(ours.format(value))] if equals else [_written(ours.format(each)) for each in words[:1]]
-            words = words if equals else words[1:]
+            stated = value if equals else words.pop(0) if words and not words[0].startswith("-") else ""
+            done.append(_written(ours.format(stated)) if stated else word)
         elif "=" not in ours:
             done.append(f"{_written(ours)}{equals}{value}")
         else:
@@ -62,8 +62,9 @@ def _written(ours: str) -> str:
 def advice(flag: str) -> str:
     """Return what to give in place of a flag of another program, nothing for one that is not known."""
     name = bare(flag)
-    if name in SAME:
-        return f"it stands for {_written(SAME[name])} and takes true or false"
+    if ours := SAME.get(name):
+        takes = "takes true or false" if "=" in ours and "{}" not in ours else "takes a value"
+        return f"--{name} stands for {_written(ours.replace('{}', 'N'))} and {takes}"
     return OTHERWISE.get(name, "") or _of_family(name)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from argparse import ArgumentTypeError
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from trainer.analysis.language.torchtune_keys import OTHER_TRAINING, Left, rule_of
+from trainer.analysis.language.torchtune_keys import OTHER_TRAINING, Left, relied_on, rule_of
 from trainer.config.recipe import from_recipe, keys
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit, say
@@ -31,16 +31,20 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Conversion:
-    """All keys of a recipe, in one of two lists, and the settings that they make."""
+    """All keys of a recipe, in one of two lists, and the settings that they make.
+
+    added: keys without a value in the recipe, with torchtune's default, where the trainer's is another.
+    """
 
     carried: tuple[Line, ...]
     left: tuple[Line, ...]
+    added: tuple[Line, ...] = ()
 
     @property
     def settings(self) -> dict[str, Any]:
         """The settings by name, with the task."""
         made: dict[str, Any] = {"task": "lm"}
-        for line in self.carried:
+        for line in (*self.carried, *self.added):
             made |= line.settings
         return made
 
@@ -65,12 +69,12 @@ def read(path: Path) -> dict[str, Any]:
 
     try:
         tree = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        flat = dict(leaves(tree))
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # ValueError: a date of no calendar, too
         raise TrainerError("RM721", what=str(error).splitlines()[0], where=str(path)) from None
     if not isinstance(tree, dict):
         raise TrainerError("RM721", what="the file is no mapping of keys to values", where=str(path))
     _require_training(tree, path)
-    flat = dict(leaves(tree))
     network = rule_of("model._component_")(flat.get("model._component_"), flat)
     if isinstance(network, Left):  # without it the rest would train something else
         raise TrainerError("RM722", what=network.why, where=str(path))
@@ -86,19 +90,22 @@ def _require_training(tree: Mapping[str, Any], path: Path) -> None:
         raise TrainerError("RM722", what=f"it has no {missing[0]}, and so trains nothing", where=str(path))
 
 
-def _put_in(value: Any, flat: Mapping[str, Any], where: str) -> Any:
-    """Return a value with the values of the keys that it names as ${key}."""
-    for _ in range(MOST_REFERENCES):
-        if isinstance(value, list):
-            return [_put_in(each, flat, where) for each in value]
-        found = REFERENCE.search(value) if isinstance(value, str) else None
-        if found is None:
-            return value
+def _put_in(value: Any, flat: Mapping[str, Any], where: str, deep: int = 0) -> Any:
+    """Return a value with the values of the keys that it names as ${key}; `deep` counts references and lists."""
+    if not isinstance(value, list) and not (isinstance(value, str) and REFERENCE.search(value)):
+        return value
+    if deep > MOST_REFERENCES:
+        raise TrainerError("RM723", what=f"references go in a circle, or more than {MOST_REFERENCES} deep", where=where)
+    if isinstance(value, list):
+        return [_put_in(each, flat, where, deep + 1) for each in value]
+
+    def named(found: re.Match[str]) -> Any:
         if found[1] not in flat:
             raise TrainerError("RM723", what=f"there is no key {found[1]!r}", where=where)
-        named = flat[found[1]]
-        value = named if found[0] == value else value.replace(found[0], str(named))
-    raise TrainerError("RM723", what=f"references go in a circle, or more than {MOST_REFERENCES} deep", where=where)
+        return _put_in(flat[found[1]], flat, where, deep + 1)
+
+    whole = REFERENCE.fullmatch(value)
+    return named(whole) if whole else REFERENCE.sub(lambda found: str(named(found)), value)
 
 
 def converted(recipe: Mapping[str, Any]) -> Conversion:
@@ -110,7 +117,13 @@ def converted(recipe: Mapping[str, Any]) -> Conversion:
             left.append(Line(key=key, value=value, settings={}, why=became.why))
         else:
             carried.append(Line(key=key, value=value, settings=became.settings, why=became.note))
-    return Conversion(carried=tuple(carried), left=tuple(left))
+    found = Conversion(carried=tuple(carried), left=tuple(left))
+    defaults = relied_on(recipe, adapter=found.settings.get("adapter", "none") != "none")
+    return replace(found, added=tuple(_default(key, value, recipe) for key, value in defaults.items()))
+
+
+def _default(key: str, value: Any, recipe: Mapping[str, Any]) -> Line:
+    return Line(key=key, value=value, settings=_became(key, value, recipe).settings, why="torchtune's default")
 
 
 def _became(key: str, value: Any, recipe: Mapping[str, Any]) -> Any:
@@ -147,12 +160,13 @@ def written(conversion: Conversion, source: str) -> str:
         section, _, short = names[name].partition(".")
         sections.setdefault(section, []).append(f"  {short}: {json.dumps(_text(value), ensure_ascii=False)}")
     body = "".join(f"{section}:\n" + "\n".join(lines) + "\n" for section, lines in sections.items())
-    notes = "".join(f"#   {line.key}: {_one_line(line.value)} -- {line.why}\n" for line in conversion.left)
-    return f"# converted from torchtune's {source}\n{body}# left out:\n{notes}"
+    notes = "".join(f"#   {_one_line(line.key)}: {_one_line(line.value)} -- {line.why}\n" for line in conversion.left)
+    return f"# converted from torchtune's {_one_line(source)}\n{body}# left out:\n{notes}"
 
 
 def _one_line(value: Any) -> str:
-    return " ".join(str(value).split())
+    """Return a value or key as a comment can hold it: a line break would end the comment and begin a setting."""
+    return " ".join("".join(each if each.isprintable() else " " for each in str(value)).split())
 
 
 def convert(recipe: Path, output: Path) -> int:
@@ -170,7 +184,7 @@ def convert(recipe: Path, output: Path) -> int:
         raise TrainerError("RM724", what="the file to write is there already", where=str(output))
     output.write_text(written(conversion, recipe.name), encoding="utf-8")
     from_recipe(output)  # what was written can be read
-    lists = {"carried": conversion.carried, "left": conversion.left}
+    lists = {"carried": conversion.carried, "added": conversion.added, "left": conversion.left}
     emit(
         "converted",
         recipe=recipe.name,
@@ -182,7 +196,7 @@ def convert(recipe: Path, output: Path) -> int:
         for line in lines:
             became = ", ".join(f"{key} {_text(value)}" for key, value in line.settings.items())
             say(
-                f"  {line.key}: {_one_line(line.value)}"
+                f"  {_one_line(line.key)}: {_one_line(line.value)}"
                 + (f" -> {became}" if became else "")
                 + (f"  ({line.why})" if line.why else "")
             )

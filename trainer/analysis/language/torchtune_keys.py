@@ -27,6 +27,9 @@ ATTENTION = {"q_proj": "q_proj", "k_proj": "k_proj", "v_proj": "v_proj", "output
 FEED_FORWARD = ("gate_proj", "up_proj", "down_proj")
 PRECISIONS = {"bf16": "bf16", "fp16": "fp16", "fp32": "fp32"}
 LOSSES = {"LinearCrossEntropyLoss", "CEWithChunkedOutputLoss", "CrossEntropyLoss"}
+# torchtune's own where a recipe has none; the trainer's differ.
+DEFAULTS = {"dataset.packed": False, "dataset.train_on_input": True, "model.lora_rank": 8, "model.lora_alpha": 16}
+ALPACA = ("alpaca_dataset", "alpaca_cleaned_dataset")  # whose prompts carry loss unless the recipe states otherwise
 # Keys that only recipes of other kinds of training have.
 OTHER_TRAINING = {
     "teacher_model": "distillation from a teacher",
@@ -86,6 +89,19 @@ def last_name(value: Any) -> str:
     return str(value).rpartition(".")[2]
 
 
+def relied_on(recipe: Mapping[str, Any], *, adapter: bool) -> dict[str, Any]:
+    """Return the defaults of torchtune, by key, that a recipe relies on and the trainer's differ from.
+
+    Args:
+        recipe: values by dotted key.
+        adapter: whether an adapter is trained.
+    """
+    alpaca = last_name(recipe.get("dataset._component_")) in ALPACA
+    matters = {"model": adapter, "dataset.train_on_input": alpaca}
+    found = {key: value for key, value in DEFAULTS.items() if recipe.get(key) is None}
+    return {key: value for key, value in found.items() if matters.get(key, matters.get(key.partition(".")[0], True))}
+
+
 def _model(value: Any, recipe: Mapping[str, Any]) -> Became | Left:
     parts = str(value).split(".")
     family, builder = (parts[-2], parts[-1]) if len(parts) > 1 else ("", parts[-1])
@@ -136,7 +152,8 @@ def _schedule(value: Any, recipe: Mapping[str, Any]) -> Became | Left:
 
 def _batch(value: Any, recipe: Mapping[str, Any]) -> Became | Left:
     pieces = int(recipe.get("gradient_accumulation_steps") or 1)
-    return Became(settings={"batch_size": int(value) * pieces, "micro_batch": int(value)})
+    note = "of all ranks together here, of each rank there: on several, multiply it by their number"
+    return Became(settings={"batch_size": int(value) * pieces, "micro_batch": int(value)}, note=note)
 
 
 def _epochs(value: Any, recipe: Mapping[str, Any]) -> Became | Left:

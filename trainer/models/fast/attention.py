@@ -77,7 +77,8 @@ def choose(call: Call, only_name: str | None = None) -> tuple[Kernel | None, Cho
     kernel = leanest(wanted, trials)
     if kernel is None:
         return None, Choice(name="torch's choice", why=reason(trials), trials=tuple(trials))
-    why = f"the fastest that is right and holds no scores: {reason(trials)}"
+    scores = "" if kernel.name == "math" else " and holds no scores"
+    why = f"the fastest that is right{scores}: {reason(trials)}"
     return kernel, Choice(name=kernel.label, why=why, trials=tuple(trials))
 
 

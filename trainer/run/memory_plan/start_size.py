@@ -7,6 +7,7 @@ either way.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -69,11 +70,23 @@ def size_by_process(request: Mapping[str, Any]) -> StartSize:
     # The folder that holds the trainer is on the path of this process, perhaps by its working directory alone.
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
     environment["PYTHONPATH"] = os.pathsep.join([each or str(Path.cwd()) for each in sys.path])
-    done = run_limited(argv, seconds=SECONDS, env=environment)
-    if done.returncode != 0:
+    try:
+        done = run_limited(argv, seconds=SECONDS, env=environment)
+        if done.returncode == 0:
+            return _read(done.stdout)
         how = done.signal_name or ("timeout" if done.timed_out else f"exit status {done.returncode}")
-        return StartSize(rows=None, why=f"no plan was made: {how}: {done.stderr_tail(1)}"[:300])
-    return StartSize(**json.loads(done.stdout.splitlines()[-1]))
+        failed = f"{how}: {done.stderr_tail(1)}"
+    except (OSError, ValueError) as error:  # a network too large for a command line, a full /tmp
+        failed = str(error)
+    return StartSize(rows=None, why=f"no plan was made: {failed}"[:300])
+
+
+def _read(stdout: str) -> StartSize:
+    """Return the plan that a process printed; libraries may print to the same stream. Raises ValueError for none."""
+    for line in reversed(stdout.splitlines()):
+        with contextlib.suppress(ValueError, TypeError):
+            return StartSize(**json.loads(line))
+    raise ValueError("the process printed no plan")
 
 
 def _units(accelerator: Accelerator) -> int:

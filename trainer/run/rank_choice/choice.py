@@ -108,8 +108,9 @@ def ranks_before(config: RunConfig) -> int | None:
 
 
 def kept(before: int, seen: Trial) -> RankChoice:
-    """Return the number that the unfinished run had, at most as many as there are cards now."""
-    cards = (seen.cards or {}).get("cards", before)
+    """Return the number that the unfinished run had, at most as many as there are cards now; a CPU sets no limit."""
+    found = seen.cards or {}
+    cards = before if found.get("stand_in") else found.get("cards", before)
     here = "" if cards >= before else f"; {cards} can be started now"
     reason = f"the run to resume was trained by {before}{here}; nothing was measured"
     return RankChoice(ranks=min(before, cards), reason=reason)

@@ -135,11 +135,12 @@ def measured(config: TrainConfig, bootstrap: Ranks) -> dict[str, Any]:
     """Return the rates of a few seconds: with the run's batch, and among ranks with its rows on each of them."""
     task, attempt = read(Attempt(config=config, name=None, settings=None, bootstrap=bootstrap))
     prepared = prepare(attempt, task)
+    config = prepared.attempt.config  # with the micro-batch that was planned, as the run has it
     if bootstrap.world_size == 1:
-        return rate(prepared, attempt.config, bootstrap)
-    with joined(bootstrap, prepared.accelerator.device, attempt.config.distributed, None) as ranks:
-        same = rate(prepared, attempt.config, ranks)
-        larger = larger_batch(attempt.config, rows=task.train_rows, ranks=ranks.world_size)
+        return rate(prepared, config, bootstrap)
+    with joined(bootstrap, prepared.accelerator.device, config.distributed, None) as ranks:
+        same = rate(prepared, config, ranks)
+        larger = larger_batch(config, rows=task.train_rows, ranks=ranks.world_size)
         more = attempted(prepared, larger, ranks) if larger else None
         return same | {"comms": transport_of(ranks)} | ({"larger": more} if more else {})
 

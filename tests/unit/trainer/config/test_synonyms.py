@@ -105,3 +105,15 @@ def test_drawn_flags_of_ten_programs_are_answered() -> None:
 def test_value_of_a_switch_that_is_neither_is_refused() -> None:
     with pytest.raises(TrainerError, match="--bf16"):
         parse(["train", "--bf16=maybe"])
+
+
+@pytest.mark.parametrize("more", [[], ["--seed", "3"]])
+def test_flag_without_its_value_is_refused(more: list[str]) -> None:
+    with pytest.raises(TrainerError) as refused:
+        parse(["train", "--save_total_limit", *more])
+    assert "--keep=last=N and takes a value" in refused.value.why
+
+
+def test_advice_on_a_flag_that_is_ours_by_another_name_is_right() -> None:
+    assert synonyms.advice("--lr") == "--lr stands for --learning-rate and takes a value"
+    assert synonyms.advice("--bf16") == "--bf16 stands for --precision=bf16 and takes true or false"

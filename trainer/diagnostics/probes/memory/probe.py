@@ -41,7 +41,7 @@ def measure(request: Request) -> Verdict:
     tested = sum(piece.view.numel() for piece in held) * WORD
     return conclude(
         probe="memory",
-        summary=summarise(device, room, tested, speeds),
+        summary=summarise(device, room, tested, speeds, sum(each is not None for each in found.values())),
         checks=[equal("comparison", seen, BITS, "flipped bits found"), *checks(device, room, tested, found, speeds)],
         numbers=[*bandwidth.numbers(speeds), *numbers(room, tested, seed)],
         device=device,
@@ -120,19 +120,21 @@ def compute_units() -> int:
     return int(torch.cuda.get_device_properties(0).multi_processor_count)
 
 
-def summarise(device: Device, room: Room, tested: int, speeds: Mapping[str, float]) -> str:
+def summarise(device: Device, room: Room, tested: int, speeds: Mapping[str, float], tried: int) -> str:
     """Return one sentence on what was tried.
 
     Args:
         tested: bytes that were held.
         speeds: GB/s by kind of access.
+        tried: number of patterns that the time was enough for.
     """
+    kept = "kept all patterns" if tried == len(PATTERNS) else f"kept {tried} of {len(PATTERNS)} patterns in the time"
     if device.kind == "cpu":
-        return f"A small piece of host memory, {tested >> 20} MiB, kept all patterns; no card's memory was tried."
+        return f"A small piece of host memory, {tested >> 20} MiB, {kept}; no card's memory was tried."
     least = f", no more, as {room.why}" if room.why else ""
     rates = ", ".join(f"{kind} {speed:.0f}" for kind, speed in speeds.items())
     amount = f"{tested / GIB:.1f} of {room.free / GIB:.1f} GiB free on {device.name}"
-    return f"{amount} kept all patterns{least}; GB/s: {rates}."
+    return f"{amount} {kept}{least}; GB/s: {rates}."
 
 
 def numbers(room: Room, tested: int, seed: int) -> list[Number]:

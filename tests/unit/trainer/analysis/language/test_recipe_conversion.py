@@ -95,6 +95,10 @@ def test_whatever_a_known_key_has_for_a_value_it_is_listed_once(values):
         ("model: {_component_: torchtune.models.gemma2.gemma2_2b}\noptimizer: {}\n", "RM722"),
         (LORA.replace("/m\n", "${nowhere}\n"), "RM723"),
         (LORA.replace("/tmp/out", "${output_dir}"), "RM723"),
+        (LORA.replace("/tmp/out", '["${output_dir}"]'), "RM723"),
+        (LORA.replace("/tmp/out", "&self [*self]"), "RM723"),
+        (LORA.replace("/tmp/out", "&self {a: *self}"), "RM721"),
+        (LORA.replace("/tmp/out", "2024-13-45"), "RM721"),
     ],
 )
 def test_recipe_that_cannot_be_converted_is_refused(text, code, recipe, tmp_path):
@@ -109,3 +113,20 @@ def test_file_that_is_there_is_kept(recipe, tmp_path):
     with pytest.raises(TrainerError, match="RM724"):
         convert(recipe, tmp_path / "ours.yaml")
     assert from_recipe(tmp_path / "ours.yaml")
+
+
+def test_key_with_line_breaks_stays_in_its_comment(recipe, tmp_path):
+    recipe.write_text(LORA + '"other\\nrun:\\n  output: /elsewhere\\n#\\a": 1\n')
+    convert(recipe, tmp_path / "ours.yaml")
+    assert "output" not in [each.name for each in from_recipe(tmp_path / "ours.yaml")]
+
+
+def test_defaults_of_torchtune_are_added_where_the_trainer_has_others(recipe):
+    without = LORA.replace(", packed: True", ", packed: null").replace("  lora_rank: 32\n  lora_alpha: 64\n", "")
+    recipe.write_text(without)
+    found = converted(read(recipe))
+    expected = {"packing": False, "train_on_prompts": True, "lora_rank": 8, "lora_alpha": 16}
+    assert {name: found.settings[name] for name in expected} == expected
+    assert [line.key for line in converted({"model._component_": "torchtune.models.qwen3.qwen3_8b"}).added] == [
+        "dataset.packed"
+    ]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
-from trainer.models.fast.attention import Kernel, leanest
+from trainer.models.decoder.config import AttentionConfig
+from trainer.models.fast import attention
+from trainer.models.fast.attention import Call, Kernel, leanest
 from trainer.models.fast.proof import Trial
 
 GROUPED, COPIES = Kernel(name="flash", grouped=True), Kernel(name="efficient")
@@ -33,3 +36,14 @@ def test_kernel_that_holds_less_is_preferred_unless_another_is_much_faster(flash
         for kernel, time in zip(kernels, times, strict=True)
     ]
     assert leanest(kernels, trials) == expected
+
+
+@pytest.mark.parametrize(("right", "phrase"), [("math", "the fastest that is right: "), ("flash", "holds no scores")])
+def test_reason_is_of_the_kernel_that_is_used(right: str, phrase: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def examined(kernel: Kernel, *_: object) -> Trial:
+        return Trial(name=kernel.label, seconds=1.0, refused="" if kernel.name == right else "INJECTED")
+
+    heads = AttentionConfig(heads=2, kv_heads=2, head_dim=8)
+    call = Call(config=heads, scale=1.0, rows=1, tokens=8, device=torch.device("cpu"), dtype=torch.float32)
+    monkeypatch.setattr(attention, "examined", examined)
+    assert phrase in attention.choose(call)[1].why

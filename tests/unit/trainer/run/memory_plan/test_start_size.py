@@ -58,6 +58,29 @@ def test_plan_that_dies_leaves_the_run_as_it_was(monkeypatch, returncode, timed_
     assert why in found.why
 
 
+@pytest.mark.parametrize("stdout", ["", "a library's word", "[1]", '{"other": 1}'])
+def test_process_that_prints_no_plan_leaves_the_run_as_it_was(monkeypatch, stdout):
+    """The output is INJECTED."""
+    ended = Outcome(returncode=0, timed_out=False, stdout=stdout, stderr="", seconds=0.0)
+    monkeypatch.setattr(sizes, "run_limited", lambda *args, **kwargs: ended)
+    assert size_by_process(request(2**40)) == StartSize(rows=None, why="no plan was made: the process printed no plan")
+
+
+def test_plan_is_read_next_to_what_libraries_print(monkeypatch):
+    """The output is INJECTED."""
+    plan = StartSize(rows=2, why="it fits")
+    stdout = f"warning\n{json.dumps(plan.facts())}\nlibrary closed\n"
+    ended = Outcome(returncode=0, timed_out=False, stdout=stdout, stderr="", seconds=0.0)
+    monkeypatch.setattr(sizes, "run_limited", lambda *args, **kwargs: ended)
+    assert size_by_process(request(2**40)) == plan
+
+
+def test_network_too_large_for_a_command_line_is_not_planned():
+    large = request(2**40)
+    large["program"] = {**PROGRAM, "raw": {**PROGRAM["raw"], "id2label": "x" * 2**18}}
+    assert "Argument list too long" in size_by_process(large).why
+
+
 def train(folder, name, data, *more):
     tiny = ["--task", "lm", "--sequence", "32", "--decoder-layers", "1", "--decoder-width", "32", "--device", "cpu"]
     run = ["--run", name, "--data", str(data), "--batch-size", "4", "--max-steps", "3"]

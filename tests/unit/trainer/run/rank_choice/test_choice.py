@@ -154,6 +154,11 @@ def test_unfinished_run_keeps_its_ranks_as_far_as_cards_are_here(
     assert "trained by 4" in found.reason
 
 
+def test_unfinished_run_on_a_cpu_keeps_its_ranks() -> None:
+    found = choice.kept(4, ended({"cards": 2, "stand_in": True}))
+    assert (found.ranks, "can be started" in found.reason) == (4, False)
+
+
 def model_of(run: Path) -> dict[str, str]:
     return {
         name: hashlib.sha256((run / name).read_bytes()).hexdigest() for name in ("model.safetensors", "metrics.jsonl")

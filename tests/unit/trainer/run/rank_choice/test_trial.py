@@ -14,6 +14,8 @@ from trainer.config.recipe import resolve
 from trainer.device.accelerator import Accelerator
 from trainer.distributed.collectives import Ranks
 from trainer.engine.callbacks.callback import TakenSteps
+from trainer.run.memory_plan.start_size import StartSize
+from trainer.run.phases import prepare
 from trainer.run.rank_choice import trial
 from trainer.runtime.errors import TrainerError
 
@@ -80,6 +82,20 @@ def test_kinds_of_data_are_measured_and_no_run_is_written(kind: str, folder: Pat
     assert found["rows_per_second"] > 0
     assert found["steps"] >= trial.STEPS
     assert not [path for path in folder.rglob("*") if path.suffix in (".safetensors", ".json", ".jsonl", ".pt")]
+
+
+@pytest.mark.usefixtures("torch_as_before", "folder")
+def test_trial_is_of_the_micro_batch_that_the_run_would_start_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plan is a STAND-IN: no card is here."""
+    source = tmp_path / "data.txt"
+    source.write_text("the quick brown fox jumps over the lazy dog. " * 200)
+    small = {"decoder_layers": 1, "decoder_width": 32, "sequence": 32, "batch_size": 4}
+    monkeypatch.setattr(prepare, "planned_start", lambda *_: StartSize(rows=2, why="STAND-IN"))
+    monkeypatch.setattr(trial, "rate", lambda _, config, ranks: {"rows": config.compute.micro_batch})
+    config = resolve({"device": "cpu", "data": source, "task": "lm", **small})
+    assert trial.measured(trial.without_traces(config), Ranks()) == {"rows": 2}
 
 
 @pytest.mark.parametrize(

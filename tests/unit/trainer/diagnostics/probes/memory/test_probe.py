@@ -84,8 +84,17 @@ def test_patterns_that_the_time_did_not_reach_are_named_and_not_passed() -> None
 
 
 def test_sentence_on_a_card_has_its_share_and_its_speeds() -> None:
-    words = probe.summarise(XT, Room(free=19 * GIB, requested=4 * GIB, why="it is slow"), 4 * GIB, SPEEDS)
+    words = probe.summarise(
+        XT, Room(free=19 * GIB, requested=4 * GIB, why="it is slow"), 4 * GIB, SPEEDS, len(PATTERNS)
+    )
     assert words == (
         "4.0 of 19.0 GiB free on AMD Radeon RX 7900 XT kept all patterns, no more, as it is slow; "
         "GB/s: read 500, write 700, copy 650."
     )
+
+
+def test_sentence_counts_the_patterns_where_the_time_was_too_short() -> None:
+    room = Room(free=19 * GIB, requested=19 * GIB)
+    words = probe.summarise(XT, room, 19 * GIB, SPEEDS, len(PATTERNS) - 1)
+    assert f"kept {len(PATTERNS) - 1} of {len(PATTERNS)} patterns" in words
+    assert "all patterns" not in words

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rocmatrix.containers import engine, engine_lock, label_integrity
-from rocmatrix.images import build, buildkit
+from rocmatrix.images import build, buildkit, disk_space
 from rocmatrix.images import labels as image_labels
 from rocmatrix.images.wheelhouse import default_folder, fetch
 from rocmatrix.matrix.matrix import Cell
+from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.verify.finding import Check, Finding
 
 if TYPE_CHECKING:
@@ -78,19 +79,28 @@ def _built(
     if not labels.get(image_labels.BASE):
         engine.obtain(client, cell.base.reference)  # one that no registry gives is the host's trouble, not the image's
     fetch(cell, wheels)
+    argv = _argv(cell, labels, tag=tag, root=root, wheels=wheels)
+    log = build.log_file(cell, root).with_name(f"rebuild-{cell.image_name}.log")
+    watched = disk_space.of_engine(client)
+    try:
+        buildkit.run(argv, log=log, watched=watched)
+        found: Mapping[str, Any] = client.images.get(tag).attrs
+        return found
+    except RocmatrixError as error:
+        planned = build.Built(tag=tag, inputs=labels[image_labels.INPUTS], argv=tuple(argv))
+        raise build.failed(error, planned, client, watched) from error
+    finally:
+        with suppress(*engine.failures()):
+            client.images.remove(tag, force=True)
+
+
+def _argv(cell: Cell, labels: Mapping[str, str], *, tag: str, root: Path, wheels: Path) -> list[str]:
     inputs, base, base_id = labels[image_labels.INPUTS], labels.get(image_labels.BASE), labels.get(image_labels.BASE_ID)
     argv = build.buildx_argv(
         cell, root=root, wheelhouse=wheels, inputs=inputs, base=base, base_id=base_id, forced=_forced(labels)
     )
     argv = [tag if word == build.tag(cell) else word for word in argv]
-    log = build.log_file(cell, root).with_name(f"rebuild-{cell.image_name}.log")
-    try:
-        buildkit.run([*argv[:3], "--no-cache", *argv[3:]], log=log)
-        found: Mapping[str, Any] = client.images.get(tag).attrs
-        return found
-    finally:
-        with suppress(*engine.failures()):
-            client.images.remove(tag, force=True)
+    return [*argv[:3], "--no-cache", *argv[3:]]
 
 
 def compared(held: Mapping[str, Any], made: Mapping[str, Any]) -> Check:

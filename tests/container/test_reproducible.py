@@ -25,7 +25,7 @@ def made(client, debian, lay_out, stand_in, tmp_path_factory):
     other = tmp_path_factory.mktemp("another") / "place"
     shutil.copytree(root, other, copy_function=shutil.copy)  # other times
     for path in other.rglob("*"):
-        path.chmod(0o700 if path.is_dir() else 0o600)  # as of a user with umask 077
+        path.chmod(0o700)  # as of a user with umask 077, on a file system where every file may be executed
     yield cell, built, wheels, other
     client.images.remove(build.tag(cell), force=True)
 

@@ -296,7 +296,7 @@ def test_byte_code_that_is_not_its_sources_is_refused(honest, base_once, remove)
     dockerfile = honest.root / "images" / other.name / "Dockerfile"
     text = dockerfile.read_text()
     (honest.wheels / "evil.py").write_text(COMPILED_OTHERWISE)
-    last = "    && mkdir --mode=1777 /cache /training\n"
+    last = "    && mkdir --mode=1777 /cache /training \\\n"
     assert last in text
     dockerfile.write_text(text.replace(last, f"    && /opt/venv/bin/python /run/wheelhouse/evil.py \\\n{last}"))
     try:

@@ -58,7 +58,7 @@ def read(path: Path) -> dict[str, Any]:
     """Return a recipe's keys and values, references to other keys put in.
 
     Raises:
-        TrainerError: RM656 for what is no YAML mapping, RM657 for a recipe of another kind of training, RM658 for a
+        TrainerError: RM721 for what is no YAML mapping, RM722 for a recipe of another kind of training, RM723 for a
             reference to a key that is not there.
     """
     import yaml
@@ -66,24 +66,24 @@ def read(path: Path) -> dict[str, Any]:
     try:
         tree = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise TrainerError("RM656", what=str(error).splitlines()[0], where=str(path)) from None
+        raise TrainerError("RM721", what=str(error).splitlines()[0], where=str(path)) from None
     if not isinstance(tree, dict):
-        raise TrainerError("RM656", what="the file is no mapping of keys to values", where=str(path))
+        raise TrainerError("RM721", what="the file is no mapping of keys to values", where=str(path))
     _require_training(tree, path)
     flat = dict(leaves(tree))
     network = rule_of("model._component_")(flat.get("model._component_"), flat)
     if isinstance(network, Left):  # without it the rest would train something else
-        raise TrainerError("RM657", what=network.why, where=str(path))
+        raise TrainerError("RM722", what=network.why, where=str(path))
     return {key: _put_in(value, flat, f"{path}: {key}") for key, value in flat.items()}
 
 
 def _require_training(tree: Mapping[str, Any], path: Path) -> None:
     found = next((key for key in OTHER_TRAINING if key in tree), None)
     if found:
-        raise TrainerError("RM657", what=f"{found}: {OTHER_TRAINING[found]}", where=str(path))
+        raise TrainerError("RM722", what=f"{found}: {OTHER_TRAINING[found]}", where=str(path))
     missing = [name for name in NEEDED if name not in tree]
     if missing:
-        raise TrainerError("RM657", what=f"it has no {missing[0]}, and so trains nothing", where=str(path))
+        raise TrainerError("RM722", what=f"it has no {missing[0]}, and so trains nothing", where=str(path))
 
 
 def _put_in(value: Any, flat: Mapping[str, Any], where: str) -> Any:
@@ -95,10 +95,10 @@ def _put_in(value: Any, flat: Mapping[str, Any], where: str) -> Any:
         if found is None:
             return value
         if found[1] not in flat:
-            raise TrainerError("RM658", what=f"there is no key {found[1]!r}", where=where)
+            raise TrainerError("RM723", what=f"there is no key {found[1]!r}", where=where)
         named = flat[found[1]]
         value = named if found[0] == value else value.replace(found[0], str(named))
-    raise TrainerError("RM658", what=f"references go in a circle, or more than {MOST_REFERENCES} deep", where=where)
+    raise TrainerError("RM723", what=f"references go in a circle, or more than {MOST_REFERENCES} deep", where=where)
 
 
 def converted(recipe: Mapping[str, Any]) -> Conversion:
@@ -122,7 +122,7 @@ def _became(key: str, value: Any, recipe: Mapping[str, Any]) -> Any:
             for name, given in became.settings.items():
                 known[name].parse(_text(given))
         return became
-    except (TypeError, ValueError, ArgumentTypeError) as error:
+    except (TypeError, ValueError, OverflowError, ArgumentTypeError) as error:
         return Left(why=f"the value is not taken: {error}")
 
 
@@ -163,11 +163,11 @@ def convert(recipe: Path, output: Path) -> int:
         output: file to write.
 
     Raises:
-        TrainerError: RM656 to RM658, RM659 where the file is there already.
+        TrainerError: RM721 to RM723, RM724 where the file is there already.
     """
     conversion = converted(read(recipe))
     if output.exists():
-        raise TrainerError("RM659", what="the file to write is there already", where=str(output))
+        raise TrainerError("RM724", what="the file to write is there already", where=str(output))
     output.write_text(written(conversion, recipe.name), encoding="utf-8")
     from_recipe(output)  # what was written can be read
     lists = {"carried": conversion.carried, "left": conversion.left}

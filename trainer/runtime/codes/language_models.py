@@ -1,4 +1,4 @@
-"""RM656 to RM659, RM700 to RM729, RM736 to RM739: language models, their folders, tokenizers, texts and adapters."""
+"""RM700 to RM729, RM736 to RM739: language models, their folders, tokenizers, texts and adapters."""
 
 from __future__ import annotations
 
@@ -132,26 +132,26 @@ LANGUAGE_MODELS: tuple[CatalogEntry, ...] = entries(
         "Use ./invokew predict, compress or report with this run, or give the folder of a language model.",
     ),
     (
-        "RM656",
+        "RM721",
         "The recipe to convert cannot be read",
         "It is to be a YAML file that maps keys to values, as torchtune's recipes are.",
         "Correct the file, or give another one.",
     ),
     (
-        "RM657",
+        "RM722",
         "The recipe is of another kind of training",
         "Fine-tuning with and without adapters and DPO are converted; recipes of evaluation, generation, quantisation, "
         "distillation and reinforcement learning are not.",
         "Give a recipe that fine-tunes one model.",
     ),
     (
-        "RM658",
+        "RM723",
         "A reference in the recipe leads nowhere",
         "A value names another key as ${key}, and that key is missing or refers back.",
         "Put the value in its place.",
     ),
     (
-        "RM659",
+        "RM724",
         "The converted recipe would replace a file",
         "Nothing is written over.",
         "Give another --output.",

@@ -41,5 +41,5 @@ def test_events_are_handed_on_and_a_failure_is_the_tasks_own(stand_in, monkeypat
 
 
 def test_command_takes_the_trainers_options():
-    assert {flag.name for flag in known()["predict"].flags} == {"model", "data", "output", "dry-run", "json"}
-    assert {option["name"] for option in trainer_options("predict")} == {"model", "data", "output"}
+    assert {flag.name for flag in known()["predict"].flags} == {"model", "data", "output", "join", "columns", "dry-run", "json"}
+    assert {option["name"] for option in trainer_options("predict")} == {"model", "data", "output", "join", "columns"}

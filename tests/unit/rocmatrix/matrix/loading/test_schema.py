@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[5]
 SCHEMA = json.loads(generated_docs.matrix_schema())
 FILES = {"": matrix_file.MAIN_FILE, **matrix_file.PART_FILES}
 DATA = {part: yaml.load((ROOT / file).read_text(), Loader=yaml.CSafeLoader) for part, file in FILES.items()}
-TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None), "integer": int}
+TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None), "integer": int, "number": (int, float)}
 
 
 def errors(value, schema, path="$"):

@@ -70,4 +70,5 @@ def test_command_is_run_by_its_name_with_what_was_given(monkeypatch):
 
 
 def test_commands_have_their_bodies():
-    assert all(hasattr(command, name.replace("-", "_")) for name in options.COMMANDS if name != "plan")
+    apart = ("plan", "convert-recipe")  # each has a module of its own
+    assert all(hasattr(command, name.replace("-", "_")) for name in options.COMMANDS if name not in apart)

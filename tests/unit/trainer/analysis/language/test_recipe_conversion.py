@@ -88,13 +88,13 @@ def test_whatever_a_known_key_has_for_a_value_it_is_listed_once(values):
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        ("- a\n", "RM656"),
-        ("a: [", "RM656"),
-        ("model: {}\n", "RM657"),
-        ("teacher_model: {}\nmodel: {}\noptimizer: {}\n", "RM657"),
-        ("model: {_component_: torchtune.models.gemma2.gemma2_2b}\noptimizer: {}\n", "RM657"),
-        (LORA.replace("/m\n", "${nowhere}\n"), "RM658"),
-        (LORA.replace("/tmp/out", "${output_dir}"), "RM658"),
+        ("- a\n", "RM721"),
+        ("a: [", "RM721"),
+        ("model: {}\n", "RM722"),
+        ("teacher_model: {}\nmodel: {}\noptimizer: {}\n", "RM722"),
+        ("model: {_component_: torchtune.models.gemma2.gemma2_2b}\noptimizer: {}\n", "RM722"),
+        (LORA.replace("/m\n", "${nowhere}\n"), "RM723"),
+        (LORA.replace("/tmp/out", "${output_dir}"), "RM723"),
     ],
 )
 def test_recipe_that_cannot_be_converted_is_refused(text, code, recipe, tmp_path):
@@ -106,6 +106,6 @@ def test_recipe_that_cannot_be_converted_is_refused(text, code, recipe, tmp_path
 
 def test_file_that_is_there_is_kept(recipe, tmp_path):
     convert(recipe, tmp_path / "ours.yaml")
-    with pytest.raises(TrainerError, match="RM659"):
+    with pytest.raises(TrainerError, match="RM724"):
         convert(recipe, tmp_path / "ours.yaml")
     assert from_recipe(tmp_path / "ours.yaml")

@@ -152,6 +152,12 @@ def on_another_machine(host: str) -> bool:
     return not (found.is_loopback or found.is_unspecified)
 
 
+def own_builder() -> str:
+    """Return buildx's name of the BuildKit within the engine: the docker context's. Raises RM201."""
+    context = None if os.environ.get("DOCKER_HOST") else _context()
+    return str(context.Name) if context else "default"
+
+
 def require_buildx() -> None:
     """Raise RM201 when docker's command line, or its buildx plugin, is not installed."""
     try:
@@ -205,7 +211,7 @@ def sealed(client: docker.DockerClient, reference: str) -> Image | None:
     try:
         if image(client, reference) is None:
             return None
-        return image(client, label_integrity.put(client, reference))
+        return image(client, label_integrity.put(client, reference, builder=own_builder()))
     except failures() as error:
         raise RocmatrixError("RM202", what="the image could not be sealed", where=reference, why=str(error)) from error
 

@@ -112,9 +112,10 @@ class _Mark:
         while not ended.wait(RENEW_SECONDS):
             with contextlib.suppress(*engine.failures(), RocmatrixError), contextlib.closing(self.connect()) as client:
                 self._put(client, f"{self.volume}.{self.holder[:8]}.{number + 1}")
-                if number:
-                    client.api.remove_volume(f"{self.volume}.{self.holder[:8]}.{number}")
-                number += 1
+                number += 1  # before what may fail: one of the same name would keep the labels of its first time
+                self._put(client, self.volume)  # a user may have pruned it, as no container uses it
+                if number > 1:
+                    client.api.remove_volume(f"{self.volume}.{self.holder[:8]}.{number - 1}")
 
 
 @contextmanager

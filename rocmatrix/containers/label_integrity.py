@@ -7,6 +7,7 @@ that a user derived from it, so that the latter does not count as up to date. `p
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import subprocess
@@ -45,26 +46,44 @@ def holds(attributes: Mapping[str, Any]) -> bool:
     return labels.get(LABEL) == of(attributes)
 
 
-def put(client: docker.DockerClient, tag: str) -> str:
+def put(client: docker.DockerClient, tag: str, *, builder: str = "default") -> str:
     """Seal the image behind `tag`: a label more and no layer, so the same files under a new id. Sealed ones stay.
 
     BuildKit does it, which dates the image as `EPOCH` states; the engine's own builder would date it by its clock.
     Return the id of the sealed image: the tag may be moved meanwhile. Raises docker.errors.APIError, and RM202 where
     BuildKit fails or the tag was moved before it was sealed.
+
+    Args:
+        tag: tag of the image.
+        builder: buildx's name of the BuildKit within the engine: one in a container, which a user may have made the
+            default, reads no image of the engine.
     """
     found = client.images.get(tag)
     if holds(found.attrs):
         return str(found.id)
-    argv = _argv(tag, of(found.attrs))
+    argv = _argv(tag, of(found.attrs), builder)
     done = subprocess.run(argv, input=f"FROM {tag}\n", capture_output=True, text=True, check=False)
     made = client.images.get(tag)
     if done.returncode or not (holds(made.attrs) and of(made.attrs) == of(found.attrs)):
         why = done.stderr.strip()[-2000:] if done.returncode else f"{tag} was moved to another image meanwhile"
         raise RocmatrixError("RM202", what="the image could not be sealed", where=tag, why=why)
+    _remove_unnamed(client, str(found.id))
     return str(made.id)
 
 
-def _argv(tag: str, seal: str) -> list[str]:
+def _remove_unnamed(client: docker.DockerClient, identity: str) -> None:
+    """Remove the image as it was before its seal: an engine without containerd's image store keeps it with no tag.
+
+    It holds on to all layers: the sealed image's bytes would outlast that image's removal.
+    """
+    import docker.errors
+
+    with contextlib.suppress(docker.errors.DockerException, OSError):  # it is gone, or a container uses it
+        if not client.images.get(identity).tags:
+            client.images.remove(identity)
+
+
+def _argv(tag: str, seal: str, builder: str) -> list[str]:
     dated = f"SOURCE_DATE_EPOCH={EPOCH}"
-    argv = ["docker", "buildx", "build", "--output", OUTPUT, "--provenance=false", "--progress=plain"]
-    return [*argv, "--build-arg", dated, "--label", f"{LABEL}={seal}", "--tag", tag, "-"]
+    argv = ["docker", "buildx", "build", f"--builder={builder}", "--output", OUTPUT, "--provenance=false"]
+    return [*argv, "--progress=plain", "--build-arg", dated, "--label", f"{LABEL}={seal}", "--tag", tag, "-"]

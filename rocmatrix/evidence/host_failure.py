@@ -6,6 +6,7 @@ import errno
 
 from rocmatrix.containers import engine
 from rocmatrix.evidence.record import Trouble
+from rocmatrix.images.build import BuildFailedError
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.trouble import Stage
 
@@ -33,6 +34,8 @@ def of(error: BaseException) -> Trouble | None:
 def _stage(error: BaseException) -> Stage | None:
     if isinstance(error, KeyboardInterrupt):
         return "signal"
+    if isinstance(error, BuildFailedError) and error.trouble:  # BuildKit's, of a build anew
+        return error.trouble.stage
     if isinstance(error, RocmatrixError):
         return CODES.get(error.code)
     if isinstance(error, OSError) and error.errno in DISK:

@@ -10,11 +10,12 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rocmatrix.containers import engine, label_integrity
-from rocmatrix.images import build, buildkit
+from rocmatrix.containers import engine, engine_lock, label_integrity
+from rocmatrix.images import build, buildkit, disk_space
 from rocmatrix.images import labels as image_labels
 from rocmatrix.images.wheelhouse import default_folder, fetch
 from rocmatrix.matrix.matrix import Cell
+from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.verify.finding import Check, Finding
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ UNLIKE = (label_integrity.LABEL, image_labels.NIGHT)  # labels that belong to on
 def check(cell: Cell, reference: str, *, root: Path, wheels: Path | None = None) -> Check:
     """Build the image of `cell` once more with no cache, compare, and remove it.
 
-    Raises RM201, RM202, and what fetching wheels raises.
+    Raises RM201, RM202, RM204, and what fetching wheels raises.
 
     Args:
         reference: reference or id of the image that is there.
@@ -40,12 +41,16 @@ def check(cell: Cell, reference: str, *, root: Path, wheels: Path | None = None)
         labels = (held.get("Config") or {}).get("Labels") or {}
         if other := _other_inputs(client, cell, labels, root):
             return Check(name=NAME, summary="nothing was built", findings=(Finding(code=CODE, what=other),))
-        made = _built(client, cell, labels, root=root, wheels=wheels or default_folder(root, cell))
+        tag = f"{build.tag(cell)}-rebuilt"
+        with engine_lock.alone(client, tag, waiting=f"another program on this engine builds {tag}"):
+            made = _built(client, cell, labels, tag=tag, root=root, wheels=wheels or default_folder(root, cell))
     return compared(held, made)
 
 
 def _other_inputs(client: docker.DockerClient, cell: Cell, labels: Mapping[str, str], root: Path) -> str:
     """Return why the checkout cannot make this image, empty where it can."""
+    if cell.unlocked_because:
+        return f"its wheels have no recorded hashes, so a second build may install others: {cell.unlocked_because}"
     base, recorded = labels.get(image_labels.BASE), labels.get(image_labels.BASE_ID)
     there = engine.image(client, base) if base else None
     if base and (there is None or (recorded and there.id != recorded)):
@@ -61,29 +66,41 @@ def _forced(labels: Mapping[str, str]) -> list[str]:
 
 
 def _built(
-    client: docker.DockerClient, cell: Cell, labels: Mapping[str, str], *, root: Path, wheels: Path
+    client: docker.DockerClient, cell: Cell, labels: Mapping[str, str], *, tag: str, root: Path, wheels: Path
 ) -> Mapping[str, Any]:
     """Return what the engine states of the image built anew; it is removed.
 
     Args:
         labels: labels of the image that is there.
+        tag: tag of the image built anew.
         root: checkout to build from.
         wheels: folder of the locked wheels.
     """
+    if not labels.get(image_labels.BASE):
+        engine.obtain(client, cell.base.reference)  # one that no registry gives is the host's trouble, not the image's
     fetch(cell, wheels)
-    inputs, tag = labels[image_labels.INPUTS], f"{build.tag(cell)}-rebuilt"
-    base, base_id = labels.get(image_labels.BASE), labels.get(image_labels.BASE_ID)
+    argv = _argv(cell, labels, tag=tag, root=root, wheels=wheels)
+    log = build.log_file(cell, root).with_name(f"rebuild-{cell.image_name}.log")
+    watched = disk_space.of_engine(client)
+    try:
+        buildkit.run(argv, log=log, watched=watched)
+        found: Mapping[str, Any] = client.images.get(tag).attrs
+        return found
+    except RocmatrixError as error:
+        planned = build.Built(tag=tag, inputs=labels[image_labels.INPUTS], argv=tuple(argv))
+        raise build.failed(error, planned, client, watched) from error
+    finally:
+        with suppress(*engine.failures()):
+            client.images.remove(tag, force=True)
+
+
+def _argv(cell: Cell, labels: Mapping[str, str], *, tag: str, root: Path, wheels: Path) -> list[str]:
+    inputs, base, base_id = labels[image_labels.INPUTS], labels.get(image_labels.BASE), labels.get(image_labels.BASE_ID)
     argv = build.buildx_argv(
         cell, root=root, wheelhouse=wheels, inputs=inputs, base=base, base_id=base_id, forced=_forced(labels)
     )
     argv = [tag if word == build.tag(cell) else word for word in argv]
-    try:
-        buildkit.run([*argv[:3], "--no-cache", *argv[3:]], log=build.log_file(cell, root))
-        found: Mapping[str, Any] = client.images.get(tag).attrs
-        return found
-    finally:
-        with suppress(*engine.failures()):
-            client.images.remove(tag, force=True)
+    return [*argv[:3], "--no-cache", *argv[3:]]
 
 
 def compared(held: Mapping[str, Any], made: Mapping[str, Any]) -> Check:

@@ -7,6 +7,7 @@ from contextlib import suppress
 import pytest
 
 from rocmatrix.containers import engine
+from rocmatrix.images import labels
 from tests.container.rehearsal import checkout as making
 from tests.container.rehearsal.scenario import CANDIDATE, GREEN, Play
 
@@ -81,6 +82,8 @@ def clean(client):
             if tag.startswith(("rocmatrix:simulated-", "rocmatrix:night-simulated-")):
                 with suppress(*engine.failures()):
                     client.images.remove(tag, force=True)
+    with suppress(*engine.failures()):  # what has lost its tag in a scenario
+        client.images.prune(filters={"dangling": True, "label": labels.SIMULATED})
     for volume in client.volumes.list(filters={"name": "rocmatrix-cache-simulated-"}):
         with suppress(*engine.failures()):
             volume.remove(force=True)

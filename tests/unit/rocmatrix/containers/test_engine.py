@@ -66,6 +66,17 @@ def test_context_of_the_environment_is_obeyed_as_the_command_line_does(contexts,
     expect_rm201(f"unix://{tmp_path}/elsewhere.sock", "docker context 'elsewhere'", "not running")
 
 
+def test_builder_within_the_engine_has_the_name_of_its_context(contexts, tmp_path, monkeypatch):
+    contexts("usual", f"unix://{tmp_path}/usual.sock")
+    monkeypatch.setenv("BUILDX_BUILDER", "in-a-container")
+    monkeypatch.delenv("DOCKER_CONTEXT", raising=False)
+    assert engine.own_builder() == "default"
+    monkeypatch.setenv("DOCKER_CONTEXT", "usual")
+    assert engine.own_builder() == "usual"
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    assert engine.own_builder() == "default"
+
+
 def test_current_context_of_the_configuration_is_obeyed(contexts, tmp_path, monkeypatch):
     contexts("usual", f"unix://{tmp_path}/usual.sock")
     monkeypatch.delenv("DOCKER_CONTEXT", raising=False)

@@ -190,6 +190,24 @@ def test_mark_is_renewed_while_the_program_runs(machine, monkeypatch):
     assert not engine_lock.is_taken(shared.client(), "rocmatrix:x")
 
 
+def test_mark_is_renewed_after_a_user_has_pruned_its_volumes(machine):
+    shared, minutes = Engine(), iter(range(1, 15))
+    machine("lab")
+    mark = engine_lock._Mark(client=shared.client(), tag="rocmatrix:x", connect=shared.client)
+    mark.take()
+
+    def wait(seconds):
+        shared.seconds += seconds
+        if (minute := next(minutes)) == 2:
+            shared.volumes.clear()  # `docker volume prune --all`: no container uses a mark
+        return minute == 14
+
+    mark.renew(SimpleNamespace(wait=wait))
+    machine("desk")
+    with pytest.raises(HeldError, match="a program on lab"):
+        engine_lock.alone(shared.client(), "rocmatrix:x").__enter__()
+
+
 def test_renewal_outlasts_an_engine_that_is_away(machine):
     shared, answers = Engine(), iter([RocmatrixError("RM201", what="away"), docker.errors.APIError("busy"), None])
     machine("lab")

@@ -5,6 +5,7 @@ import hashlib
 import itertools
 from types import SimpleNamespace
 
+import docker.errors
 import pytest
 
 from rocmatrix.containers import label_integrity
@@ -89,18 +90,27 @@ def test_seal_is_the_hash_of_layers_settings_and_labels_in_a_fixed_form():
 def put(monkeypatch):
     """Seal an image of these attributes with a BuildKit that ends with a status; return its calls."""
 
-    def run(attributes, status=0, made=None):
+    def run(attributes, status=0, made=None, left=None, removed=None, **more):
         calls = []
-        held = {"rocmatrix:t": SimpleNamespace(id="sha256:1", attrs=attributes)}
+        held = {"rocmatrix:t": SimpleNamespace(id="sha256:1", attrs=attributes), "sha256:1": left}
 
         def builder(argv, **more):
             calls.append((argv, more["input"]))
             held["rocmatrix:t"] = SimpleNamespace(id="sha256:2", attrs=made or sealed(attributes))
             return SimpleNamespace(returncode=status, stderr="no space\n")
 
+        def get(name):
+            if held[name] is None:
+                raise docker.errors.ImageNotFound(name)
+            return held[name]
+
+        def remove(name):
+            removed.append(name)
+            raise docker.errors.APIError("a container uses it")
+
         monkeypatch.setattr(label_integrity, "subprocess", SimpleNamespace(run=builder))
-        client = SimpleNamespace(images=SimpleNamespace(get=held.__getitem__))
-        return label_integrity.put(client, "rocmatrix:t"), calls
+        client = SimpleNamespace(images=SimpleNamespace(get=get, remove=remove))
+        return label_integrity.put(client, "rocmatrix:t", **more), calls
 
     return run
 
@@ -108,12 +118,24 @@ def put(monkeypatch):
 def test_image_is_sealed_by_one_label_more_and_dated_as_every_image_is(put):
     made, ((argv, dockerfile),) = put(IMAGE)
     assert (made, dockerfile) == ("sha256:2", "FROM rocmatrix:t\n")
-    assert argv[:3] == ["docker", "buildx", "build"]
+    assert argv[:4] == ["docker", "buildx", "build", "--builder=default"]
     assert argv[-1] == "-"
     pairs = list(itertools.pairwise(argv))
     assert ("--label", f"org.rocmatrix.seal={label_integrity.of(IMAGE)}") in pairs
     assert ("--build-arg", f"SOURCE_DATE_EPOCH={label_integrity.EPOCH}") in pairs
     assert ("--tag", "rocmatrix:t") in pairs
+
+
+def test_seal_is_made_by_the_builder_that_is_named(put):
+    _, ((argv, _),) = put(IMAGE, builder="rootless")
+    assert argv[3] == "--builder=rootless"
+
+
+@pytest.mark.parametrize(("tags", "goes"), [([], ["sha256:1"]), (["mine:1"], [])])
+def test_image_before_its_seal_is_removed_where_the_engine_keeps_it_without_a_tag(put, tags, goes):
+    removed = []
+    made, _ = put(IMAGE, left=SimpleNamespace(tags=tags), removed=removed)
+    assert (made, removed) == ("sha256:2", goes)
 
 
 def test_sealed_image_stays_as_it_is(put):

@@ -1,12 +1,16 @@
 """An image next to its second build: every layer and setting counts, labels of one build do not."""
 
+import contextlib
 import copy
 from types import SimpleNamespace
 
 import pytest
 
 from rocmatrix.containers import label_integrity
+from rocmatrix.evidence import host_failure
+from rocmatrix.images import buildkit, disk_space
 from rocmatrix.images import labels as image_labels
+from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.verify import rebuild
 from tests.fixtures import cells
 
@@ -59,17 +63,28 @@ def test_label_of_another_value_counts_and_one_of_a_single_build_does_not():
 def engine(monkeypatch):
     """An engine with the image and, by name, bases; `argv` keeps what BuildKit was given, `removed` what went."""
     held = SimpleNamespace(attrs=IMAGE, made=copy.deepcopy(IMAGE), bases={}, argv=[], removed=[])
+    held.obtained, held.locked, held.least = [], [], None
 
     def get(name):
         return SimpleNamespace(attrs=held.made if name.endswith("-rebuilt") else held.attrs)
 
     images = SimpleNamespace(get=get, remove=lambda tag, force: held.removed.append(tag))
-    client = SimpleNamespace(images=images, close=lambda: None)
+    client = SimpleNamespace(images=images, close=lambda: None, ping=lambda: True)
     monkeypatch.setattr(rebuild.engine, "connect", lambda **_: client)
     monkeypatch.setattr(rebuild.engine, "image", lambda _, name: held.bases.get(name))
+    monkeypatch.setattr(rebuild.engine, "obtain", lambda _, reference: held.obtained.append(reference))
+    monkeypatch.setattr(rebuild.disk_space, "of_engine", lambda _: disk_space.Room(folder=None, least=held.least))
     monkeypatch.setattr(rebuild, "fetch", lambda *_: None)
     monkeypatch.setattr(rebuild.build, "input_hash", lambda *_, base, forced: f"abc{base or ''}{''.join(forced)}")
-    monkeypatch.setattr(rebuild.buildkit, "run", lambda argv, log: held.argv.extend(argv))
+    monkeypatch.setattr(rebuild.buildkit, "run", lambda argv, **_: held.argv.extend(argv))
+
+    @contextlib.contextmanager
+    def alone(_, name, *, waiting):
+        held.locked.append((name, bool(waiting), list(held.removed)))
+        yield
+        held.locked.append((name, bool(waiting), list(held.removed)))
+
+    monkeypatch.setattr(rebuild.engine_lock, "alone", alone)
     return held
 
 
@@ -78,6 +93,43 @@ def test_second_build_has_no_cache_and_a_tag_of_its_own_that_goes(engine, tmp_pa
     assert engine.argv[:4] == ["docker", "buildx", "build", "--no-cache"]
     assert f"rocmatrix:{CPU.name}-rebuilt" in engine.argv
     assert f"rocmatrix:{CPU.name}" not in engine.argv
+    assert engine.removed == [f"rocmatrix:{CPU.name}-rebuilt"]
+
+
+def test_two_second_builds_of_one_image_wait_for_each_other(engine, tmp_path):
+    rebuild.check(CPU, "sha256:1", root=tmp_path)
+    tag = f"rocmatrix:{CPU.name}-rebuilt"
+    assert engine.locked == [(tag, True, []), (tag, True, [tag])]
+
+
+def test_image_of_unlocked_wheels_is_not_built_again(engine, tmp_path):
+    unlocked = next(cell for cell in cells.MATRIX.cells if cell.unlocked_because)
+    (finding,) = rebuild.check(unlocked, "sha256:1", root=tmp_path).findings
+    assert finding.what.endswith(f"a second build may install others: {unlocked.unlocked_because}")
+    assert engine.argv == []
+
+
+def test_base_that_no_registry_gives_is_asked_for_before_the_second_build(engine, tmp_path, monkeypatch):
+    def refuse(_, reference):
+        raise RocmatrixError("RM204", what=reference)
+
+    monkeypatch.setattr(rebuild.engine, "obtain", refuse)
+    with pytest.raises(RocmatrixError, match="RM204"):
+        rebuild.check(CPU, "sha256:1", root=tmp_path)
+    assert engine.argv == []
+
+
+@pytest.mark.parametrize(("least", "stage"), [(0, "disk"), (10**12, None)])
+def test_second_build_that_a_full_disk_ends_is_trouble_of_the_host(engine, tmp_path, monkeypatch, least, stage):
+    def end(argv, **_):
+        raise buildkit.BuildKitError(1, what="w", where="x", why="y", next="z")
+
+    engine.least = least
+    monkeypatch.setattr(rebuild.buildkit, "run", end)
+    with pytest.raises(RocmatrixError, match="RM202") as caught:
+        rebuild.check(CPU, "sha256:1", root=tmp_path)
+    trouble = host_failure.of(caught.value)
+    assert (trouble and trouble.stage) == stage
     assert engine.removed == [f"rocmatrix:{CPU.name}-rebuilt"]
 
 

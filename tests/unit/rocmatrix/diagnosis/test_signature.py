@@ -38,10 +38,16 @@ def test_line_of_a_run_without_failure_names_none(line):
 @pytest.mark.parametrize(
     ("line", "known"),
     [
-        ("srun: error: Unable to allocate resources: Unable to contact slurm controller", "slurm-controller-unreachable"),
+        (
+            "srun: error: Unable to allocate resources: Unable to contact slurm controller",
+            "slurm-controller-unreachable",
+        ),
         ("salloc: error: Unable to allocate resources: Invalid qos specification", "slurm-submission-refused"),
         ("sinfo: error: Invalid partition", "slurm-submission-refused"),
-        (f"CUDA error 98 at /tmp/{'a-b_c/' * 30}ggml-cuda.cu:66: invalid device function", "hip-invalid-device-function"),
+        (
+            f"CUDA error 98 at /tmp/{'a-b_c/' * 30}ggml-cuda.cu:66: invalid device function",
+            "hip-invalid-device-function",
+        ),
         ("load native runtime x: libhipfft.so.0: cannot open shared object file: No such file", "libamdhip64-missing"),
         ("libzzz-two.so.1: cannot open shared object file: No such file or directory", "library-not-opened"),
     ],

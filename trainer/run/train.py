@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from trainer.config.sections.run import RunConfig
 from trainer.config.train import TrainConfig
@@ -23,6 +24,8 @@ from trainer.run.phases.assemble import assemble, begin_record, resume_if_reques
 from trainer.run.phases.finish import complete, finish
 from trainer.run.phases.prepare import Attempt, Prepared, prepare, read
 from trainer.run.rank_setup import attempt_of, joined, limits_of
+from trainer.run.repeated_faults.mark import marked
+from trainer.run.repeated_faults.remedy import Treatment, after_deaths, apply, kind_of
 from trainer.run.resume_point import (
     finalize_if_complete,
     report_nothing_to_resume,
@@ -57,9 +60,22 @@ def train(config: TrainConfig) -> None:
             report_nothing_to_resume(requested)
         settings = ranks.run_on_main(lambda: folder_of(requested.output, name).settings(checked)) if name else None
         config = with_settings_of(config, name, settings) if name and settings else config
-        run(Attempt(config=config, name=name, settings=settings, bootstrap=ranks))
+        treatment = Treatment.of(ranks.run_on_main(lambda: asdict(treatment_of(config, name))))
+        apply(treatment)
+        run(Attempt(config=config, name=name, settings=settings, bootstrap=ranks, treatment=treatment))
     finally:
         ranks.close()
+
+
+def treatment_of(config: TrainConfig, name: str | None) -> Treatment:
+    """Return what is done about deaths of the unfinished run that is resumed; nothing for a new one.
+
+    Args:
+        name: name of the unfinished run; None for a new one.
+    """
+    if name is None:
+        return Treatment()
+    return after_deaths(folder_of(config.run.output, name).partial, kind_of(config.compute.device))
 
 
 def run(attempt: Attempt) -> None:
@@ -72,6 +88,7 @@ def run(attempt: Attempt) -> None:
     with (
         open_on(bootstrap, config.run, attempt.name, need_bytes=needed) as folder,
         stop_on_sigterm() as stop,
+        marked(folder.partial, bootstrap, attempt.treatment.faults) as mark,
         guarded(folder.partial / "watchdog", limits=limits_of(config.distributed)) as heartbeat,
         joined(bootstrap, prepared.accelerator.device, config.distributed, heartbeat) as ranks,
     ):
@@ -79,6 +96,7 @@ def run(attempt: Attempt) -> None:
         training = assemble(prepared, attempt, folder, ranks, record)
         training.stop = stop
         resume_if_requested(training, prepared, attempt, folder, record)
+        training.callbacks = training.callbacks.after(mark)
         history = trained(training, prepared, attempt, folder)
         finish(training, prepared, attempt, folder, record, history)
     if bootstrap.is_main:

@@ -149,6 +149,18 @@ class AttentionRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RemediesRecord:
+    """What a run did about a fault of a card or its libraries: `names` of the remedies, and why.
+
+    `died_at` has the steps, from 1, at which earlier attempts ended without a message.
+    """
+
+    names: list[str]
+    reason: str
+    died_at: list[int]
+
+
+@dataclass(frozen=True, kw_only=True)
 class RankChoiceRecord:
     """What `--ranks auto` came to: the number of ranks, why, and the measured rates; null where nothing was measured.
 
@@ -220,6 +232,7 @@ class Metadata:
     attention: AttentionRecord | None = None
     callbacks: list[CallbackRecord] | None = None
     rank_choice: RankChoiceRecord | None = None
+    remedies: RemediesRecord | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,6 +283,7 @@ class LanguageMetadata:
     fast: dict[str, Any] | None = None
     callbacks: list[CallbackRecord] | None = None
     rank_choice: RankChoiceRecord | None = None
+    remedies: RemediesRecord | None = None
 
 
 def json_schema() -> dict[str, Any]:

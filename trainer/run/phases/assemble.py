@@ -20,6 +20,7 @@ from trainer.run.checkpoint_writer import Checkpointer
 from trainer.run.metadata import metadata
 from trainer.run.phases.prepare import Attempt, Prepared, names_of
 from trainer.run.plan import plan_of
+from trainer.run.repeated_faults.remedy import Treatment
 from trainer.run.resume_callbacks import hashes_of, report_changed_callbacks
 from trainer.run.resume_point import (
     report_rounding,
@@ -31,7 +32,7 @@ from trainer.run.resume_settings import (
     write_settings,
 )
 from trainer.run.same_run import origin_of
-from trainer.runtime.events import emit
+from trainer.runtime.events import emit, say
 from trainer.storage.run_folder import RunFolder
 from trainer.tasks.task import Placement
 
@@ -46,6 +47,8 @@ def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks:
         record["fast"] = prepared.fast
     if prepared.start is not None:
         record["micro_batch"] = prepared.start.facts()
+    if attempt.treatment.remedies:
+        record["remedies"] = attempt.treatment.facts()
     record["allocator"] = allocator_settings(os.environ)
     if attempt.config.provenance.rank_choice is not None:
         record["rank_choice"] = json.loads(attempt.config.provenance.rank_choice)
@@ -54,9 +57,18 @@ def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks:
     if ranks.is_main:
         reported = ("run", "task", "data", "split", "device", "precision", "allocator", "callbacks", "seed", "threads")
         emit("start", **{name: record[name] for name in reported if name in record})
+        report_treatment(attempt.treatment)
         report_rounding(attempt.config, ranks, attempt.settings)
         report_changed_callbacks(attempt.settings, record)
     return record
+
+
+def report_treatment(treatment: Treatment) -> None:
+    """Report what is done about faults, where anything is."""
+    if treatment.remedies:
+        emit("remedies", **treatment.facts())
+        names = " and ".join(treatment.names)
+        say(f"faults  {treatment.reason}: trains with {names}; results are equal up to rounding")
 
 
 def assemble(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks: Ranks, record: dict[str, Any]) -> Training:

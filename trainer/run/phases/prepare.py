@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import nn
@@ -24,6 +24,7 @@ from trainer.models.activation_checkpointing import checkpointed, layers
 from trainer.run.memory_plan.start_size import StartSize, start_size
 from trainer.run.plan import requested_attention, rows_tried
 from trainer.run.rank_setup import placed, require_alike, require_best_on
+from trainer.run.repeated_faults.remedy import LADDER, Treatment, against_narrow_products, apply
 from trainer.run.resume_settings import (
     given,
     require_same_data,
@@ -41,6 +42,7 @@ class Attempt:
     name: str | None
     settings: dict[str, Any] | None
     bootstrap: Ranks
+    treatment: Treatment = field(default_factory=Treatment)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +102,8 @@ def prepare(attempt: Attempt, task: LearningTask) -> Prepared:
     if bootstrap.world_size == 1 and (sentence := unused_cards(accelerator)):
         say(sentence)
         emit("notice", what=sentence)
+    attempt = treated(attempt, accelerator)
+    config = attempt.config
     require_best_on(config, accelerator.device, bootstrap)
     precision = agreed(choose_precision(config.compute.precision, accelerator), bootstrap)
     network = task.network()
@@ -123,6 +127,20 @@ def prepare(attempt: Attempt, task: LearningTask) -> Prepared:
         fast=fast,
         callbacks=users,
     )
+
+
+def treated(attempt: Attempt, accelerator: Accelerator) -> Attempt:
+    """Return the attempt with what is done about faults, which is in use from here on.
+
+    Args:
+        accelerator: where the run computes.
+    """
+    treatment = against_narrow_products(attempt.treatment, attempt.config, accelerator)
+    apply(treatment)
+    config = attempt.config
+    if treatment.remedies == len(LADDER) and config.compute.step == "auto":
+        config = config.having(step="eager")  # steps are captured in torch's cache of memory
+    return replace(attempt, config=config, treatment=treatment)
 
 
 def planned_start(

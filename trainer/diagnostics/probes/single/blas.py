@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trainer.device.blas import select_back_end
 from trainer.diagnostics.probes import entry, numerics, placement
 from trainer.diagnostics.probes.c_api import trial
 from trainer.diagnostics.probes.c_api.trial import Findings
@@ -207,21 +208,6 @@ def cases() -> list[Case]:
     shapes = [(None, shape) for shape in SHAPES] + [(batch, (m, n, k)) for batch, m, n, k in BATCHED]
     products = itertools.product(LIMITS, LAYOUTS, shapes)
     return [Case(dtype=dtype, layout=layout, shape=shape, batch=batch) for dtype, layout, (batch, shape) in products]
-
-
-def select_back_end(name: str) -> str | None:
-    """Make torch use the back end it calls `name`; returns None, or the reason why it does not.
-
-    torch falls back by itself where the library does not support the card, so what it chose is read back.
-    """
-    import torch
-
-    prefer = getattr(torch.backends.cuda, "preferred_blas_library", None)
-    if prefer is None:
-        return f"torch {torch.__version__} has no preferred_blas_library"
-    prefer(name)
-    chosen = str(prefer()).rpartition(".")[2].lower()
-    return None if chosen == name else f"torch fell back to {chosen} on this card"
 
 
 def multiply_case(case: Case, device: Device, seed: int) -> Result:

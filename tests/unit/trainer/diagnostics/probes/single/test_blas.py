@@ -115,19 +115,6 @@ def test_layout_changes_the_memory_and_not_the_matrix() -> None:
         assert blas.stored(matrix, letter).stride() == strides
 
 
-def test_back_end_that_torch_lacks_is_not_applicable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(torch.backends.cuda, "preferred_blas_library")
-    reason = blas.select_back_end("cublaslt")
-    assert reason
-    assert "has no preferred_blas_library" in reason
-
-
-def test_back_end_that_torch_falls_back_from_is_not_applicable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.backends.cuda, "preferred_blas_library", lambda name=None: "_BlasBackend.Cublas")
-    assert blas.select_back_end("cublas") is None
-    assert blas.select_back_end("cublaslt") == "torch fell back to cublas on this card"
-
-
 def test_back_ends_are_both_measured_on_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen: list[str] = []
     monkeypatch.setattr(blas, "select_back_end", chosen.append)

@@ -176,10 +176,11 @@ class Scanner:
         for literal, start, end in self._automaton.find_matches_as_indexes(text, overlapping=True):
             for number in self._by_literal[literal]:
                 width, known = self._patterns[number][2].width, spans[number]
+                last = end + width + self._patterns[number][2].ahead
                 if known and start - width <= known[-1][1]:
-                    known[-1][1] = max(known[-1][1], end + width)
+                    known[-1][1] = max(known[-1][1], last)
                 else:
-                    known.append([max(0, start - width), end + width])
+                    known.append([max(0, start - width), last])
         return spans
 
 

@@ -21,6 +21,7 @@ DROPPED = b" \t\r\n\v\f\"'`\\\0"
 _SMALL = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijklmnopqrstuvwxyz")
 WIDEST = 4000  # bytes of squeezed text that a match may span: chunks overlap by more
 SHORTEST_LITERAL = 5
+AHEAD = 100  # most bytes that a look behind the end of a match takes
 GAP, RUN = 200, 80  # most bytes that `.*` and any other open repetition stand for
 _DROPPED_ESCAPES = frozenset("snrtvf\"'`\\")
 _TOKEN = re.compile(
@@ -55,6 +56,11 @@ class Pattern:
     def width(self) -> int:
         """The most bytes of squeezed text that a match spans."""
         return int(_parser.parse(self.squeezed).getwidth()[1])
+
+    @cached_property
+    def ahead(self) -> int:
+        """How many bytes after a match decide on it: what must not follow, such as the name of a success."""
+        return AHEAD if "(?!" in self.squeezed or "(?=" in self.squeezed else 0
 
     @cached_property
     def literals(self) -> frozenset[bytes]:

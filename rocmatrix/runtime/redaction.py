@@ -12,9 +12,12 @@ _NOT_AFTER = r"(?<!version )(?<!version: )(?<!version=)(?<!version\": \")(?<!==)
 NO_VERSION = rf"(?:{_NOT_AFTER}|(?=10\.|(?:\d{{1,3}}\.){{0,3}}\d{{3}}))"
 _WORD = r"(?:tokens?|secrets?|passw(?:or)?ds?|passphrase|api[_-]?keys?|access[_-]?keys?|secret[_-]?keys?|private[_-]?keys?|credentials?)"
 # a quote, also as JSON within JSON, a shell or HTML escapes it
-_QUOTE = r"(?:\\{0,8}[\"']|\\{1,4}u0022|\\x22|&quot;)?"
+_QUOTE = r"(?:\\{0,8}[\"']|\\{1,4}u0022|\\x22|&quot;|&#(?:34|39|x22|x27);|%2[27])?"
+# between a name and its value, as in JSON, a shell, Go, Ruby and an address; a list's bracket, Python's b and r
+_SIGN = r"\s{0,3}(?:=>|:=|=(?!>)|:(?!=)|%3[AD])\s{0,3}"
+_PREFIX = r"(?:\[\s{0,3}(?=[\"']))?(?:[bru]{1,2}(?=[\"']))?"
 _VALUE = (
-    r"(?:(?<=\\\")(?:(?!\\{1,8}\")[^\n]){1,4000}|(?<=u0022)(?:(?!\\{1,4}u0022)[^\n]){1,4000}|(?<=\")[^\"\n]{1,4000}|(?<=')[^'\n]{1,4000}"
+    r"(?:(?<=\\\")(?:(?!\\{1,8}\")[^\n]){1,4000}|(?<=u0022)(?:(?!\\{1,4}u0022)[^\n]){1,4000}|(?<=\[\")[^\]\n]{1,4000}|(?<=\[')[^\]\n]{1,4000}|(?<=\")(?:\\[^\n]|[^\"\\\n]){1,4000}|(?<=')[^'\n]{1,4000}"
     r"|(?<=&quot;)(?:(?!&quot;)[^\n]){1,4000}|[^\s\"',;]{1,4000})"
 )
 # what grants access: in every text that is shared, and in a bundle
@@ -26,9 +29,9 @@ SECRETS = (
     (re.compile(r"(?P<name>\bBasic )(?=\w[\w+/]{0,400}[A-Z0-9=])[\w+/]{6,4000}={0,2}"), r"\g<name><secret>"),  # a word of prose has no such letter
     (re.compile(r"(?P<name>\b(?:Set-)?Cookie: )[^\n]{1,4000}", re.IGNORECASE), r"\g<name><secret>"),
     (re.compile(r"(?P<name>\b(?:api key|wandb login|huggingface-cli login) )(?=\w{0,400}\d)[\w-]{16,400}", re.IGNORECASE), r"\g<name><secret>"),
-    (re.compile(rf"(?P<name>(?<![a-z])--?[\w-]{{0,40}}{_WORD}[ =]{_QUOTE})(?:(?!\\{{1,8}}\")[^\s\"',]){{1,4000}}", re.IGNORECASE), r"\g<name><secret>"),
-    (re.compile(rf"(?P<name>(?<!eos_)(?<!bos_)(?<!pad_)(?<!unk_){_WORD}{_QUOTE}\s{{0,3}}[=:]\s{{0,3}}{_QUOTE})(?!<secret>|\\{{0,8}}[\"'])(?!\d{{1,12}}(?:\.\d+)?(?![\w.@!#$%^&*-])){_VALUE}", re.IGNORECASE), r"\g<name><secret>"),
-    (re.compile(rf"(?P<name>(?:passw(?:or)?d|passphrase|\bpin){_QUOTE}\s{{0,3}}[=:]\s{{0,3}}{_QUOTE})\d{{1,40}}", re.IGNORECASE), r"\g<name><secret>"),
+    (re.compile(rf"(?P<name>(?<![a-z])--?[\w-]{{0,40}}{_WORD}[ =]{_QUOTE})(?:(?<=[ =]\")[^\"\n]{{1,4000}}(?=\")|(?<=[ =]')[^'\n]{{1,4000}}(?=')|(?:(?!\\{{1,8}}\")[^\s\"',]){{1,4000}})", re.IGNORECASE), r"\g<name><secret>"),
+    (re.compile(rf"(?P<name>(?<!eos_)(?<!bos_)(?<!pad_)(?<!unk_){_WORD}{_QUOTE}{_SIGN}{_PREFIX}{_QUOTE})(?!<secret>|\\{{0,8}}[\"'])(?!\d{{1,12}}(?:\.\d+)?(?![\w.@!#$%^&*-])){_VALUE}", re.IGNORECASE), r"\g<name><secret>"),
+    (re.compile(rf"(?P<name>(?:passw(?:or)?d|passphrase|\bpin){_QUOTE}{_SIGN}{_QUOTE})\d{{1,40}}", re.IGNORECASE), r"\g<name><secret>"),
     (re.compile(r"(?P<name>\blogin\b[^\n]{0,200}? -p |(?<!\S)(?:-u|--user) (?=[^\s:]{1,64}:[^\s/]))\S{1,400}"), r"\g<name><secret>"),
 )  # fmt: skip
 # what names a machine or its user

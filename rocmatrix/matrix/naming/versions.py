@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 
 from packaging.version import InvalidVersion, Version
@@ -16,6 +17,7 @@ _NAMED = re.compile(r"(?:rocm|hip(?:[\s_-]?sdk)?|therock|amdgpu-install)[\s/_=:-
 _NAMED_TORCH = re.compile(r"torch(?:[_\s-]?(?:release|rocm))?[\s/_=:-]*v?(\d+(?:\.\d+)+)", re.IGNORECASE)
 _DOTTED = re.compile(r"(?<![\w.])v?(\d+(?:\.\d+)+)(?![\d.])")
 _ANY_PATCH = re.compile(r"(?<=\d)\.(?:x\b|\*)", re.IGNORECASE)
+_ANY_MINOR = re.compile(r"(?<![\d.])\d+\.(?:x\b|\*)", re.IGNORECASE)  # 6.x is a range, not 6.0
 _RANGE = re.compile(r"[<>!~]=?\s*\d|\d\+(?!\w)|\bor\b")
 _PACKAGE = re.compile(r"(?:\d+:)?(\d+(?:\.\d{1,4})*)(?:\.\d{5,})?[-~]\S+")  # 6.0.2.60002-115~22.04, 6.4.0-1.fc42
 _ROCM_BUILD = re.compile(r"(\d+(?:\.\d+)+)\s*[-+_]\s*(rocm\d\S*)", re.IGNORECASE)
@@ -30,10 +32,18 @@ def rocm(text: str) -> str:
 
     Any other text is unchanged, a range of versions among it.
     """
-    bare = _ANY_PATCH.sub("", text.strip())
+    bare = _ANY_PATCH.sub("", _ascii(text))
+    if _ANY_MINOR.search(_ascii(text)):
+        return text
     if found := _ROCM.fullmatch(bare) or _PACKAGE.fullmatch(bare):
         return found[1]
     return before_release(bare) or _only_number(bare, _NAMED) or text
+
+
+def _ascii(text: str) -> str:
+    """Return a text without space around it, with the digits of every script and width as 0 to 9."""
+    one = unicodedata.normalize("NFKC", text.strip())
+    return "".join(str(unicodedata.decimal(each)) if each.isdecimal() else each for each in one)
 
 
 def before_release(text: str) -> str | None:
@@ -93,7 +103,9 @@ def torch(text: str) -> str:
 
     Any other text is unchanged, a range of versions and a nightly build's among it.
     """
-    bare = _ANY_PATCH.sub("", _ROCM_BUILD.sub(r"\1+\2", text.strip()))
+    bare = _ANY_PATCH.sub("", _ROCM_BUILD.sub(r"\1+\2", _ascii(text)))
+    if _ANY_MINOR.search(_ascii(text)):
+        return text
     if found := _TORCH.fullmatch(bare):
         return "".join(part.lower() for part in found.groups() if part)
     if "+" in bare or before_release(bare) or "cuda" in bare.lower():
@@ -103,7 +115,8 @@ def torch(text: str) -> str:
 
 def python(text: str) -> str:
     """Return 3.12 for "py3.12", "cp312", "python 3.12.3", "312" and "conda, 3.12"; any other text unchanged."""
-    if found := _PYTHON.fullmatch(text.strip()):
+    text = _ascii(text) if _PYTHON.fullmatch(_ascii(text)) else text
+    if found := _PYTHON.fullmatch(text):
         return f"3.{found[1] or found[2]}{found[3].lower()}"
     within = set(_PYTHON_WITHIN.findall(text))
     return f"3.{within.pop()}" if len(within) == 1 and not _RANGE.search(text) else text

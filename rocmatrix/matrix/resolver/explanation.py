@@ -205,7 +205,8 @@ def _recorded(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> tuple
     """
     rocm = _unknown(request.rocm, [release.rocm for release in matrix.releases])
     torch = _unknown(request.torch, [release.torch for release in matrix.releases])
-    if not (rocm or torch) or request.gpu is None or request.rocm in axes.CPU_WORDS:
+    no_card = (request.gpu or "auto").strip().casefold() in ("auto", *axes.CPU_WORDS)
+    if not (rocm or torch) or no_card or request.rocm in axes.CPU_WORDS:
         return request, ()
     named = tuple(f"{name} {version}" for name, version in (("ROCm", rocm), ("torch", torch)) if version)
     rest = replace(request, rocm=None if rocm else request.rocm, torch=None if torch else request.torch)

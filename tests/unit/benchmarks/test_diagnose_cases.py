@@ -32,7 +32,7 @@ def test_uncertain_answer_is_open_and_a_missing_one_counts_as_nothing():
     assert judged("all went well\n", "the moon") == "nothing"
 
 
-@pytest.mark.parametrize("name", ["learn", "held_out", "fresh", "fresh2", "fresh3", "fresh4"])
+@pytest.mark.parametrize("name", [name for name in bench.SETS if name != "given"])
 def test_cases_have_lines_words_and_a_thread_of_their_own(name):
     rows = bench.cases(name)
     assert len({row.source for row in rows}) == len(rows) > 20
@@ -45,9 +45,7 @@ def test_held_out_set_is_chosen_by_the_name_of_the_thread():
 
 
 def test_threads_are_in_one_set_only():
-    names = [
-        row.source for name in ("learn", "held_out", "fresh", "fresh2", "fresh3", "fresh4") for row in bench.cases(name)
-    ]
+    names = [row.source for name in bench.SETS if name != "given" for row in bench.cases(name)]
     assert len(names) == len(set(names))
 
 

@@ -10,12 +10,55 @@ from rocmatrix.diagnosis import diagnosis, document, signature
 from rocmatrix.doctor.examination import CHECKS
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
-from tests.unit.rocmatrix.diagnosis.known import ROOT, SIGNATURES, best
+from tests.unit.rocmatrix.diagnosis.known import ROOT, SIGNATURES, best, ranked
 
 
 @pytest.mark.parametrize("one", SIGNATURES, ids=lambda one: one.id)
 def test_sample_is_found_and_is_its_own_best_match(one):
     assert best(one.sample) == one.id
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cmake -S . -B build -DCMAKE_POLICY_VERSION_MINIMUM=3.5 -DGPU_TARGETS=gfx942",
+        "/home/u/AMDMIGraphX/src/onnx/parse.cpp:12:5: warning: unused variable 'x' [-Wunused-variable]",
+        "rocblas_gemm_ex returned rocblas_status_success\nall tests passed",
+        "cudnnCreate: CUDNN_STATUS_SUCCESS",
+        "hipGetDeviceCount returned hipError_t(0)",
+        "Setting up roctracer (4.1.60400) ...\nSetting up libgpg-error0",
+        "vfio-pci 0000:03:00.0: resetting\nvfio-pci 0000:03:00.0: reset done",
+        "rocr: hsa_init returned HSA_STATUS_SUCCESS",
+        "[3/9] Building CXX object hipamd/src/hiprtc/hiprtcInternal.cpp.o -Wall -Werror",
+        "FlashInfer is not supported on ROCm, falling back to Triton.",
+        "CMake Warning: ROCM_PATH is not set, using /opt/rocm",
+        "NET/Plugin: Plugin load (librccl-net.so) returned 2 : librccl-net.so: cannot open shared object file",
+        " - torch==2.9.1+rocm6.4\n + torch==2.9.1+rocm7.0\n + torchvision==0.24.1+rocm7.0",
+    ],
+)
+def test_line_of_a_run_without_failure_names_none(line):
+    assert ranked(line).failures == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "known"),
+    [
+        (
+            "srun: error: Unable to allocate resources: Unable to contact slurm controller",
+            "slurm-controller-unreachable",
+        ),
+        ("salloc: error: Unable to allocate resources: Invalid qos specification", "slurm-submission-refused"),
+        ("sinfo: error: Invalid partition", "slurm-submission-refused"),
+        (
+            f"CUDA error 98 at /tmp/{'a-b_c/' * 30}ggml-cuda.cu:66: invalid device function",
+            "hip-invalid-device-function",
+        ),
+        ("load native runtime x: libhipfft.so.0: cannot open shared object file: No such file", "libamdhip64-missing"),
+        ("libzzz-two.so.1: cannot open shared object file: No such file or directory", "library-not-opened"),
+    ],
+)
+def test_line_of_a_failure_names_its_own_cause(line, known):
+    assert best(line) == known
 
 
 def test_rules_that_are_named_exist():
@@ -83,6 +126,7 @@ def test_two_that_refine_each_other_are_refused_as_both_would_be_hidden(tmp_path
         ("diagnose_frozen.json", "fresh2"),
         ("diagnose_frozen.json", "fresh3"),
         ("diagnose_frozen.json", "fresh4"),
+        ("diagnose_frozen.json", "fresh5"),
     ],
 )
 def test_page_states_the_figures_that_were_measured(file, name):

@@ -48,6 +48,15 @@ from tests.fixtures.log_facts import FACTS
         ('--token "abcdef" --x 1', '--token "<secret>" --x 1'),
         (r'--token \"abcdef\" --x 1', r'--token \"<secret>\" --x 1'),
         ("password=a&b;c", "password=<secret>;c"),
+        ('"password": "a\\"zz9 b", "x": 1', '"password": "<secret>", "x": 1'),
+        ('"tokens": ["zz8", "zz9"], "x": 1', '"tokens": ["<secret>], "x": 1'),
+        ("{'secret': b'zz9'}", "{'secret': b'<secret>'}"),
+        ("PASSWORD => zz9", "PASSWORD => <secret>"),
+        ('token := "zz9"', 'token := "<secret>"'),
+        ("&#34;token&#34;: &#34;zz9", "&#34;token&#34;: &#34;<secret>"),
+        ("%22token%22%3A%22zz9", "%22token%22%3A%22<secret>"),
+        ('--token "ab zz9" --x 1', '--token "<secret>" --x 1'),
+        ("num tokens => 12", "num tokens => 12"),
     ],
 )  # fmt: skip
 def test_personal_data_is_removed(text, shown):

@@ -60,9 +60,10 @@ def test_shares_are_those_that_the_benchmark_counted():
     }
 
 
-def shown(tmp_path, place):
-    """The ids of the entries that are shown, in order, and those that are open."""
-    (tmp_path / "failures.html").write_text(text(), encoding="utf-8")
+def shown(tmp_path, place, area=""):
+    """The ids of the entries that are shown, in order, and those that are open; with an area selected."""
+    page = text().replace(f"<option>{area}</option>", f"<option selected>{area}</option>")
+    (tmp_path / "failures.html").write_text(page, encoding="utf-8")
     document = dom(tmp_path / "failures.html", place, profile=tmp_path / "profile")
     entries = re.findall(r"<details ([^>]*)>", document)
     visible = [entry for entry in entries if "hidden" not in entry]
@@ -87,6 +88,13 @@ def test_address_of_an_entry_opens_it_and_words_of_nothing_are_said(tmp_path):
     found, opened = shown(tmp_path, "#kfd-missing")
     assert (len(found), opened) == (len(SIGNATURES), ["kfd-missing"])
     assert shown(tmp_path, "#q=zzzzqqqq")[0] == []
+
+
+def test_area_shows_its_own_best_entries_where_another_area_has_better_ones(tmp_path):
+    found, _ = shown(tmp_path, "#q=HIP%20error%20invalid%20device%20function%20100%", area="driver")
+    areas = {one.id: one.area for one in SIGNATURES}
+    assert found
+    assert {areas[name] for name in found} == {"driver"}
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (600, True)])

@@ -18,6 +18,8 @@ from rocmatrix.matrix.naming import versions
      ("6.4.0-1.fc42", "6.4.0"), ("7.2.1-1~bpo", "7.2.1"), ("1:5.7.1-3ubuntu", "5.7.1"),
      ("https://download.pytorch.org/whl/rocm6.3", "6.3"),
      ("rocm/pytorch:rocm6.4.1_ubuntu24.04_py3.12_pytorch_release_2.6.0", "6.4.1"),
+     ("\uff16.\uff14", "6.4"), ("\u0666.\u0664", "6.4"), ("6.x", "6.x"),
+     ("rocm7.*", "rocm7.*"), ("ROCm 6.X", "ROCm 6.X"),
      ("6.3 or 6.4", "6.3 or 6.4"), ("6.2/6.3", "6.2/6.3"), (">=6.3", ">=6.3"), ("6.3+", "6.3+"), ("~6.3", "~6.3"),
      ("rocm6.3, rocm6.4", "rocm6.3, rocm6.4"), ("TheRock nightly", "TheRock nightly"), ("cpu", "cpu"), ("", "")],
 )  # fmt: skip
@@ -36,6 +38,8 @@ def test_rocm_in_any_spelling_is_its_number(text, number):
         ("2.6.0+cu124", "2.6.0+cu124"),
         ("nightly", "nightly"),
         ("2.7.x", "2.7"),
+        ("2.x", "2.x"),
+        ("\uff12.\uff19", "2.9"),
         ("2.6.0-rocm6.2.4", "2.6.0+rocm6.2.4"),
         ("2.5.1_rocm6.2", "2.5.1+rocm6.2"),
         ("2.5.1-rocm", "2.5.1"),

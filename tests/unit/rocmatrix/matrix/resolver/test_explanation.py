@@ -353,3 +353,9 @@ def test_architecture_without_a_release_is_broken_with_any_version():
 def test_patch_release_is_named_next_to_the_wheels_that_serve_it():
     argued = explain(MATRIX, Request(gpu="MI210", rocm="6.2", rocm_release="6.2.2"), today=TODAY)
     assert argued.chosen[0].axis == "rocm" and "ROCm 6.2.2 has no wheels of its own" in argued.chosen[0].why
+
+
+@pytest.mark.parametrize(("gpu", "what"), [("auto", "no release has ROCm '7.13'"), ("cpu", "contradict each other")])
+def test_unrecorded_version_for_no_named_card_is_refused_for_the_version(gpu, what):
+    with pytest.raises(RocmatrixError, match=what):
+        explain(MATRIX, Request(gpu=gpu, rocm="7.13"), today=TODAY)

@@ -33,7 +33,7 @@ import torch  # noqa: E402
 from torch.profiler import ProfilerActivity, profile  # noqa: E402
 
 from benchmarks.language_speed import CASES  # noqa: E402
-from benchmarks.plan_card import Configuration  # noqa: E402
+from benchmarks.plan_card_cases import Configuration  # noqa: E402
 from trainer.config.sections.decoder import AdapterConfig, DecoderConfig  # noqa: E402
 from trainer.engine.loop import forward_backward, step_optimizer  # noqa: E402
 from trainer.models.activation_checkpointing import checkpointed, layers  # noqa: E402
@@ -161,7 +161,7 @@ def refused(found: dict[str, Any]) -> bool:
 
 def refused_on_card(name: str, found: dict[str, Any]) -> dict[str, Any]:
     """Return the verdict on a run that did not fit with one row."""
-    from benchmarks.plan_card import CONFIGURATIONS
+    from benchmarks.plan_card_cases import CONFIGURATIONS
 
     one = CONFIGURATIONS[name]
     planned = exact_fit(program_of(one, one.sequence), h200(one.limit))

@@ -32,12 +32,7 @@ from trainer.runtime.events import emit, say
 OF_PREDICT = [
     {"command": "predict", "name": "model", "kind": "text", "help": "folder of a finished run, TRAINING/<run>"},
     {"command": "predict", "name": "data", "kind": "text", "help": "file of bars or a table, as for training"},
-    {
-        "command": "predict",
-        "name": "output",
-        "kind": "text",
-        "help": "CSV file for the forecasts (default: standard output)",
-    },
+    {"command": "predict", "name": "output", "kind": "text", "help": "CSV of the forecasts (default: standard output)"},
     {"command": "predict", "name": "join", "kind": "text", "help": "file with the VIX, joined as the run's was"},
     {
         "command": "predict",
@@ -51,12 +46,7 @@ OF_COMPRESS = [
     {"command": "compress", "name": "data", "kind": "text", "help": "its data (default: where the run had them)"},
     {"command": "compress", "name": "output", "kind": "text", "help": "folder for the results (default: next to it)"},
     {"command": "compress", "name": "how", "kind": "text", "help": "distill, prune, int8 (default: all three)"},
-    {
-        "command": "compress",
-        "name": "student_layers",
-        "kind": "text",
-        "help": "widths of the distilled network (default: half of each)",
-    },
+    {"command": "compress", "name": "student_layers", "kind": "text", "help": "widths of the student (default: half of each)"},
     {"command": "compress", "name": "sparsity", "kind": "text", "help": "share of weights pruned (default: 0.8)"},
     {"command": "compress", "name": "epochs", "kind": "text", "help": "passes of tuning (default: the run's own)"},
     {"command": "compress", "name": "seed", "kind": "text", "help": "seed of weights and order (default: 0)"},

@@ -179,7 +179,7 @@ def builder(monkeypatch):
     monkeypatch.setattr(build.engine_lock, "alone", lambda *_, **__: contextlib.nullcontext())
     monkeypatch.setattr(engine, "obtain", lambda *_: held(None))
     monkeypatch.setattr(engine, "image", lambda *_: held("abc"))
-    monkeypatch.setattr(engine.label_integrity, "put", lambda *_: None)
+    monkeypatch.setattr(engine.label_integrity, "put", lambda *_, **_more: None)
     monkeypatch.setattr(build.disk_space, "of_engine", lambda _: build.disk_space.Room(folder=None))
     monkeypatch.setattr(build, "fetch", lambda *_: None)
     monkeypatch.setattr(build.buildkit, "run", lambda *_, **__: None)
@@ -194,7 +194,7 @@ def test_image_that_was_changed_since_is_not_up_to_date(checkout, builder, seale
 
 
 def test_engine_that_does_not_seal_what_was_built_is_trouble_of_the_host(checkout, builder, monkeypatch):
-    def refuse(*_):
+    def refuse(*_, **_more):
         raise docker.errors.APIError("the daemon is shutting down")
 
     monkeypatch.setattr(engine.label_integrity, "put", refuse)

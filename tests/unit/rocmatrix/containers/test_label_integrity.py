@@ -85,11 +85,14 @@ def test_seal_is_the_hash_of_layers_settings_and_labels_in_a_fixed_form():
     assert label_integrity.of({"RootFS": {"Layers": []}, "Config": None}) == hashlib.sha256(bare.encode()).hexdigest()
 
 
+IN_USE = docker.errors.APIError("a container uses it")
+
+
 @pytest.fixture
 def put(monkeypatch):
     """Seal an image of these attributes with a BuildKit that ends with a status; return its calls."""
 
-    def run(attributes, status=0, made=None, left=None, removed=None, said="no space\n", **more):
+    def run(attributes, status=0, made=None, left=None, removed=None, said="no space\n", refusal=IN_USE, **more):
         calls = []
         held = {"rocmatrix:t": SimpleNamespace(id="sha256:1", attrs=attributes), "sha256:1": left}
 
@@ -106,7 +109,7 @@ def put(monkeypatch):
 
         def remove(name):
             removed.append(name)
-            raise docker.errors.APIError("a container uses it")
+            raise refusal
 
         monkeypatch.setattr(label_integrity, "subprocess", SimpleNamespace(run=builder))
         client = SimpleNamespace(images=SimpleNamespace(get=get, remove=remove))
@@ -136,6 +139,13 @@ def test_image_before_its_seal_is_removed_where_the_engine_keeps_it_without_a_ta
     removed = []
     made, _ = put(IMAGE, left=SimpleNamespace(tags=tags), removed=removed)
     assert (made, removed) == ("sha256:2", goes)
+
+
+@pytest.mark.parametrize("refusal", [IN_USE, docker.errors.DockerException("no answer"), ConnectionResetError()])
+def test_image_before_its_seal_that_cannot_be_removed_is_left(put, refusal):
+    removed = []
+    made, _ = put(IMAGE, left=SimpleNamespace(tags=[]), removed=removed, refusal=refusal)
+    assert (made, removed) == ("sha256:2", ["sha256:1"])
 
 
 def test_sealed_image_stays_as_it_is(put):

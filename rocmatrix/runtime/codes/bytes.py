@@ -43,7 +43,8 @@ BYTES: tuple[CatalogEntry, ...] = entries(
         "RM680",
         "A build of the same inputs makes another image",
         "Built once more without a cache, layers or settings differ, or this checkout cannot make the image that is "
-        "there: packages of the base's archive changed meanwhile, or one of the two was not made by its recipe.",
+        "there: packages of the base's archive changed meanwhile, or one of the two was not made by its recipe. "
+        "The record of the proof is that of the files alone.",
         "Build the image again and prove that one. A base that holds its packages already, named by its digest with "
         "--base, does not depend on an archive.",
     ),

@@ -1,11 +1,20 @@
 """Whole proofs of folders with SYNTHETIC code: what a person and a program read of them."""
 
 import json
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from rocmatrix.cli.commands import prove as command
 from rocmatrix.cli.commands.prove import Prove
+from rocmatrix.containers import engine
+from rocmatrix.evidence import baseline
+from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.verify import proof, rebuild
+from rocmatrix.verify.finding import Check, Finding
+from rocmatrix.verify.proof import Proof
 from tests.fixtures.device_code import wheel_tree
 from tests.fixtures.trees import write
 
@@ -76,3 +85,38 @@ def test_proof_of_an_unknown_card_is_refused(tmp_path, capsys):
         command.prove(Prove(gpu="gfx9999", tree=str(tmp_path)))
     assert end.value.code == 2
     assert capsys.readouterr().err.startswith("RM010 ")
+
+
+class Engine:
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def recorded(monkeypatch):
+    """An image whose files are in order, on a stand-in of an engine; what is kept of its proof."""
+    kept = []
+    passed = Proof(subject="", cell=CELL, architecture="gfx1100", checks=(Check(name="files", summary="3 files"),))
+    monkeypatch.setattr(engine, "connect", Engine)
+    monkeypatch.setattr(engine, "image", lambda client, name: SimpleNamespace(id="sha256:1"))
+    monkeypatch.setattr(command.recorder, "proving", lambda *_: nullcontext(kept.append))
+    monkeypatch.setattr(command.recorder, "evidence_file", Path)
+    monkeypatch.setattr(baseline, "recorded", lambda *_: None)
+    monkeypatch.setattr(proof, "of_image", lambda *_, **__: passed)
+    return kept
+
+
+@pytest.mark.parametrize("error", [None, RocmatrixError("RM204", what="the archive is out of reach")])
+def test_second_build_fails_the_command_and_is_not_on_record(recorded, monkeypatch, capsys, error):
+    def check(*_, **__):
+        if error:
+            raise error
+        return Check(name="rebuild", summary="2 layers", findings=(Finding(code="RM680", what="layer 2"),))
+
+    monkeypatch.setattr(rebuild, "check", check)
+    with pytest.raises((SystemExit, RocmatrixError)):
+        command.prove(Prove(cell=CELL, rebuild=True))
+    (proven,) = recorded
+    assert proven.proven
+    assert [each.name for each in proven.checks] == ["files"]
+    assert error or "RM680" in capsys.readouterr().err

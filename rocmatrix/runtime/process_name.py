@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
 PROC = Path("/proc")
+MACHINE_ID = Path("/etc/machine-id")  # machine-id(5): not to be shown to others as it is
 
 
 def host() -> str:
-    """Name where process numbers mean the same: the machine, and the namespace of its processes."""
-    try:
-        return f"{os.uname().nodename} {(PROC / 'self' / 'ns' / 'pid').readlink()}"
-    except OSError:
-        return os.uname().nodename
+    """Name where process numbers mean the same: the machine, and the namespace of its processes.
+
+    Two machines may have one host name, and their first namespaces one number; their machine ids differ.
+    """
+    parts = [os.uname().nodename]
+    for found in (_namespace, _machine):
+        try:
+            parts.append(found())
+        except OSError:
+            continue
+    return " ".join(filter(None, parts))
+
+
+def _namespace() -> str:
+    return str((PROC / "self" / "ns" / "pid").readlink())
+
+
+def _machine() -> str:
+    name = MACHINE_ID.read_bytes().strip()
+    return hashlib.sha256(b"rocmatrix " + name).hexdigest()[:16] if name else ""
 
 
 def boot() -> str:

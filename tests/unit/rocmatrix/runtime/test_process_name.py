@@ -40,7 +40,21 @@ def test_name_of_a_program_with_brackets_is_read_past(tmp_path, monkeypatch):
     assert process_name.process(7) == "7:12345"
 
 
+def test_machines_of_one_host_name_are_two_and_their_ids_are_not_shown(tmp_path, monkeypatch):
+    names = []
+    for number in ("0123456789abcdef0123456789abcdef", "f123456789abcdef0123456789abcdef", "", None):
+        path = tmp_path / (number or f"no-{number}")
+        if number is not None:
+            path.write_text(f"{number}\n")
+        monkeypatch.setattr(process_name, "MACHINE_ID", path)
+        names.append(process_name.host())
+    assert len(set(names)) == 3  # without an id, or an empty one, as many images have: the name and the namespace
+    assert names[2] == names[3]
+    assert all(name.startswith(os.uname().nodename) and "0123456789ab" not in name for name in names)
+
+
 def test_machine_without_proc_has_names_of_less(tmp_path, monkeypatch):
     monkeypatch.setattr(process_name, "PROC", tmp_path)
+    monkeypatch.setattr(process_name, "MACHINE_ID", tmp_path / "none")
     assert (process_name.host(), process_name.boot()) == (os.uname().nodename, "")
     assert process_name.process(1) == "1:"

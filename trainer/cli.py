@@ -46,12 +46,7 @@ OF_COMPRESS = [
     {"command": "compress", "name": "data", "kind": "text", "help": "its data (default: where the run had them)"},
     {"command": "compress", "name": "output", "kind": "text", "help": "folder for the results (default: next to it)"},
     {"command": "compress", "name": "how", "kind": "text", "help": "distill, prune, int8 (default: all three)"},
-    {
-        "command": "compress",
-        "name": "student_layers",
-        "kind": "text",
-        "help": "widths of the student (default: halves)",
-    },
+    {"command": "compress", "name": "student_layers", "kind": "text", "help": "the student's widths (default: halves)"},
     {"command": "compress", "name": "sparsity", "kind": "text", "help": "share of weights pruned (default: 0.8)"},
     {"command": "compress", "name": "epochs", "kind": "text", "help": "passes of tuning (default: the run's own)"},
     {"command": "compress", "name": "seed", "kind": "text", "help": "seed of weights and order (default: 0)"},

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 import torch
 
-from tests.fixtures.synthetic_bars import write_synthetic
+from tests.fixtures.synthetic_bars import write_two_files
 from trainer.analysis.bar_inputs import needs_vix
 from trainer.analysis.predict import read_metadata
 from trainer.cli import main
@@ -20,11 +20,8 @@ QUICK = ["--epochs", "1", "--hidden-layers", "4", "--baselines", "none"]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with SYNTHETIC bars in one file and in two, and a run trained on the two."""
-    folder = tmp_path_factory.mktemp("joined")
-    write_synthetic(folder / "both.csv", 13_000)
+    folder = write_two_files(tmp_path_factory.mktemp("joined"), 13_000)
     table = pl.read_csv(folder / "both.csv")
-    table.drop("vix_close").write_csv(folder / "es.csv")
-    table.select("date", "vix_close").write_csv(folder / "vix.csv")
     names = {
         "date": "When",
         "open": "ES_open",

@@ -3,11 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 
 from tests.fixtures.configs import rows_config
-from tests.fixtures.synthetic_bars import write_synthetic
+from tests.fixtures.synthetic_bars import write_synthetic, write_two_files
 from trainer.runtime.errors import TrainerError
 from trainer.tasks.bars import prepare
 
@@ -37,12 +36,7 @@ def test_share_that_is_too_small_is_refused() -> None:
 @pytest.fixture(scope="module")
 def two_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with SYNTHETIC bars in one file with the VIX, and in two: es.csv and vix.csv."""
-    folder = tmp_path_factory.mktemp("two")
-    write_synthetic(folder / "both.csv", 13_000)
-    table = pl.read_csv(folder / "both.csv")
-    table.drop("vix_close").write_csv(folder / "es.csv")
-    table.select("date", "vix_close").write_csv(folder / "vix.csv")
-    return folder
+    return write_two_files(tmp_path_factory.mktemp("two"), 13_000)
 
 
 def test_joined_file_gives_the_features_of_one_file(two_files: Path) -> None:

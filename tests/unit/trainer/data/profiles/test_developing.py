@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fixtures.profile_bars import BARS, CONVENTIONS, arrays, assert_same
+from tests.fixtures.profile_bars import BARS, CONVENTIONS, arrays, assert_same, long_sessions
 from trainer.data.conventions import ProfileConventions
 from trainer.data.profiles import developing
 from trainer.data.profiles.developing import developing_levels, numpy_levels
@@ -40,12 +40,7 @@ def test_price_far_from_all_others_is_refused_not_computed() -> None:
 def test_segment_levels_of_long_sessions_with_gaps_equal_those_of_rows(
     monkeypatch: pytest.MonkeyPatch, allocation: Literal["uniform", "proportional"], row_ticks: int, most: int
 ) -> None:
-    rng = np.random.default_rng(most + row_ticks)
-    close = 9000 + np.cumsum(rng.integers(-60, 61, 900)) + np.where(np.arange(900) % 450 > 300, 2500, 0)
-    low, high = close - rng.integers(0, 90, 900), close + rng.integers(0, 90, 900)
-    volume = np.where(rng.random(900) < 0.3, 0, rng.integers(1, most, 900)).astype(float)
-    c = ProfileConventions(allocation=allocation, row_ticks=row_ticks)
-    rows, starts = bar_rows(low * 0.25, high * 0.25, close * 0.25, volume, c), np.array([0, 1, 40, 450])
+    rows, starts, c = long_sessions(allocation, row_ticks, most)
     fast = numpy_levels(rows, starts, c)
     monkeypatch.setattr(developing, "MANY_ROWS", 10**9)
     assert_same(fast, numpy_levels(rows, starts, c))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -10,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fixtures.profile_bars import BARS, CONVENTIONS, arrays, assert_same
+from tests.fixtures.profile_bars import BARS, CONVENTIONS, assert_same, dense_sessions
 from trainer.data.conventions import ProfileConventions
 from trainer.data.profiles import developing, segments, zones
 from trainer.data.profiles.developing import numpy_levels
-from trainer.data.profiles.profile import BarRows, bar_rows
+from trainer.data.profiles.profile import BarRows
 
 
 @given(
@@ -29,10 +28,7 @@ from trainer.data.profiles.profile import BarRows, bar_rows
 def test_segment_levels_for_any_span_and_batch_equal_those_of_rows(
     bars: list[tuple[int, int, int, int]], c: ProfileConventions, cut: int, span: int, cells: int, scale: int
 ) -> None:
-    c = replace(c, rows="dense", expansion="one")
-    wide = [(low * scale, body * scale, top, volume) for low, body, top, volume in bars]
-    rows = bar_rows(*arrays(wide), c)
-    starts = np.array([0, min(cut, len(bars) - 1)] if min(cut, len(bars) - 1) else [0])
+    rows, starts, c = dense_sessions(bars, c, cut, scale)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(developing, "MANY_ROWS", 10**9)
         patch.setattr(segments, "span_of", lambda bars: span)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fixtures.profile_bars import BARS, CONVENTIONS, arrays, assert_same
+from tests.fixtures.profile_bars import BARS, CONVENTIONS, assert_same, dense_sessions, long_sessions
 from trainer.data.conventions import ProfileConventions
 from trainer.data.profiles.compiled import levels
 from trainer.data.profiles.compiled.levels import compiled_levels
@@ -45,10 +44,7 @@ def test_compiled_levels_of_any_bars_equal_those_of_numpy(
     scale: int,
     few: int,
 ) -> None:
-    c = replace(c, rows="dense", expansion="one")
-    wide = [(low * scale, body * scale, top, volume) for low, body, top, volume in bars]
-    rows = bar_rows(*arrays(wide), c)
-    starts = np.array([0, min(cut, len(bars) - 1)] if min(cut, len(bars) - 1) else [0])
+    rows, starts, c = dense_sessions(bars, c, cut, scale)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(levels, "FEW_ROWS", few)
         assert_same(compiled_levels(rows, starts, c, compiled), numpy_levels(rows, starts, c))
@@ -59,12 +55,7 @@ def test_compiled_levels_of_any_bars_equal_those_of_numpy(
 def test_compiled_levels_of_long_sessions_with_gaps_equal_those_of_numpy(
     compiled: Callable[..., None], allocation: Literal["uniform", "proportional"], row_ticks: int, most: int
 ) -> None:
-    rng = np.random.default_rng(most + row_ticks)
-    close = 9000 + np.cumsum(rng.integers(-60, 61, 900)) + np.where(np.arange(900) % 450 > 300, 2500, 0)
-    low, high = close - rng.integers(0, 90, 900), close + rng.integers(0, 90, 900)
-    volume = np.where(rng.random(900) < 0.3, 0, rng.integers(1, most, 900)).astype(float)
-    c = ProfileConventions(allocation=allocation, row_ticks=row_ticks)
-    rows, starts = bar_rows(low * 0.25, high * 0.25, close * 0.25, volume, c), np.array([0, 1, 40, 450])
+    rows, starts, c = long_sessions(allocation, row_ticks, most)
     assert_same(compiled_levels(rows, starts, c, compiled), numpy_levels(rows, starts, c))
 
 

@@ -89,14 +89,20 @@ class Attention(nn.Module):
 
     def _projected(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return query, key and value as (rows, heads, tokens, head_dim)."""
-        config = self.config
-        if config.fused:
-            widths = [config.heads * config.head_dim] + 2 * [config.kv_heads * config.head_dim]
-            parts = self.qkv_proj(states).split(widths, dim=-1)
-        else:
-            parts = (self.q_proj(states), self.k_proj(states), self.v_proj(states))
-        query, key, value = (part.unflatten(-1, (-1, config.head_dim)) for part in parts)
-        if config.qk_norm:
+        if self.config.fused:
+            return self.parted(self.qkv_proj(states))
+        return self._headed(self.q_proj(states), self.k_proj(states), self.v_proj(states))
+
+    def parted(self, stacked: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return query, key and value as (rows, heads, tokens, head_dim), of the product that holds all three."""
+        shared = self.config.kv_heads * self.config.head_dim
+        widths = [self.config.heads * self.config.head_dim, shared, shared]
+        query, key, value = stacked.split(widths, dim=-1)
+        return self._headed(query, key, value)
+
+    def _headed(self, *parts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        query, key, value = (part.unflatten(-1, (-1, self.config.head_dim)) for part in parts)
+        if self.config.qk_norm:
             query, key = self.q_norm(query), self.k_norm(key)
         return query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)
 

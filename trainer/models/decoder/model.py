@@ -59,6 +59,11 @@ class Block(nn.Module):
         """Return query, key and value (rows, heads, tokens, head_dim): `forward` up to attention."""
         return self.self_attn.projected(self.input_layernorm(states), turn)
 
+    def stacked(self, states: Tensor) -> Tensor:
+        """Return query, key and value in one, (rows, tokens, inner + 2 shared): `forward` up to their product."""
+        product: Tensor = self.self_attn.qkv_proj(self.input_layernorm(states))
+        return product
+
     def left(self, states: Tensor, attended: Tensor) -> Tensor:
         """Return (rows, tokens, width): `forward` from attention's result on."""
         states = states + self._dropped(self.self_attn.o_proj(attended.transpose(1, 2).flatten(2)))

@@ -3,6 +3,8 @@
 Bases come from debootstrap where that can run, so no registry is needed; otherwise they are pulled.
 """
 
+import fcntl
+import hashlib
 import io
 import json
 import os
@@ -10,6 +12,7 @@ import shutil
 import stat
 import subprocess
 import tarfile
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,7 +38,7 @@ LEFT_OUT = (
     *(f"usr/include/{name}/" for name in ("linux", "c++", "asm-generic", "drm")),
     "usr/lib/systemd/", "usr/lib/udev/", "var/cache/debconf/",
 )  # fmt: skip
-SMALL = f"rocmatrix-test/small-base:{os.getpid()}"  # a tag of this process: others may run tests on the same engine
+SMALL = "rocmatrix-test/small-base"
 PULLED = {"debian-bookworm": "debian:bookworm-slim", "debian-trixie": "debian:trixie-slim"}
 
 os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")  # its image comes from a registry
@@ -107,19 +110,29 @@ def trixie(client):
 
 @pytest.fixture(scope="session")
 def small_base(client, debian):
-    """Return the tests' Debian without what no test reads: an image is exported for each proof."""
-    container, kept = client.containers.create(debian, ["true"]), io.BytesIO()
+    """Return the tests' Debian without what no test reads: an image is exported for each proof.
+
+    It is made once for all processes, and kept as the whole Debian is.
+    """
+    name = f"{SMALL}:{hashlib.sha256(repr((engine.image(client, debian).id, LEFT_OUT)).encode()).hexdigest()[:12]}"
+    with (Path(tempfile.gettempdir()) / "rocmatrix-test-small-base.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if engine.image(client, name) is None:
+            _import_small(client, debian, name)
+    return name
+
+
+def _import_small(client, whole, name):
+    container, kept = client.containers.create(whole, ["true"]), io.BytesIO()
     try:
-        whole = subprocess.run(["docker", "export", container.id], capture_output=True, check=True).stdout
+        exported = subprocess.run(["docker", "export", container.id], capture_output=True, check=True).stdout
     finally:
         container.remove()
-    with tarfile.open(fileobj=io.BytesIO(whole)) as read, tarfile.open(fileobj=kept, mode="w") as write:
+    with tarfile.open(fileobj=io.BytesIO(exported)) as read, tarfile.open(fileobj=kept, mode="w") as write:
         for member in read:
             if not member.name.startswith(LEFT_OUT):
                 write.addfile(member, read.extractfile(member) if member.isreg() else None)
-    subprocess.run(["docker", "import", "-", SMALL], input=kept.getvalue(), capture_output=True, check=True)
-    yield SMALL
-    client.images.remove(SMALL, force=True)
+    subprocess.run(["docker", "import", "-", name], input=kept.getvalue(), capture_output=True, check=True)
 
 
 def _base(client, name):

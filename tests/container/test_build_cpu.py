@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rocmatrix.containers import engine
-from rocmatrix.images import build
+from rocmatrix.images import build, render
 from tests.fixtures import cells
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,18 +80,17 @@ def test_unchanged_inputs_are_not_rebuilt(cpu_image, cpu_root, cpu_cell, debian,
     assert "up to date" in outcome["words"]
 
 
-def test_changed_trainer_is_rebuilt_and_changes_nothing_but_its_layer(
-    client, cpu_root, cpu_cell, debian, cpu_wheels, run, tmp_path
-):
-    other = cpu_cell.model_copy(update={"name": f"{cpu_cell.name}-changed"})
-    shutil.copytree(cpu_root / "trainer", tmp_path / "trainer")
-    shutil.copytree(cpu_root / "images" / cpu_cell.name, tmp_path / "images" / other.name)
+def test_changed_trainer_is_rebuilt_and_changes_nothing_but_its_layer(client, small_base, stand_in, lay_out, run):
+    """On the STAND-IN of a ROCm cell, whose layers are made as the CPU cell's are, of small wheels."""
+    cell, wheels = stand_in(cells.GFX1100)
+    other = cell.model_copy(update={"name": f"{cell.name}-changed"})
+    root = lay_out(other, cells.GFX1100)
+    (root / "images" / other.name / "requirements.lock").write_text(render.requirements_lock(other))
     try:
-        # Built first: an engine that kept the image of an earlier session may have dropped the cache of its layers.
-        first = build.build(other, root=tmp_path, base=debian, wheelhouse=cpu_wheels)
+        first = build.build(other, root=root, base=small_base, wheelhouse=wheels)
         before = client.images.get(first.tag).attrs["RootFS"]["Layers"]
-        (tmp_path / "trainer" / "changed.py").write_text("print('changed')\n")
-        built = build.build(other, root=tmp_path, base=debian, wheelhouse=cpu_wheels)
+        (root / "trainer" / "changed.py").write_text("print('changed')\n")
+        built = build.build(other, root=root, base=small_base, wheelhouse=wheels)
         assert built.rebuilt
         assert built.inputs != first.inputs
         assert run(built.tag, "-m", "trainer.changed", entrypoint="python").stdout == "changed\n"

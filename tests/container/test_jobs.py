@@ -13,10 +13,7 @@ import pytest
 pytestmark = pytest.mark.container
 
 ROOT = Path(__file__).resolve().parents[2]
-ONE_CARD = ["device", "blas", "convert", "transfer", "attention", "conv", "amp", "allocator", "rng", "thermal"]
-PAIR = ["collectives", "two_gpu_step", "two_gpu_step_fsdp2", "two_gpu_step_pipeline"]
-PROVED = [*ONE_CARD, "gradients", "compile", "memory", "checkpoint", *PAIR]
-ABSENT = ["p2p", "two_gpu_step_data_parallel"]  # no cards
+QUICK = ["device", "rng", "checkpoint"]  # test_nightly has the verdicts of all
 
 
 def invokew(*args, cwd=ROOT, status=0):
@@ -64,12 +61,12 @@ def test_data_of_the_host_is_mounted_read_only(tmp_path, debian):
     assert json.loads((tmp_path / "TRAINING/r/metadata.json").read_text())["data"]["name"] == "mine.csv"
 
 
-def test_smoke_suite_passes_in_the_image(debian):
-    done = invokew("smoke", "--cell", "cpu-torch2.13.0", "--in", "container", "--base", debian, "--json")
-    expected = dict.fromkeys(PROVED, "pass") | dict.fromkeys(ABSENT, "not-applicable")
+def test_chosen_probes_pass_in_the_image(debian):
+    chosen = [word for name in QUICK for word in ("--probe", name)]
+    done = invokew("smoke", "--cell", "cpu-torch2.13.0", "--in", "container", "--base", debian, "--json", *chosen)
     events = [json.loads(line) for line in done.stdout.splitlines()]
     found = {event["probe"]: event["status"] for event in events if event["event"] == "probe"}
-    assert found == expected, done.stderr
+    assert found == dict.fromkeys(QUICK, "pass"), done.stderr
 
 
 def test_unknown_probe_is_one_error_and_no_failed_suite(debian):

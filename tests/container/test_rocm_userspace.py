@@ -1,6 +1,6 @@
 """The probes among genuine ROCm libraries, on a machine with no card: a verdict, not a crash.
 
-The libraries are Debian trixie's packages: HIP 5.7, hipBLAS and rocBLAS 5.5, RCCL 5.4, HSA 6.1. They are real,
+The libraries are Debian trixie's packages: HIP 5.7, hipBLAS and rocBLAS 5.5, HSA 6.1. They are real,
 and older than those of any cell. There is no torch in this image.
 """
 

@@ -138,13 +138,18 @@ TOGETHER = (
         "preloaded-library",
     ),
     (
-        "wheel-file-removed", "extension-module-that-shadows", "environment-opened-to-the-system", "record-left-out",
-        "trainer-extended", "set-uid-in-another-mode", "open-to-all", "system-library-changed",
-        "standard-library-changed", "standard-library-extended", "program-in-usr-local", "system-file-removed",
-        "certificate-added", "group-of-root",
+        "wheel-file-removed", "extension-module-that-shadows", "record-left-out", "trainer-extended",
+        "set-uid-in-another-mode", "open-to-all", "system-library-changed", "standard-library-changed",
+        "standard-library-extended", "program-in-usr-local", "system-file-removed", "certificate-added",
+        "group-of-root",
     ),
-    ("wheel-file-a-symlink", "trainer-cut", "system-program-a-link-to-a-volume", "interpreter-exchanged"),
-    ("wheel-file-a-hard-link", "system-library-a-link-to-another"),
+    # What is wrong with the environment as such is stated alone, without its files.
+    (
+        "environment-opened-to-the-system", "trainer-cut", "system-program-a-link-to-a-volume",
+        "system-library-a-link-to-another",
+    ),
+    ("wheel-file-a-symlink", "interpreter-exchanged"),
+    ("wheel-file-a-hard-link",),
     ("wheel-file-of-another-owner",),
     ("package-moved-out-and-linked",),
     ("environment-moved-out-and-linked",),
@@ -322,35 +327,6 @@ def test_flattened_image_is_not_on_the_base(honest, base_once, remove):
     assert [place for code, place in named(proven) if code == "RM662" and "are not those of" in place]
 
 
-# What a builder does that was tampered with: its image has the right layers, and its own seal.
-COMPILED_OTHERWISE = f"""\
-import importlib.util, marshal, pathlib
-source = pathlib.Path("{SITE}/torch/__init__.py")
-code = compile(source.read_text() + "EVIL = 1", str(source), "exec")
-head = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + importlib.util.source_hash(source.read_bytes())
-pathlib.Path(importlib.util.cache_from_source(str(source))).write_bytes(head + marshal.dumps(code))
-"""
-
-
-def test_byte_code_that_is_not_its_sources_is_refused(honest, base_once, remove):
-    other = honest.cell.model_copy(update={"name": "stand-in-tampered"})
-    dockerfile = honest.root / "images" / other.name / "Dockerfile"
-    text = dockerfile.read_text()
-    (honest.wheels / "evil.py").write_text(COMPILED_OTHERWISE)
-    last = "    && mkdir --mode=1777 /cache /training \\\n"
-    assert last in text
-    dockerfile.write_text(text.replace(last, f"    && /opt/venv/bin/python /run/wheelhouse/evil.py \\\n{last}"))
-    try:
-        built = honest.build()
-        proven = honest.prove(built.tag)
-    finally:
-        dockerfile.write_text(text)
-        (honest.wheels / "evil.py").unlink()
-        honest.build()
-    place = f"{SITE}/torch/__pycache__/__init__.cpython-311.pyc (not what its source compiles to)"
-    assert named(proven) == {("RM664", place)}
-
-
 def test_wheels_that_are_not_at_hand_prove_nothing(honest, base_once, tmp_path):
     wheels = [file for file, _ in honest.cell.wheels]
     honest_wheels, honest.wheels = honest.wheels, tmp_path
@@ -374,3 +350,27 @@ def test_tar_of_a_capability_is_read():
         archive.addfile(member)
     buffer.seek(0)
     assert [entry.attributes for entry in in_tar(buffer)] == [("security.capability",)]
+
+
+# What a builder does that was tampered with: its image has the right layers, and its own seal.
+COMPILED_OTHERWISE = f"""\
+import importlib.util, marshal, pathlib
+source = pathlib.Path("{SITE}/torch/__init__.py")
+code = compile(source.read_text() + "EVIL = 1", str(source), "exec")
+head = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + importlib.util.source_hash(source.read_bytes())
+pathlib.Path(importlib.util.cache_from_source(str(source))).write_bytes(head + marshal.dumps(code))
+"""
+
+
+def test_byte_code_that_is_not_its_sources_is_refused(honest, base_once):
+    """The last test: it leaves the tag to an image that is not honest."""
+    other = honest.cell.model_copy(update={"name": "stand-in-tampered"})
+    dockerfile = honest.root / "images" / other.name / "Dockerfile"
+    text = dockerfile.read_text()
+    (honest.wheels / "evil.py").write_text(COMPILED_OTHERWISE)
+    last = "    && mkdir --mode=1777 /cache /training \\\n"
+    assert last in text
+    dockerfile.write_text(text.replace(last, f"    && /opt/venv/bin/python /run/wheelhouse/evil.py \\\n{last}"))
+    proven = honest.prove(honest.build().tag)
+    place = f"{SITE}/torch/__pycache__/__init__.cpython-311.pyc (not what its source compiles to)"
+    assert named(proven) == {("RM664", place)}

@@ -1,12 +1,9 @@
 """What a scenario of the rehearsal breaks the chain with, and what it holds the chain to afterwards."""
 
 import io
-import os
 import sqlite3
 import subprocess
 from contextlib import closing, contextmanager, suppress
-
-import pytest
 
 from rocmatrix.containers import engine, label_integrity, orphan_cleanup
 from rocmatrix.images import labels
@@ -17,10 +14,6 @@ TAG = f"rocmatrix:simulated-{making.GFX1100}"
 CANDIDATE = f"rocmatrix:night-simulated-{making.GFX1100}"
 PROBES = dict.fromkeys(("blas", "conv"), "fail")
 GREEN = ("two-gpu",)
-long = pytest.mark.skipif(
-    os.environ.get("ROCMATRIX_REHEARSAL") != "whole",
-    reason="a scenario much like others; ROCMATRIX_REHEARSAL=whole plays it, too",
-)
 IMPATIENT = {"rocmatrix.evidence.schema.WAIT_SECONDS": 0.5}
 
 

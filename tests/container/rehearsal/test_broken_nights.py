@@ -11,6 +11,7 @@ from contextlib import suppress
 
 import pytest
 
+from tests.container.left_out import long
 from tests.container.rehearsal import checkout
 from tests.container.rehearsal.scenario import (
     CANDIDATE,
@@ -22,7 +23,6 @@ from tests.container.rehearsal.scenario import (
     fill,
     forged,
     locked,
-    long,
     merge_journal,
     small_disk,
 )

@@ -163,7 +163,7 @@ class Source:
         before = next(texts, None)
         while before is not None:
             after = next(texts, None)
-            if after is None and before.ends_in_words():
+            if after is None and before.ends_with_remark():
                 self.bad.note("words", before.line[-1:], repaired=False)
                 before = before.without_last()
             yield before

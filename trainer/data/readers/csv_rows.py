@@ -54,7 +54,7 @@ class TextRows:
         """Return the rows in opposite order."""
         return replace(self, line=self.line[::-1].copy(), table=self.table[::-1], cells=self.cells[::-1].copy())
 
-    def ends_in_words(self) -> bool:
+    def ends_with_remark(self) -> bool:
         """Return whether the last row is one cell of words in a table of several columns."""
         if not len(self.cells) or self.cells[-1] != 1 or self.table.width < 2:
             return False

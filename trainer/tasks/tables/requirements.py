@@ -66,6 +66,7 @@ def require_rows(classes: Floats, labels: Sequence[str], target: str) -> None:
 
     Args:
         classes: class of each row that is used, as its place in `labels`, shape (rows,).
+        labels: names of the classes, in their order.
         target: name of the column.
     """
     counts = np.bincount(classes.astype(np.int64), minlength=len(labels))

@@ -140,7 +140,7 @@ def test_named_file_of_any_form_is_linted_and_corrected(tmp_path, capsys):
     assert (tmp_path / "run.sh.before-fix").read_text() == text
 
 
-def test_what_asks_for_something_stands_before_what_does_not(tmp_path, capsys):
+def test_findings_that_need_action_stand_first(tmp_path, capsys):
     machines.two_rx_7900_xt(tmp_path)
     (tmp_path / "dev/kfd").unlink()
     marks = [line[0] for line in run(capsys, Doctor(sysfs=str(tmp_path)))[1].splitlines() if line[0] != " "]

@@ -26,7 +26,7 @@ from trainer.config.setting import settings_of
 from trainer.config.train import TrainConfig, notices, settings
 from trainer.distributed.torchrun import LAUNCHED, launch
 from trainer.runtime.advice import fitted
-from trainer.runtime.errors import CATALOG, TrainerError, from_os_error, suggestion
+from trainer.runtime.errors import CATALOG, TrainerError, from_log_settings, from_os_error, suggestion
 from trainer.runtime.events import emit, say
 
 OF_PREDICT = [
@@ -348,7 +348,7 @@ def coded(error: BaseException, output: Path | None) -> TrainerError:
         return TrainerError("RM598", what="the run was stopped before its end")
     if isinstance(error, ImportError):
         return TrainerError("RM501", what=str(error))
-    known = from_os_error(error) if isinstance(error, OSError) else memory_ran_out(error)
+    known = from_os_error(error) if isinstance(error, OSError) else memory_ran_out(error) or from_log_settings(error)
     return known or unexpected(error, output)
 
 

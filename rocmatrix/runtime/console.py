@@ -59,7 +59,11 @@ def show(renderable: RenderableType, *, width: int) -> None:
     """Print on standard output: in colour as wide as the terminal, or plain and `width` wide where there is none."""
     from rich.console import Console
 
-    Console(width=None if sys.stdout.isatty() else width, highlight=False, soft_wrap=False).print(renderable)
+    from rocmatrix.runtime import text_table
+
+    if sys.stdout.isatty():  # rich itself takes a terminal called dumb for 80 columns wide
+        width = text_table.width()
+    Console(width=width, highlight=False, soft_wrap=False).print(renderable)
 
 
 def exit_on_broken_pipe() -> NoReturn:

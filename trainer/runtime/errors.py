@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import difflib
 import errno
+import os
+import traceback
 from collections.abc import Iterable
 
 from trainer.runtime.codes.data import DATA
@@ -69,6 +71,15 @@ def from_os_error(error: OSError) -> TrainerError | None:
         return None
     where = str(error.filename or "")
     return TrainerError(_OS_CODES[error.errno], what=str(error.strerror), where=where)
+
+
+def from_log_settings(error: BaseException) -> TrainerError | None:
+    """Return RM500 where torch refused the variable TORCH_LOGS when it was imported, None for another error."""
+    value, frames = os.environ.get("TORCH_LOGS"), traceback.extract_tb(error.__traceback__)
+    if value is None or not frames or "/torch/_logging/" not in frames[-1].filename:
+        return None
+    what = f"the environment variable TORCH_LOGS is {value!r}, which torch does not take"
+    return TrainerError("RM500", what=what, next="Correct it; `TORCH_LOGS=help` lists what it takes. Or unset it.")
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

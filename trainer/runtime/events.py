@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 if TYPE_CHECKING:
     from tqdm import tqdm
 
+WIDE = 110  # columns that bar, figures and ETA take
 _ONE_AT_A_TIME = threading.Lock()
 
 
@@ -79,5 +81,22 @@ def progress_line(stream: TextIO, **look: Any) -> tqdm[Any]:
 
 def progress(epochs: int) -> tqdm[Any]:
     """Return the progress line over `epochs` on standard error."""
-    shape = "{desc} {percentage:3.0f}% |{bar:20}| epoch {n_fmt}/{total_fmt}{postfix}, ETA {remaining}"
-    return progress_line(sys.stderr, total=epochs, desc="train", bar_format=shape)
+    return progress_line(sys.stderr, total=epochs, desc="train", bar_format=progress_shape(_columns(sys.stderr)))
+
+
+def progress_shape(columns: int | None) -> str:
+    """Return the parts of the progress line; a narrow terminal, which cuts its end, has neither bar nor ETA there.
+
+    Args:
+        columns: of the terminal; None for a log.
+    """
+    if columns is not None and columns < WIDE:
+        return "{desc} {percentage:3.0f}% epoch {n_fmt}/{total_fmt}, ETA {remaining}{postfix}"
+    return "{desc} {percentage:3.0f}% |{bar:20}| epoch {n_fmt}/{total_fmt}{postfix}, ETA {remaining}"
+
+
+def _columns(stream: TextIO) -> int | None:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or None
+    except (OSError, ValueError, AttributeError):  # a log, or a stream of a test
+        return None

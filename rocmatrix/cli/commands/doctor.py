@@ -9,11 +9,13 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands.common import known_matrix, print_json
 from rocmatrix.cli.options.command import command
+from rocmatrix.runtime import text_table
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.option import option
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from rocmatrix.matrix.matrix import Cell, Matrix
 
 MARKS = {"error": "✗", "warning": "!", "unknown": "?", "note": "·", "ok": "✓", "not applicable": "-"}
+
+DEEPER = " " * 7  # in front of what continues a line
 
 TREE = "read the machine whose file tree starts here, such as a recording, instead of this one"
 
@@ -71,14 +75,14 @@ def doctor(args: Doctor) -> None:
     examined = _examined(args, cell) if args.host else None
     subjects = _subjects(args, matrix, cell)
     findings = _linted(subjects, matrix)
-    if args.json:
-        print_json(described(examined, subjects, findings))
-    else:
-        print("\n".join([*(host_lines(examined) if examined else ()), *lint_lines(findings)]))
     if args.sysfs:
         say(f"read from the recorded tree {args.sysfs}, not from this machine")
     for line in summary(examined, subjects, findings):
         say(line)
+    if args.json:
+        print_json(described(examined, subjects, findings))
+    else:
+        print("\n".join(_folded([*(host_lines(examined) if examined else ()), *lint_lines(findings)])))
     if args.fix or args.diff:
         _correct(args, matrix, cell, findings)
     if (examined and examined.failed) or any(finding.severity == "error" for finding in findings):
@@ -136,12 +140,12 @@ def tree(sysfs: str) -> Path:
 
 
 def host_lines(done: Examination) -> list[str]:
-    """Return the checks for a person: one line each, more for what asks for something, and one line for all that do
-    not apply for the same reason."""
+    """Return the checks for a person: one line each, first what asks for something, with more lines, and one line for
+    all that do not apply for the same reason."""
     lines = []
     idle = [finding for finding in done.findings if finding.status == "not applicable"]
     shared = {finding.seen for finding in idle if sum(other.seen == finding.seen for other in idle) > 2}
-    for finding in done.findings:
+    for finding in sorted(done.findings, key=lambda finding: finding.status not in ("error", "warning")):
         if finding.status == "not applicable" and finding.seen in shared:
             continue
         lines.append(f"{MARKS[finding.status]} {finding.code} {finding.check.title}: {finding.seen}")
@@ -153,6 +157,15 @@ def host_lines(done: Examination) -> list[str]:
         codes = ", ".join(finding.code for finding in idle if finding.seen == seen)
         lines.append(f"{MARKS['not applicable']} {codes}: {seen}")
     return lines
+
+
+def _folded(lines: list[str]) -> list[str]:
+    """Return lines as wide as the terminal, continued below their text; a pipe gets each whole, for `grep`."""
+    if not sys.stdout.isatty():
+        return lines
+    room = text_table.width() - len(DEEPER)
+    parts = [(line[: len(line) - len(line.lstrip())], text_table.wrapped(line, room)) for line in lines]
+    return [margin + part for begin, found in parts for margin, part in zip_longest([begin], found, fillvalue=DEEPER)]
 
 
 def lint_lines(findings: tuple[LintFinding, ...]) -> list[str]:

@@ -166,10 +166,29 @@ def _show(matrix: Matrix, path: Path, *, cell: str, as_json: bool) -> None:
         listed = [r.model_dump(mode="json", exclude={"log"}) for r in records]
         print_json({"schema": SCHEMA, "standings": [_described(s) for s in chosen], "records": listed})
         return
-    table(("CELL", "CARD", "LEVEL", "SEEN", "FAILING", "NOTE"), map(_row, chosen))
+    say(_summary(chosen, len(records), path))
+    table(("CELL", "CARD", "LEVEL", "SEEN", "FAILING", "NOTE"), map(_row, _farthest_first(chosen)))
     if cell:
         _show_records(records, matrix.cell(cell))
-    say(f"{len(records)} records in {path}")
+
+
+def _summary(chosen: list[CellStatus], records: int, path: Path) -> str:
+    """Return how many cells have come how far."""
+    from rocmatrix.evidence.level import LEVELS
+
+    counts = {level: sum(s.level == level and not s.simulated for s in chosen) for level in reversed(LEVELS)}
+    levels = ", ".join(f"{count} {level}" for level, count in counts.items() if count)
+    return f"{records} records in {path}\nlevels: {levels or 'none'}"
+
+
+def _farthest_first(chosen: list[CellStatus]) -> list[CellStatus]:
+    """Return the cells in the order of their levels, of equal ones as in the matrix; simulated ones count for none."""
+    from rocmatrix.evidence.level import LEVELS
+
+    level = {s.cell: 0 for s in chosen}
+    for each in chosen:
+        level[each.cell] = max(level[each.cell], 0 if each.simulated else LEVELS.index(each.level))
+    return sorted(chosen, key=lambda s: -level[s.cell])
 
 
 def _described(cell_status: CellStatus) -> dict[str, Any]:

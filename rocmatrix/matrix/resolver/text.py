@@ -137,13 +137,14 @@ def _item(mark: str | Text, text: str | Text) -> RenderableType:
 
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(width=3, justify="right")
-    grid.add_column()
+    grid.add_column(overflow="fold")  # rich would shorten a source that is longer than the line
     grid.add_row(mark, Text(text) if isinstance(text, str) else text)
     return grid
 
 
 def grid(whole: Grid, *, width: int = GRID_WIDTH, here: Collection[str] = ()) -> Group:
-    """Return the legend, then a line for each architecture, a column for each ROCm, in it a symbol for each torch.
+    """Return a summary and the legend, then a line for each architecture, a column for each ROCm, in it a symbol for
+    each torch.
 
     The newest stands first. Where not all columns fit, the older ones follow as tables of their own.
 
@@ -155,8 +156,8 @@ def grid(whole: Grid, *, width: int = GRID_WIDTH, here: Collection[str] = ()) ->
     from rich.table import Table
     from rich.text import Text
 
-    rows = sorted(whole.rows, key=lambda row: row.architecture not in here)
-    parts: list[RenderableType] = [*_legend(whole)]
+    rows = sorted(reversed(whole.rows), key=lambda row: row.architecture not in here)  # noqa: C414
+    parts: list[RenderableType] = [*_summary(whole, here), *_legend(whole)]
     for versions in _blocks(whole, width):
         table = Table("", *versions, box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
         for column in table.columns:
@@ -197,11 +198,31 @@ def symbol(square: Square) -> str:
     return SYMBOLS[square.verdict] + ("★" if square.recommended else "●" if square.locked else "○")
 
 
-def _legend(whole: Grid) -> Iterator[Text]:
+def _summary(whole: Grid, here: Collection[str]) -> Iterator[Text]:
+    """Yield how much there is, and the recommended cell of each architecture of this machine."""
+    from rich.text import Text
+
+    best = {row.architecture: square.cell for row in whole.rows for square in row.squares if square.recommended}
+    yield Text(
+        f"{len(whole.rows)} architectures with {len(whole.releases)} releases; a cell is recommended for {len(best)}"
+    )
+    for gfx in here:
+        yield Text.assemble(f"this machine has {gfx}: ", (best.get(gfx) or "no cell is recommended", "bold"))
+    if not here:
+        yield Text("this machine has no AMD GPU; `explain --gpu NAME` judges one card")
+    yield Text("")
+
+
+def _legend(whole: Grid) -> Iterator[RenderableType]:
+    from rich.table import Table
     from rich.text import Text
 
     meanings = [*((SYMBOLS[verdict], verdict) for verdict in SYMBOLS), *CELLS.items()]
     yield Text("   ".join(f"{mark}\u00a0{meaning}" for mark, meaning in meanings))  # no line ends between the two
     yield Text("The torch versions of each ROCm, from left to right:")
+    listed = Table.grid(padding=(0, 1, 0, 0))
+    listed.add_column(min_width=8)
+    listed.add_column(overflow="fold")
     for version, releases in whole.by_rocm.items():
-        yield Text(f"  {version:<6} {' '.join(release.torch for release in releases)}", style="dim")
+        listed.add_row(f"  {version}", " ".join(release.torch for release in releases), style="dim")
+    yield listed

@@ -34,14 +34,26 @@ def open_columnar(path: Path, chosen: Mapping[str, str] | None = None) -> tuple[
     """Return the columns and the first rows.
 
     Raises:
-        TrainerError: RM516 where the file is damaged, RM512 where a column is missing.
+        TrainerError: RM516 where the file is damaged, RM512 where a column is missing or holds lists or bytes.
     """
     try:
         frame = _scan(path)
-        names = frame.collect_schema().names()
-        return find_columns(names, str(path), chosen), frame.head(SAMPLE).collect()
+        schema = frame.collect_schema()
+        columns = find_columns(schema.names(), str(path), chosen)
+        _require_flat(columns, schema, path)
+        return columns, frame.head(SAMPLE).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise _damaged(path, error) from error
+
+
+def _require_flat(columns: Columns, schema: pl.Schema, path: Path) -> None:
+    """Raise RM512 for columns of lists, records or bytes, and for spans of time as prices."""
+    for role, place in columns.place.items():
+        name, kind = columns.names[place], schema[columns.names[place]]
+        if kind.is_nested() or kind in (pl.Binary, pl.Object) or (role != "date" and kind.is_temporal()):
+            what = f"column {name!r}, taken as {role}, is of the type {kind}"
+            advice = f"Name a column of {'times' if role == 'date' else 'numbers'}: --columns {role}=NAME."
+            raise TrainerError("RM512", what=what, where=str(path), next=advice)
 
 
 def read_columnar(path: Path, rows: int) -> Iterator[tuple[int, pl.DataFrame]]:

@@ -25,6 +25,7 @@ KINDS = {
     "outside": ("RM514", "open or close is outside low to high", "low and high widened"),
     "duplicate": ("RM515", "a time stands twice", "the first one kept"),
     "unsorted": ("RM515", "a time is not later than the one before", "sorted; all bars are then held in memory"),
+    "words": ("RM513", "the last line holds words alone", "dropped under every policy"),
     "cut_off": ("RM516", "the file ends inside a line or inside its compressed data", "what is not whole is dropped"),
 }
 

@@ -16,7 +16,7 @@ from trainer.data.bar import NUMBERS, Bars, joined
 from trainer.data.readers.arrow import is_columnar, open_columnar, read_columnar
 from trainer.data.readers.bad_rows import BadRows
 from trainer.data.readers.bar_checks import PRICES, Checker, Flags, RawRows
-from trainer.data.readers.column_names import NONE, Columns, plain
+from trainer.data.readers.column_names import NONE, Columns, plain, with_epochs
 from trainer.data.readers.csv_rows import Dialect, TextRows, find_dialect, read_text
 from trainer.data.readers.joined_series import ROLE, Join, Joining, Series, open_series, usual_step
 from trainer.data.readers.numbers import numbers_of
@@ -27,6 +27,7 @@ from trainer.runtime.errors import TrainerError
 CHUNK = 100_000  # rows
 FIRST_ROWS = 10_000  # that the usual step is taken of
 INSTRUMENT = ("symbol", "ticker", "tic", "instrument", "contract", "code", "asset", "pair", "name")
+MIDNIGHT = r"[ T]0?0:00(:00(\.0+)?)?$"
 EMPTY = Bars(date=np.zeros(0, "M8[s]"), **{name: np.zeros(0) for name in NUMBERS})
 
 
@@ -147,6 +148,7 @@ class Source:
             texts = (_table_rows(first, table, self.columns) for first, table in tables)
         else:
             texts = read_text(self.path, self.dialect, self.reading.chunk_size)
+        texts = self._without_closing_words(texts)
         if self.newest_first:
             texts = (text.turned() for text in reversed(list(texts)))
         for text in texts:
@@ -155,6 +157,17 @@ class Source:
             if len(text.line):
                 last = None if checker.last is None else checker.last.date[0]
                 yield raw_rows(text, self, last)
+
+    def _without_closing_words(self, texts: Iterator[TextRows]) -> Iterator[TextRows]:
+        """Yield the rows without a last line of words alone, such as `Downloaded from ...`, which is counted."""
+        before = next(texts, None)
+        while before is not None:
+            after = next(texts, None)
+            if after is None and before.ends_with_remark():
+                self.bad.note("words", before.line[-1:], repaired=False)
+                before = before.without_last()
+            yield before
+            before = after
 
     def _cut_off(self, text: TextRows) -> None:
         what = "the file does not end with a line end, or its compressed data breaks off"
@@ -182,6 +195,7 @@ def open_source(path: Path, reading: Reading) -> Source:
     if not len(sample):
         cut = dialect is not None and text.cut_off
         raise TrainerError("RM516" if cut else "RM511", what="the file holds no whole bar", where=str(path))
+    columns = with_epochs(columns, sample, own)
     stamps = time_text(sample, columns)
     _require_one_instrument(sample, columns, stamps, str(path))
     _require_volume(sample, columns, reading, str(path))
@@ -232,7 +246,8 @@ def time_text(table: pl.DataFrame, columns: Columns) -> pl.Series:
     day = _text(table[:, columns.place["date"]])
     if columns.clock is None:
         return day
-    return day.str.strip_chars() + " " + _text(table[:, columns.clock]).str.strip_chars()
+    day = day.str.strip_chars().str.replace(MIDNIGHT, "")  # as a spreadsheet writes days
+    return day + " " + _text(table[:, columns.clock]).str.strip_chars()
 
 
 def _text(column: pl.Series) -> pl.Series:
@@ -261,6 +276,9 @@ def raw_rows(text: TextRows, source: Source, previous: np.datetime64 | None) -> 
         if role in columns.place:
             column = text.table[:, columns.place[role]]
             values[role], empty, wrong = numbers_of(column, decimal)
+            if role == "volume" and columns.more_volume is not None:
+                more, none, odd = numbers_of(text.table[:, columns.more_volume], decimal)
+                values[role], empty, wrong = values[role] + more, empty | none, wrong | odd
             if scale != 1.0 and role in PRICES:
                 values[role] = np.round(values[role] * scale, 9)
             _show(shown["missing"], empty & ~trouble["missing"], f"'' in column {role} is no number")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import polars as pl
 
 from trainer.runtime.errors import TrainerError, suggestion
 
@@ -15,47 +18,62 @@ SPELLINGS = {
         "date", "datetime", "date_time", "timestamp", "time_stamp", "ts", "ts_event", "gmt_time", "utc_time", "utc",
         "local_time", "time_utc", "open_time", "bar_time", "dtyyyymmdd", "day", "trade_date", "trading_day", "index",
         "unnamed_0", "unix", "unix_time", "unix_timestamp", "epoch", "time", "window_start", "start_time", "begin",
-        "quote_date", "datum", "fecha", "data", "t", "",
+        "quote_date", "datum", "fecha", "data", "tarih", "дата", "日期", "日付け", "t", "",
     ),
-    # the last words of each are German, French, Spanish and Italian, as investing.com, ariva.de and others write them
-    "open": ("open", "o", "open_price", "px_open", "first", "opening_price", "bid_open", "openbid", "er_ffnung",
-             "er_ffn", "eroeffnung", "erster", "ouverture", "ouv", "apertura"),
+    # the last words of each are those of other languages, as investing.com, ariva.de, Stooq and others write them
+    "open": ("open", "o", "open_price", "px_open", "first", "opening_price", "bid_open", "openbid", "eröffnung",
+             "eröffn", "eroeffnung", "erster", "ouverture", "ouv", "apertura", "abertura", "otwarcie", "açılış",  # noqa: RUF001
+             "откр", "开盘", "始値"),
     "high": ("high", "h", "high_price", "px_high", "max", "highest", "bid_high", "highbid", "hoch", "tageshoch",
-             "plus_haut", "haut", "m_ximo", "maximo", "massimo"),
+             "plus_haut", "haut", "máximo", "maximo", "massimo", "máxima", "hoog", "najwyzszy", "yüksek", "макс",
+             "高", "高値"),
     "low": ("low", "l", "low_price", "px_low", "min", "lowest", "bid_low", "lowbid", "tief", "tagestief", "plus_bas",
-            "bas", "m_nimo", "minimo"),
+            "bas", "mínimo", "minimo", "mínima", "laag", "najnizszy", "düşük", "мин", "低", "安値"),
     "close": ("close", "c", "close_price", "px_last", "px_close", "last", "close_last", "settle", "bid_close",
-              "closebid", "closing_price", "price", "schluss", "schlusskurs", "zuletzt", "cl_ture", "cloture",
-              "dernier", "cierre", "ltimo", "ultimo", "chiusura"),
+              "closebid", "closing_price", "price", "latest", "schluss", "schlusskurs", "zuletzt", "clôture",
+              "cloture", "dernier", "cierre", "último", "ultimo", "chiusura", "laatste", "zamkniecie", "ostatnio",
+              "şimdi", "цена", "收盘", "終値"),
     "volume": ("volume", "vol", "v", "px_volume", "total_volume", "totalvolume", "trade_volume", "size", "qty",
-               "quantity", "base_volume", "tick_volume", "tickvol", "ticks", "volumen", "st_cke", "stuecke"),
+               "quantity", "base_volume", "tick_volume", "tickvol", "ticks", "no_of_shares", "volumen", "stücke",
+               "stuecke", "wolumen", "wol", "hac", "объём", "交易量", "出来高"),
     "vix_close": ("vix_close", "vix", "vix_last", "vixclose", "close_vix", "vix_index"),
 }  # fmt: skip
+EPOCH = r"^(\d{10}|\d{13}|\d{16}|\d{19})(\.0+)?$"
+LETTERS = {"open": "o", "high": "h", "low": "l", "close": "c", "volume": "v"}
 CLOCK = ("time", "timestamp", "hour", "time_of_day")  # of a second column, where the first holds the day alone
+UP_AND_DOWN = ("up", "down")  # TradeStation's volumes of rising and of falling ticks, which add up
+# What quote currencies are called behind `volume`, of which a pair's own coin is wanted
+QUOTES = {"usd", "usdt", "usdc", "busd", "eur", "gbp", "jpy", "krw", "currency", "quote", "from", "ma"}
 REQUIRED = ("date", *PRICES, "volume")
 NONE = "none"  # --columns volume=none: the file has no volume, as those of an index or a currency pair
 
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Places of a file's columns: by role, and of the time of day where it has a column of its own."""
+    """Places of a file's columns: by role, and of the time of day where it has a column of its own.
+
+    spare_volume: a second column of volumes, for where the first is zero throughout. more_volume: one that is added.
+    """
 
     names: tuple[str, ...]
     place: dict[str, int]
     clock: int | None
-    spare_volume: int | None = None  # a second column of volumes, for where the first is zero throughout
+    spare_volume: int | None = None
+    more_volume: int | None = None
 
     @property
     def used(self) -> dict[str, str]:
         """The file's own name of each role, for the metadata."""
         chosen = dict(self.place) | ({} if self.clock is None else {"time": self.clock})
         named = {role: self.names[place] for role, place in chosen.items()}
+        if self.more_volume is not None:
+            named["volume"] += f" + {self.names[self.more_volume]}"
         return named if "volume" in named else {**named, "volume": NONE}
 
 
 def plain(name: str) -> str:
     """Return a header's name as it is compared: lower case, words joined by `_`, no brackets."""
-    return re.sub(r"[^a-z0-9]+", "_", name.strip().strip("<>").lower()).strip("_")
+    return re.sub(r"[\W_]+", "_", unicodedata.normalize("NFC", name.strip().strip("<>")).lower()).strip("_")
 
 
 def find_columns(names: Sequence[str], where: str, chosen: Mapping[str, str] | None = None) -> Columns:
@@ -69,13 +87,16 @@ def find_columns(names: Sequence[str], where: str, chosen: Mapping[str, str] | N
     Raises:
         TrainerError: RM512 for a column that is missing or stands twice, RM731 for a chosen one that is not there.
     """
-    known = [plain(name) for name in names]
     chosen = dict(chosen or {})
+    known = _bare_names([plain(name) for name in names], where, chosen)
     absent = ("volume",) if chosen.get("volume") == NONE and NONE not in names else ()
     given = {role: _chosen(role, column, names, where) for role, column in chosen.items() if role not in absent}
     roles = [role for role in SPELLINGS if role not in given and role not in absent]
     place = {role: found for role in roles if (found := _find(known, SPELLINGS[role], names, where)) is not None}
     place |= {role: found for role, found in given.items() if role != "time"}
+    more = None
+    if "volume" in roles and "volume" not in place:
+        more = _volume_of_parts(known, place)
     if missing := [role for role in REQUIRED if role not in place and role not in absent]:
         raise _missing(
             missing, [name for at, name in enumerate(names) if at not in place.values() and name], names, where
@@ -84,7 +105,89 @@ def find_columns(names: Sequence[str], where: str, chosen: Mapping[str, str] | N
     clock = given.get("time", clock)
     volumes = [known.index(word) for word in SPELLINGS["volume"] if known.count(word) == 1]
     second = next((other for other in volumes if other != place.get("volume") and "volume" in roles), None)
-    return Columns(names=tuple(names), place=place, clock=clock, spare_volume=second)
+    return Columns(names=tuple(names), place=place, clock=clock, spare_volume=second, more_volume=more)
+
+
+def with_epochs(columns: Columns, table: pl.DataFrame, chosen: Mapping[str, str]) -> Columns:
+    """Return the columns with epochs as time where a column of them stands next to one of dates.
+
+    Epochs name instants; of `2024-03-04 14:30` next to them the zone is unknown.
+
+    Args:
+        table: the first rows.
+        chosen: columns that were given by role.
+    """
+    if columns.clock is not None and "time" not in chosen and _are_epochs(table[:, columns.clock]):
+        columns = replace(columns, clock=None)
+    if not chosen.keys() & {"date", "time"} and not _are_epochs(table[:, columns.place["date"]]):
+        for at, name in enumerate(columns.names):
+            if plain(name) in SPELLINGS["date"] and at not in columns.place.values() and _are_epochs(table[:, at]):
+                return replace(columns, place={**columns.place, "date": at}, clock=None)
+    return columns
+
+
+def _are_epochs(cells: pl.Series) -> bool:
+    known = cells.cast(pl.String).str.strip_chars().drop_nulls()
+    return len(known) > 0 and bool(known.str.contains(EPOCH).all())
+
+
+def _bare_names(known: Sequence[str], where: str, chosen: Mapping[str, str]) -> list[str]:
+    """Return names without what all four prices share around them, as in `1. open`, `SPY.Open`, `mid.o`; else `known`.
+
+    Args:
+        known: names of the columns as they are compared: lower case, words joined by `_`.
+        where: path of the file, for messages.
+        chosen: columns that were given by role; where the prices are among them nothing has to be found.
+
+    Raises:
+        TrainerError: RM512 where several sets of prices are there, such as two instruments, or bid and ask.
+    """
+    if {*chosen} & {*PRICES} or all({*SPELLINGS[role]} & {*known} for role in PRICES):
+        return list(known)
+    names = [re.sub(r"^\d+[a-z]?_(?=\D)", "", name) for name in known]
+    sets = _shared(names)
+    if len(sets) > 1:
+        shown = ", ".join("..".join(filter(None, each)) for each in sets)
+        what = f"the file holds {len(sets)} sets of open, high, low and close: {shown}"
+        advice = "Say which: --columns open=NAME,high=NAME,low=NAME,close=NAME,volume=NAME."
+        raise TrainerError("RM512", what=what, where=where, next=advice)
+    return [_without(name, sets[0]) for name in names] if sets else list(known)
+
+
+def _shared(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return each pair of what stands in front of and behind all four prices, in the order of the columns."""
+    found = []
+    for name in names:
+        for word in ("open", "o"):
+            match = re.fullmatch(rf"(|.+_){word}(|_.+)", name)
+            if match and all({*names} & _spelled(role, match[1], match[2]) for role in PRICES):
+                found.append((match[1], match[2]))
+    return list(dict.fromkeys(found))
+
+
+def _spelled(role: str, before: str, behind: str) -> set[str]:
+    return {f"{before}{word}{behind}" for word in (role, LETTERS[role])}
+
+
+def _without(name: str, shared: tuple[str, str]) -> str:
+    return next((role for role in LETTERS if name in _spelled(role, *shared)), name)
+
+
+def _volume_of_parts(known: Sequence[str], place: dict[str, int]) -> int | None:
+    """Find a volume that names its unit or stands in two columns; return the place of the second.
+
+    Args:
+        known: names of the columns as they are compared.
+        place: places by role, to which that of the volume is added.
+    """
+    if all(known.count(word) == 1 for word in UP_AND_DOWN):
+        place["volume"], more = (known.index(word) for word in UP_AND_DOWN)
+        return more
+    named = [at for at, name in enumerate(known) if re.match(r"vol(ume)?_", name)]
+    own = [at for at in named if known[at].rpartition("_")[2] not in QUOTES]
+    if found := own or named:
+        place["volume"] = found[0]
+    return None
 
 
 def _missing(missing: list[str], spare: list[str], names: Sequence[str], where: str) -> TrainerError:

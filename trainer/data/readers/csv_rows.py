@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from trainer.data.readers.stream import LineBlock, line_blocks
 from trainer.runtime.errors import TrainerError
 
 SAMPLE_LINES = 1000
+WORDS = r"[^\W\d_]{2,}[ :]"  # two letters and more begin a sentence; a bar that was cut off begins with its date
 POINT = r"\.\d*$"
 
 
@@ -52,6 +54,16 @@ class TextRows:
         """Return the rows in opposite order."""
         return replace(self, line=self.line[::-1].copy(), table=self.table[::-1], cells=self.cells[::-1].copy())
 
+    def ends_with_remark(self) -> bool:
+        """Return whether the last row is one cell of words in a table of several columns."""
+        if not len(self.cells) or self.cells[-1] != 1 or self.table.width < 2:
+            return False
+        return re.match(WORDS, str(self.table[-1, 0])) is not None
+
+    def without_last(self) -> TextRows:
+        """Return all rows but the last."""
+        return replace(self, line=self.line[:-1], table=self.table[:-1], cells=self.cells[:-1])
+
 
 def find_dialect(path: Path, chosen: Mapping[str, str] | None = None) -> tuple[Dialect, TextRows]:
     """Return how the file at `path` is written, and its first rows.
@@ -61,7 +73,7 @@ def find_dialect(path: Path, chosen: Mapping[str, str] | None = None) -> tuple[D
     """
     block = next(line_blocks(path, SAMPLE_LINES), None)
     text = block.text.decode() if block else ""
-    lines = text.splitlines(keepends=True)
+    lines = [line + "\n" for line in text.removesuffix("\n").split("\n")] if text else []
     number = first_line(lines)
     if block is not None and block.cut_off and number is None:
         raise TrainerError("RM516", what="the file ends before its header", where=str(path))
@@ -187,7 +199,7 @@ def _without_empty_end(row: list[str], width: int) -> list[str]:
 
 def _cells(text: str, separator: str, path: Path) -> list[list[str]]:
     """Return the cells of each line; a line break inside quotes is refused, since lines would lose their numbers."""
-    lines = text.splitlines()
+    lines = text.removesuffix("\n").split("\n")  # splitlines() would end lines at further characters, too
     try:
         return [row for line in lines for row in csv.reader([line], delimiter=separator, strict=True)]
     except csv.Error as error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -22,6 +22,8 @@ BINANCE = (
 )  # fmt: skip
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
 CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?")
+BARE_CLOCK = re.compile(r"([01]\d|2[0-3])[0-5]\d([0-5]\d)?")  # 0930, as Portara and TickData write it
+EPOCH = re.compile(r"\d{10}(\d{3}){0,3}")
 DATED = re.compile(r"\d{4}[-./]?\d{2}[-./]?\d{2}([ T].*)?|\d{1,2}[-./]\d{1,2}[-./]\d{2,4}([ T].*)?|\d{9,19}")
 FIXED_POINT = {"rtype", "publisher_id", "instrument_id"}  # Databento's CSV: prices in units of 1e-9, as it documents
 
@@ -69,7 +71,11 @@ def find_header(rows: Sequence[Sequence[str]], number: int, where: str, chosen: 
     """
     first = rows[0]
     if is_data(first):
-        return _without(first, where, chosen)
+        return _without(rows, where, chosen)
+    begin = _numbered_from(first)
+    if begin is not None and not chosen and len(rows) > 1 and is_data(rows[1][begin:]):
+        bare = _without([row[begin:] for row in rows[1:]], where, chosen)
+        return replace(bare, names=(*("row",) * begin, *bare.names), line=number, known_as=f"{bare.known_as}, numbered")
     if _is_yfinance(rows):
         return Header(
             names=("Date", *first[1:]), line=number + 2, chosen=dict(chosen), known_as="yfinance, three lines"
@@ -89,18 +95,53 @@ def _is_yfinance(rows: Sequence[Sequence[str]]) -> bool:
     return heads[:2] == ["price", "ticker"] and heads[2:] in (["date"], ["datetime"])
 
 
-def _without(cells: Sequence[str], where: str, chosen: Mapping[str, str]) -> Header:
+def _numbered_from(cells: Sequence[str]) -> int | None:
+    """Return where the names 0, 1, 2 ... begin that pandas gives to columns without any; None for other headers."""
+    begin = int(cells[0] == "")
+    named = [str(place) for place in range(len(cells) - begin)]
+    return begin if len(named) > len(OHLCV) and list(cells[begin:]) == named else None
+
+
+def _without(rows: Sequence[Sequence[str]], where: str, chosen: Mapping[str, str]) -> Header:
+    cells = rows[0]
     numbers = tuple(str(place + 1) for place in range(len(cells)))
     if chosen:
         return Header(names=numbers, line=0, chosen=dict(chosen), known_as="no header, --columns")
-    if len(cells) == len(BINANCE) and re.fullmatch(r"\d{13}|\d{16}", cells[0]):
-        return Header(names=BINANCE, line=0, chosen={}, known_as="no header, Binance klines")
-    if len(cells) == 7 and CLOCK.fullmatch(cells[1]):
-        return Header(names=("date", "time", *OHLCV), line=0, chosen={}, known_as="no header, MetaTrader 4")
-    if len(cells) == 6 and DATED.fullmatch(cells[0]):
-        return Header(names=("date", *OHLCV), line=0, chosen={}, known_as="no header, taken as date and OHLCV")
+    names, known_as = _by_shape(cells)
     what = f"the first line is a bar of {len(cells)} cells, not a header: {', '.join(cells[:4])} ..."
-    raise TrainerError("RM730", what=what, where=where)
+    if not names:
+        raise TrainerError("RM730", what=what, where=where)
+    begin = names.index("open")
+    if not any(_is_bar(row[begin : begin + 4]) for row in rows if is_data(row)):
+        shown = ", ".join(cells[begin : begin + 4])
+        what = f"there is no header, and cells {begin + 1} to {begin + 4} are not open, high, low and close: {shown}"
+        raise TrainerError("RM730", what=what, where=where)
+    return Header(names=names, line=0, chosen={}, known_as=f"no header, {known_as}")
+
+
+def _by_shape(cells: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """Return the columns' names of a bar without a header and whose layout it is; no names for an unknown one."""
+    if len(cells) == len(BINANCE) and re.fullmatch(r"\d{13}|\d{16}", cells[0]):
+        return BINANCE, "Binance klines"
+    date = next(place for place, cell in enumerate(cells) if DATED.fullmatch(cell))
+    words, behind = tuple(f"word {place + 1}" for place in range(date)), cells[date + 1 :]
+    if any(NUMBER.fullmatch(cell) for cell in cells[:date]):
+        return (), ""
+    if len(behind) == 5:
+        return (*words, "date", *OHLCV), "taken as date and OHLCV" if not words else "taken as words, date and OHLCV"
+    if len(behind) == 6 and (CLOCK.fullmatch(behind[0]) or BARE_CLOCK.fullmatch(behind[0])):
+        return (*words, "date", "time", *OHLCV), "taken as date, time and OHLCV" if words else "MetaTrader 4"
+    if len(behind) == 6 and not words and EPOCH.fullmatch(cells[0]) and behind[5].isdecimal():
+        return ("date", *OHLCV, "trades"), "Kraken OHLCVT"
+    return (), ""
+
+
+def _is_bar(cells: Sequence[str]) -> bool:
+    """Return whether four cells can be open, high, low and close."""
+    if len(cells) < 4 or not all(NUMBER.fullmatch(cell) for cell in cells):
+        return False
+    begin, high, low, end = (float(cell.replace(",", ".")) for cell in cells)
+    return low <= min(begin, end) and high >= max(begin, end)
 
 
 def fixed_point(columns: Columns, table: pl.DataFrame) -> float:

@@ -17,6 +17,8 @@ LETTERS = {"K": 1e3, "M": 1e6, "B": 1e9}
 
 def numbers_of(column: pl.Series, decimal: str) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
     """Return the numbers of a column (rows,), which cells are empty and which are no number."""
+    if column.dtype in (pl.Categorical, pl.Enum):
+        column = column.cast(pl.String)
     if column.dtype != pl.String:
         values = column.cast(pl.Float64, strict=False)
         return values.fill_null(np.nan).to_numpy().copy(), column.is_null().to_numpy(), np.zeros(len(column), np.bool_)

@@ -192,8 +192,9 @@ def _pieces(path: Path, packed: str, encoding: str) -> Iterator[bytes]:
         text = _decoded(decoder, data, path)
         if begin and text:
             text, begin = text.removeprefix("\ufeff"), False
-            returns_alone = "\n" not in text and "\r" in text[:-1]
-        yield (text.replace("\r", "\n") if returns_alone else text).encode()
+            lone = text[:-1].count("\r") - text.count("\r\n")  # the last one may be half of a pair
+            returns_alone = lone > text.count("\n")
+        yield (text.replace("\r\n", "\n").replace("\r", "\n") if returns_alone else text).encode()
     if decoder.getstate()[0]:
         raise CutOffError("the file ends inside a character")
 

@@ -78,7 +78,11 @@ class Parsed:
 
 
 def parse_cells(column: pl.Series) -> Parsed:
-    """Return the cells of a column as text and, where they are some, as numbers."""
+    """Return the cells of a column as text and, where they are some, as numbers; spans of time are seconds."""
+    if column.dtype == pl.Duration:
+        column = column.dt.total_microseconds() / 1e6
+    elif column.dtype == pl.Time:
+        column = column.cast(pl.Int64) / 1e9
     if column.dtype.is_numeric():
         number = column.cast(pl.Float64).fill_null(np.nan).to_numpy().copy()
         return _parsed(column, np.isnan(number), number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,8 @@ from trainer.data.tables.column_store import ColumnStore
 from trainer.runtime.errors import TrainerError
 
 SEPARATORS = ",;\t|"
+SEPARATOR = re.compile(r"sep=.?\s*$", re.IGNORECASE)  # as Excel writes in front
+HEAD = 50  # lines among which the header stands
 CELLS = 1_000_000  # that are Python's own strings at a time, some 70 bytes each
 
 
@@ -97,20 +100,46 @@ def _collected(frame: pl.LazyFrame, path: Path) -> pl.DataFrame:
 
 def _text(path: Path, chunk: int, folder: Path | None) -> Cells:
     lines = _lines(path)
-    first = next((line for line in lines if line.strip()), "")
-    if not first:
+    head, before = _head(lines)
+    if not head:
         raise TrainerError("RM511", what="the file holds no row", where=str(path))
-    separator = max(SEPARATORS, key=first.count)
-    reader = csv.reader(itertools.chain([first], lines), delimiter=separator, strict=True)
+    separator = max(SEPARATORS, key=head[0].count)
+    reader = csv.reader(itertools.chain(head, lines), delimiter=separator, strict=True)
     try:
-        names = _header(next(reader), path)
-        column, line = _gathered(_parts(reader, names, chunk, path), names, folder)
+        written = next(reader)
+        names = _header(written, path)
+        column, line = _gathered(_parts(reader, names, chunk, path, before), names, folder)
     except csv.Error as error:
-        where = f"{path}, line {reader.line_num}"
+        where = f"{path}, line {reader.line_num + before}"
         raise TrainerError("RM510", what="the file is no CSV text", where=where, why=str(error)) from error
-    types = dict.fromkeys(names, pl.String())
+    empty = {name for name, cell in zip(names, written, strict=True) if not cell.strip() and _is_blank(column(name))}
+    types = {name: pl.String() for name in names if name not in empty}
     read = {"format": "CSV", "separator": separator}
     return Cells(types=types, column=column, line=line, unit="line", path=path, read=read)
+
+
+def _head(lines: Iterator[str]) -> tuple[list[str], int]:
+    """Return the first lines from the header on, and how many stand in front of it.
+
+    Args:
+        lines: lines of the file. Blank ones, `sep=;`, and comments of another number of cells than the next line are
+            no header.
+    """
+    first = list(itertools.islice(lines, HEAD))
+    for place, line in enumerate(first):
+        behind = next((other for other in first[place + 1 :] if other.strip() and not SEPARATOR.match(other)), line)
+        comment = line.startswith("#") and _widest(line) != _widest(behind)
+        if line.strip() and not comment and not SEPARATOR.match(line):
+            return first[place:], place
+    return [], len(first)
+
+
+def _widest(line: str) -> int:
+    return max(map(line.count, SEPARATORS))
+
+
+def _is_blank(column: pl.Series) -> bool:
+    return bool((column.str.strip_chars() == "").all())
 
 
 def _gathered(
@@ -136,22 +165,24 @@ def _header(names: list[str], path: Path) -> list[str]:
     return names
 
 
-def _parts(reader: Any, names: list[str], chunk: int, path: Path) -> Iterator[tuple[pl.DataFrame, NDArray[np.int64]]]:
+def _parts(
+    reader: Any, names: list[str], chunk: int, path: Path, before: int
+) -> Iterator[tuple[pl.DataFrame, NDArray[np.int64]]]:
     schema = dict.fromkeys(names, pl.String)
     most = max(1, min(chunk, CELLS // len(names)))
-    while rows := list(itertools.islice(_numbered(reader, len(names), path), most)):
+    while rows := list(itertools.islice(_numbered(reader, len(names), path, before), most)):
         lines, cells = zip(*rows, strict=True)
         columns = zip(*cells, strict=True)
         yield pl.DataFrame(dict(zip(names, columns, strict=True)), schema=schema), np.array(lines, np.int64)
 
 
-def _numbered(reader: Any, width: int, path: Path) -> Iterator[tuple[int, list[str]]]:
+def _numbered(reader: Any, width: int, path: Path, before: int) -> Iterator[tuple[int, list[str]]]:
     for row in reader:
         if len(row) == width:
-            yield reader.line_num, row
+            yield reader.line_num + before, row
         elif row and row != [""]:
             what = f"{len(row)} cells where the header has {width}"
-            raise TrainerError("RM580", what=what, where=f"{path}, line {reader.line_num}")
+            raise TrainerError("RM580", what=what, where=f"{path}, line {reader.line_num + before}")
 
 
 def _lines(path: Path) -> Iterator[str]:

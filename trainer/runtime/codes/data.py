@@ -146,7 +146,7 @@ DATA: tuple[CatalogEntry, ...] = entries(
     (
         "RM730",
         "The file has no header, and its columns are not known",
-        "Files of MetaTrader 4, of Binance, and of a date with OHLCV are known without a header; others are not.",
+        "Known without one are Binance's and Kraken's files, and words, a date, a time of day and OHLCV in this order.",
         "Say which column is which by its number: --columns date=1,open=2,high=3,low=4,close=5,volume=6.",
     ),
     (

@@ -24,10 +24,11 @@ from trainer.data.tables.identifiers import called_identifier, is_identifier
 from trainer.data.tables.reader import Cells, read_cells
 from trainer.data.tables.split import Parts, at_random, by_time
 from trainer.models.embedded import embedding_width
-from trainer.runtime.errors import TrainerError, suggestion
+from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import say
 from trainer.tasks.prepared import Task, folder_for
 from trainer.tasks.tables.inputs import Kinds, Matrix, datasets, matrix_of, require_near
+from trainer.tasks.tables.requirements import require_columns, require_flat, require_rows
 from trainer.tasks.tables.row_policy import Reading, first_marked, refuse_marked, settle_missing, settle_wrong
 from trainer.tasks.tables.target import classes_of, require_apart, target_values
 
@@ -46,16 +47,21 @@ def prepare_table(config: TableConfig, *, disk: Path | None = None) -> Task:
     reading, names, time = opened(config, disk)
     identifiers = identifiers_of(reading, names, config)
     kinds = settled(reading, [name for name in names if name not in identifiers], config)
+    empty = [name for name in names if name not in (*identifiers, *kinds)]
     labels, why = classes_of(reading, config)
     values = target_values(reading, config, labels)
     dates = times_of(reading, time, config)
-    parts = split_of(reading, dates, values if labels else None, config)
+    parts = split_of(reading, dates, values if labels else None, config, labels)
     matrix = matrix_of(reading, kinds, parts, folder_for(disk))
     cells = reading.cells
     when: NDArray[Any] = cells.line if dates is None else dates
     split = Split(**datasets(matrix, parts, when, values), embargo=config.embargo or 0 if dates is not None else 0)
     require_varied(split.train.target, labels, cells)
-    made = made_of(config, matrix, identifiers) | {"time": time, "dropped_rows": reading.dropped, "task_why": why}
+    made = made_of(config, matrix, [*identifiers, *empty]) | {
+        "time": time,
+        "dropped_rows": reading.dropped,
+        "task_why": why,
+    }
     report_columns(made, matrix.columns, parts)
     say(f"task    {described(config.target, labels)}: {why}; --task changes it")
     features = tuple(feature for column in matrix.columns for feature in features_of(column))
@@ -91,6 +97,7 @@ def opened(config: TableConfig, disk: Path | None) -> tuple[Reading, list[str], 
     names = [name for name in cells.types if name not in left_out]
     if not names:
         raise TrainerError("RM580", what="no column is left as an input", where=str(cells.path))
+    require_flat(cells, config.target, names)
     held = [config.target] if folder else [config.target, *names]
     return Reading(cells=cells, held=held, kept=np.ones(len(cells.line), np.bool_)), names, time
 
@@ -98,11 +105,21 @@ def opened(config: TableConfig, disk: Path | None) -> tuple[Reading, list[str], 
 def settled(reading: Reading, names: Sequence[str], config: TableConfig) -> Kinds:
     """Return what each column is taken for; wrong and missing cells are treated by the policies.
 
+    Columns without any value are left out, and reported.
+
     Args:
         names: columns that are inputs.
+
+    Raises:
+        TrainerError: RM580 where no column has a value, or numbers would become words.
     """
     kinds, marked = {}, {}
-    for name in names:
+    empty = [name for name in names if reading.parsed(name).missing[reading.kept].all()]
+    if empty and len(empty) == len(names):
+        raise TrainerError("RM580", what="no column has a value as an input", where=str(reading.cells.path))
+    if empty:
+        say(f"table   left out, without any value: {', '.join(empty)}")
+    for name in [name for name in names if name not in empty]:
         kinds[name] = kind_of(name, reading.parsed(name), config.columns.categories)
         if kinds[name][0] == "category" and name not in config.columns.categories:
             marked[name] = first_marked(reading, name)
@@ -178,14 +195,6 @@ def target_of(config: TableConfig, labels: Sequence[str] | None) -> Target:
     return Target(name=config.target, formula=f"column {config.target!r}", unit=unit, classes=len(labels or ()))
 
 
-def require_columns(cells: Cells, names: Sequence[str]) -> None:
-    """Raise RM580 for a name that is no column, with the nearest that is one."""
-    for name in names:
-        if name not in cells.types:
-            hint = suggestion(name, cells.types)
-            raise TrainerError("RM580", what=f"no column {name!r}; {hint}", where=str(cells.path))
-
-
 def time_column(cells: Cells, config: TableConfig) -> str | None:
     """Return the column that orders the rows: the one named, or one that is called like a time and holds times.
 
@@ -200,7 +209,7 @@ def time_column(cells: Cells, config: TableConfig) -> str | None:
     others = [
         name for name in cells.types if name not in (config.target, *config.columns.ignore, *config.columns.categories)
     ]
-    typed = [name for name in others if cells.types[name].is_temporal()]
+    typed = [name for name in others if cells.types[name] in (pl.Datetime, pl.Date)]
     called = [name for name in others if plain(name) in SPELLINGS["date"] and cells.types[name] == pl.String]
     return next((name for name in (*typed, *called) if name in typed or are_times(cells.column(name))), None)
 
@@ -232,18 +241,27 @@ def times_of(reading: Reading, time: str | None, config: TableConfig) -> NDArray
     return read.at
 
 
-def split_of(reading: Reading, dates: NDArray[Any] | None, classes: Floats | None, config: TableConfig) -> Parts:
+def split_of(
+    reading: Reading,
+    dates: NDArray[Any] | None,
+    classes: Floats | None,
+    config: TableConfig,
+    labels: Sequence[str] | None = None,
+) -> Parts:
     """Return the parts, of the share --data-fraction of the rows: the latest, or without time a draw.
 
     Args:
         dates: time of each row, shape (rows,); None for a draw at random.
         classes: class of each row, shape (rows,); None for a number as target.
+        labels: names of the classes, for messages.
     """
     rows = np.flatnonzero(reading.kept)
     if dates is not None:
         order = rows[np.argsort(dates[rows], kind="stable")]
         parts = by_time(order[len(order) - math.ceil(len(order) * config.data_fraction) :], config.embargo or 0)
     else:
+        if classes is not None and labels:
+            require_rows(classes[rows], labels, config.target)
         count = math.ceil(len(rows) * config.data_fraction)
         draw = np.random.default_rng(config.split_seed).permutation(rows)[:count]
         drawn = rows if count == len(rows) else np.sort(draw)

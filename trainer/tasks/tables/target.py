@@ -10,7 +10,7 @@ import polars as pl
 
 from trainer.config.sections.table import TableConfig
 from trainer.data.bar import Floats
-from trainer.data.tables.encoding import kind_of, parse_cells
+from trainer.data.tables.encoding import is_marked, kind_of, parse_cells
 from trainer.runtime.errors import TrainerError
 from trainer.tasks.tables.row_policy import Reading, settle_missing, settle_wrong
 
@@ -23,7 +23,7 @@ def classes_of(reading: Reading, config: TableConfig) -> tuple[tuple[str, ...] |
 
     Raises:
         TrainerError: RM580 for words among numbers or where numbers are asked, RM581 where a target is missing
-            under `error`.
+            under `error`, RM582 where nearly every row has a class of its own.
     """
     settle_numbers(reading, config)
     cells = reading.parsed(config.target)
@@ -45,6 +45,11 @@ def classes_of(reading: Reading, config: TableConfig) -> tuple[tuple[str, ...] |
     if not classes:
         return None, why
     labels = cells.text.filter(pl.Series(reading.kept)).unique().to_list()
+    if len(labels) > max(MOST_CLASSES, reading.kept.sum() // 2):
+        count = f"{len(labels):,} different words in {reading.kept.sum():,} rows"
+        what = f"column {config.target!r}, the target, holds {count}"
+        advice = "Choose a column of numbers or of few classes with --target."
+        raise TrainerError("RM582", what=what, where=str(reading.cells.path), next=advice)
     return tuple(sorted(labels, key=_numbers_first)), why
 
 
@@ -67,6 +72,11 @@ def settle_numbers(reading: Reading, config: TableConfig) -> None:
         return
     pointed = parse_cells(cells.text.str.replace(",", ".", literal=True))
     comma = cells.wrong & ~pointed.wrong & reading.kept
+    if is_marked(cells) and not comma.any():
+        row = int(np.flatnonzero(cells.wrong & reading.kept)[0])
+        what = f"{cells.text[row]!r} in column {config.target!r}, the target, is a number with a sign or with groups"
+        advice = "Write the numbers alone, with a point; if they are names of classes, give --task classification."
+        raise TrainerError("RM580", what=what, where=reading.cells.place(row), next=advice)
     if kind_of(config.target, pointed, ())[0] == "number" and comma.any():
         row = int(np.flatnonzero(comma)[0])
         raise TrainerError(

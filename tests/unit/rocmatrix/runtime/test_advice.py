@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,28 +24,75 @@ CATALOGS = [entry.next for entry in (*CATALOG.values(), *OF_TRAINER.values())]
 PLACEHOLDER = "x"
 
 
-def literal(node: ast.expr) -> str:
-    """Return the text of a literal or of an f-string, with a letter for each value in it."""
+def literal(node: ast.expr, assigned: dict[str, list[str]] | None = None) -> str:
+    """Return the text of a literal or of an f-string, with a letter for each value in it.
+
+    A name stands for all that the function around it assigns to it, one text behind the other.
+    """
     if isinstance(node, ast.Constant):
         return str(node.value)
     if isinstance(node, ast.JoinedStr):
         return "".join(literal(each) if isinstance(each, ast.Constant) else PLACEHOLDER for each in node.values)
     if isinstance(node, ast.BinOp):
-        return literal(node.left) + literal(node.right)
+        return literal(node.left, assigned) + literal(node.right, assigned)
+    if isinstance(node, ast.IfExp):
+        return f"{literal(node.body, assigned)} {literal(node.orelse, assigned)}"
+    if isinstance(node, ast.Name) and assigned:
+        return " ".join(assigned.get(node.id, [PLACEHOLDER]))
     return PLACEHOLDER
 
 
-def raised() -> list[tuple[str, str]]:
-    """Return every text that is given as `next=` where an error is raised, with its place."""
+def assigned_in(function: ast.AST) -> dict[str, list[str]]:
+    """Return the texts that a function assigns, by the variable."""
+    found: dict[str, list[str]] = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign):
+            pairs = [pair for target in node.targets for pair in pairs_of(target, node.value)]
+        elif isinstance(node, ast.AugAssign | ast.AnnAssign) and node.value is not None:
+            pairs = [(node.target, node.value)]
+        else:
+            continue
+        for target, value in pairs:
+            if isinstance(target, ast.Name):
+                found.setdefault(target.id, []).append(literal(value))
+    return found
+
+
+def pairs_of(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    """Return each variable with its value, of `a, b = 1, 2` two."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        return list(zip(target.elts, value.elts, strict=True))
+    return [(target, value)]
+
+
+def texts(named: Callable[[ast.Call], list[ast.expr]]) -> list[tuple[str, str]]:
+    """Return the texts that calls in both programs are given, with their places.
+
+    Args:
+        named: the arguments of a call that are wanted.
+    """
     return [
-        (f"{path.relative_to(ROOT)}:{node.lineno}", literal(keyword.value))
+        (f"{path.relative_to(ROOT)}:{node.lineno}", literal(wanted, assigned))
         for program in ("rocmatrix", "trainer")
         for path in sorted((ROOT / program).rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(function, ast.FunctionDef)
+        for assigned in (assigned_in(function),)
+        for node in ast.walk(function)
         if isinstance(node, ast.Call)
-        for keyword in node.keywords
-        if keyword.arg == "next"
+        for wanted in named(node)
     ]
+
+
+def advised(call: ast.Call) -> list[ast.expr]:
+    """Return what an error is given as its next step."""
+    return [keyword.value for keyword in call.keywords if keyword.arg == "next"]
+
+
+def shown(call: ast.Call) -> list[ast.expr]:
+    """Return what else a person reads of an error, and what is printed for a person."""
+    texts = [keyword.value for keyword in call.keywords if keyword.arg in ("what", "why")]
+    return texts + (call.args if isinstance(call.func, ast.Name) and call.func.id == "say" else [])
 
 
 def unquoted(text: str) -> str:
@@ -52,12 +100,16 @@ def unquoted(text: str) -> str:
     return re.sub(r"`([^`]*)`", lambda quoted: quoted[1] if quoted[1].startswith("-") else "", text)
 
 
-RAISED = raised()
+RAISED = texts(advised)
+SHOWN = texts(shown)
+PLACEHOLDERS = {f"--{PLACEHOLDER}", f"--{PLACEHOLDER}s"}
+OF_DOCKER = {"--gpus"}  # in a sentence of the doctor on versions of Docker
 
 
 def test_texts_of_both_programs_are_walked():
     assert len(CATALOGS) > 150
-    assert len([text for _, text in RAISED if len(text) > 10]) > 50
+    assert len([text for _, text in RAISED if len(text) > 10]) > 100
+    assert len([text for _, text in SHOWN if len(text) > 10]) > 500
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -72,6 +124,21 @@ def test_option_in_advice_is_one_of_some_command():
     known = set().union(*TASKS.values()) | ONLY_OF_TRAINER
     for place, text in [*RAISED, *(("a catalog", text) for text in CATALOGS)]:
         assert {*advice.FLAG.findall(unquoted(text))} <= known, f"{place}: {text}"
+
+
+def test_option_in_any_text_for_a_person_is_one_of_some_command():
+    known = set().union(*TASKS.values()) | ONLY_OF_TRAINER | PLACEHOLDERS | OF_DOCKER
+    unknown = [(place, text) for place, text in SHOWN if not {*advice.FLAG.findall(unquoted(text))} <= known]
+    assert unknown == []
+
+
+def test_text_of_a_variable_is_read_where_it_was_assigned():
+    tree = ast.parse(
+        "def f():\n    a, b = 'Give --one.', 1\n    a += ' Or --two.'\n    g(next=a if b else 'Give --three.')"
+    )
+    call = next(node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    text = literal(advised(call)[0], assigned_in(tree))
+    assert advice.FLAG.findall(text) == ["--one", "--two", "--three"]
 
 
 def test_command_in_advice_is_a_task_with_these_options():

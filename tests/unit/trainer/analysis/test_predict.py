@@ -122,8 +122,9 @@ def test_onnx_takes_raw_features_and_gives_forecasts_in_the_targets_unit(run: Pa
     assert json.loads((run / "metadata.json").read_text())["metrics"]["onnx"]["largest_difference"] < 1e-4
 
 
-def test_five_lines_of_the_readme_load_the_model_in_plain_torch(run: Path, monkeypatch, capsys) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+def test_five_lines_of_the_guide_load_the_model_in_plain_torch(run: Path, monkeypatch, capsys) -> None:
+    section = (ROOT / "docs/training.md").read_text().partition("## What a run leaves")[2].partition("\n## ")[0]
+    (code,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     assert len([line for line in code.splitlines() if line]) == 5
     assert "trainer" not in code and "rocmatrix" not in code
     monkeypatch.chdir(run.parent)

@@ -8,7 +8,7 @@ import pytest
 
 from trainer.runtime import codes
 from trainer.runtime.codes.entry import CatalogEntry
-from trainer.runtime.errors import CATALOG, TrainerError, from_os_error, suggestion
+from trainer.runtime.errors import CATALOG, TrainerError, from_log_settings, from_os_error, suggestion
 
 TOPICS = [module.name for module in pkgutil.iter_modules(codes.__path__) if module.name != "entry"]
 
@@ -99,3 +99,15 @@ def test_exit_status_separates_defects_and_interrupts_from_mistakes() -> None:
 def test_suggestion_names_the_nearest_or_all() -> None:
     assert suggestion("--epoch", ["--epochs", "--data"]) == "did you mean --epochs?"
     assert suggestion("--zzz", ["--epochs", "--data"]) == "known: --epochs, --data"
+
+
+def test_log_settings_that_torch_refuses_are_wrong_usage(monkeypatch: pytest.MonkeyPatch) -> None:
+    internal = pytest.importorskip("torch._logging._internal")
+    monkeypatch.setenv("TORCH_LOGS", "nonsense")
+    with pytest.raises(ValueError) as caught:
+        internal._parse_log_settings("nonsense")
+    found = from_log_settings(caught.value)
+    assert found is not None and (found.code, "'nonsense'" in found.what) == ("RM500", True)
+    assert from_log_settings(ValueError("of another place")) is None
+    monkeypatch.delenv("TORCH_LOGS")
+    assert from_log_settings(caught.value) is None

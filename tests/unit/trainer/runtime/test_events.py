@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.runtime.events import emit, progress, say
+from trainer.runtime.events import WIDE, emit, progress, progress_shape, say
 
 
 def test_event_is_one_json_line_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,3 +81,23 @@ def shown(row: str) -> str:
     for part in row.split("\r"):
         cells[: len(part)] = part
     return "".join(cells).replace("\x1b[A", "").strip()
+
+
+@pytest.mark.parametrize(("columns", "bar"), [(None, True), (WIDE, True), (WIDE - 1, False), (40, False)])
+def test_bar_is_drawn_where_there_is_room_for_the_figures(columns: int | None, bar: bool) -> None:
+    assert ("{bar" in progress_shape(columns)) is bar
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_narrow_terminal_shows_epoch_and_end_whole(columns: int) -> None:
+    controller, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (24, columns))
+    code = "from trainer.runtime.events import *\nwith progress(300) as bar:\n"
+    code += "  bar.set_postfix_str('loss 1.125 train 1.736 validation, 230,174 rows/s'); bar.update(300); bar.refresh()"
+    with os.fdopen(terminal, "w") as there:
+        subprocess.run([sys.executable, "-c", code], stdout=there, stderr=there, check=True)
+        written = os.read(controller, 1 << 16).decode()
+    os.close(controller)
+    last = [part for part in written.replace("\n", "\r").split("\r") if part.strip()][-1]
+    assert last.startswith("train 100% epoch 300/300, ETA 00:00, ")
+    assert "epoch 300/300, ETA 00:00" in last and len(last) <= columns

@@ -138,3 +138,23 @@ def test_named_file_of_any_form_is_linted_and_corrected(tmp_path, capsys):
         assert "+docker run --ipc=host --device=/dev/kfd --device=/dev/dri" in capsys.readouterr().out
         assert (path.read_text() != text) is written
     assert (tmp_path / "run.sh.before-fix").read_text() == text
+
+
+def test_findings_that_need_action_stand_first(tmp_path, capsys):
+    machines.two_rx_7900_xt(tmp_path)
+    (tmp_path / "dev/kfd").unlink()
+    marks = [line[0] for line in run(capsys, Doctor(sysfs=str(tmp_path)))[1].splitlines() if line[0] != " "]
+    asking = [mark in "✗!" for mark in marks]
+    assert any(asking) and asking == sorted(asking, reverse=True)
+
+
+def test_lines_are_folded_to_the_terminal_and_whole_in_a_pipe(tmp_path, capsys, monkeypatch):
+    machines.two_rx_7900_xt(tmp_path)
+    whole = run(capsys, Doctor(sysfs=str(tmp_path)))[1].splitlines()
+    assert max(map(len, whole)) > 80
+    monkeypatch.setattr(doctor.sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(doctor.text_table, "width", lambda: 40)
+    folded = run(capsys, Doctor(sysfs=str(tmp_path)))[1].splitlines()
+    words = [word for line in whole for word in line.split()]
+    assert [word for line in folded for word in line.split()] == words
+    assert [line for line in folded if len(line) > 40 and len(line.split()) > 1] == []

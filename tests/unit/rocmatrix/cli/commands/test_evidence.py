@@ -9,6 +9,7 @@ import yaml
 from rocmatrix.cli.commands import evidence as command
 from rocmatrix.cli.commands.evidence import Evidence
 from rocmatrix.evidence import store
+from rocmatrix.evidence.level import CellStatus
 from rocmatrix.evidence.record import Number
 from rocmatrix.runtime.paths import ROOT
 from tests.fixtures.evidence import record
@@ -95,3 +96,17 @@ def test_sizes_without_any_append_nothing_and_report_it(tmp_path, capsys):
     told = sizes_of(tmp_path, capsys, record("build"))
     assert told.out == ""
     assert "no proven image" in told.err
+
+
+def test_cells_that_came_farthest_stand_first_below_a_count_of_the_levels(tmp_path):
+    made = [
+        CellStatus(cell="a", card="-", level="rendered"),
+        CellStatus(cell="b", card="gfx1100", level="smoked"),
+        CellStatus(cell="a", card="-", level="trained", simulated=True),
+        CellStatus(cell="c", card="gfx906", level="trained"),
+    ]
+    assert [status.cell for status in command._farthest_first(made)] == ["c", "b", "a", "a"]
+    assert command._summary(made, 7, tmp_path / "e.db").splitlines() == [
+        f"7 records in {tmp_path / 'e.db'}",
+        "levels: 1 trained, 1 smoked, 1 rendered",
+    ]

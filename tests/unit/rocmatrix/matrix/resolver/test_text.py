@@ -63,3 +63,38 @@ def test_grid_has_a_line_for_every_architecture_and_states_what_its_symbols_mean
         assert "".join(lines[row.architecture].split()[1:]) == "".join(terminal.symbol(s).strip() for s in row.squares)
     assert all(meaning in text for meaning in [*terminal.SYMBOLS, *terminal.CELLS.values()])
     assert max(map(len, text.splitlines())) <= terminal.GRID_WIDTH
+
+
+@pytest.mark.parametrize("width", [40, 80, 110])
+def test_source_longer_than_a_line_is_folded_and_never_shortened(width):
+    argued = explain(MATRIX, Request(gpu="gfx1100"), today="2026-11-21")
+    text = printed(terminal.explanation(argued), width=width)
+    together = "".join(text.split())
+    sources = [point.evidence.summary for section in argued.sections for point in section.points]
+    assert max(len(word) for source in sources for word in source.split()) > 40
+    assert [source for source in sources if "".join(source.split()) not in together] == []
+    assert max(map(len, text.splitlines())) <= width
+
+
+def test_grid_begins_with_how_much_there_is_and_the_cell_of_this_machine():
+    whole = grid(MATRIX)
+    first, second = printed(terminal.grid(whole, here=("gfx1201",)), width=80).splitlines()[:2]
+    assert first.startswith(f"{len(whole.rows)} architectures with {len(whole.releases)} releases")
+    best = [s.cell for row in whole.rows if row.architecture == "gfx1201" for s in row.squares if s.recommended]
+    assert second == f"this machine has gfx1201: {best[0]}"
+    assert "no AMD GPU" in printed(terminal.grid(whole), width=80).splitlines()[1]
+
+
+def test_grid_lists_this_machine_first_and_then_the_newest_architectures():
+    named = list(MATRIX.architectures)
+    lines = printed(terminal.grid(grid(MATRIX), here=(named[2],)), width=terminal.GRID_WIDTH).splitlines()
+    order = [line.split()[0] for line in lines if line.startswith("gfx")]
+    assert order == [named[2], *(name for name in reversed(named) if name != named[2])]
+
+
+def test_versions_of_a_release_continue_below_each_other_on_a_narrow_terminal():
+    lines = printed(terminal.grid(grid(MATRIX), width=40), width=40).splitlines()
+    begin = next(at for at, line in enumerate(lines) if line.startswith("The torch versions"))
+    listed = [line for line in lines[begin:] if line.startswith("  ")]
+    assert [line for line in listed if line.startswith(" " * 9)] != []
+    assert max(map(len, lines)) <= 40

@@ -224,3 +224,20 @@ def test_joined_series_next_to_a_column_of_its_own_is_refused(tmp_path: Path) ->
     with pytest.raises(TrainerError, match="RM500") as caught:
         open_source(path, reading)
     assert "--join" in str(caught.value.what)
+
+
+@pytest.mark.parametrize("role", ["date", "close", "volume"])
+@pytest.mark.parametrize(
+    "column", [pl.Series([["1"], ["2"]]), pl.Series([b"\xff", b"1"]), pl.Series([{"a": 1}, {"a": 2}])], ids=str
+)
+def test_typed_column_of_no_number_is_refused_by_its_name(tmp_path: Path, role: str, column: pl.Series) -> None:
+    table = {
+        "date": ["2024-03-04", "2024-03-05"],
+        **{name: [1.0, 1.0] for name in ("open", "high", "low", "close", "volume")},
+    }
+    path = tmp_path / "bars.parquet"
+    pl.DataFrame(table | {role: column}).write_parquet(path)
+    with pytest.raises(TrainerError, match="RM512") as caught:
+        open_source(path, Reading())
+    assert f"column {role!r}, taken as {role}" in caught.value.what
+    assert f"--columns {role}=NAME" in caught.value.next

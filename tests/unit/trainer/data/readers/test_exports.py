@@ -113,7 +113,7 @@ EXPORTS = {
     "CryptoDataDownload, an address in front": (
         "https://www.CryptoDataDownload.com\nUnix,Date,Symbol,Open,High,Low,Close,Volume,tradecount\n"
         "1709544600000,2024-03-04 09:30:00,BTCUSDT,10.5,12.5,9.5,11.5,100,5\n"
-        "1709544660000,2024-03-04 09:31:00,BTCUSDT,11.5,12.5,9.5,11,90,5\n", NEW_YORK),
+        "1709544660000,2024-03-04 09:31:00,BTCUSDT,11.5,12.5,9.5,11,90,5\n", UTC),  # as its epochs state
     "comments in front": (
         "# symbol: XYZ\n# zone: New York\n\nDate,Open,High,Low,Close,Volume\n2024-03-04,10.5,12.5,9.5,11.5,100\n"
         "2024-03-05,11.5,12.5,9.5,11,90\n", DAY),

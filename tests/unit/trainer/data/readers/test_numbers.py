@@ -47,3 +47,9 @@ def test_text_that_is_no_number_is_wrong_and_not_empty(cell):
 def test_typed_column_is_taken_as_it_is():
     values, empty, wrong = numbers_of(pl.Series([1, None, 3]), ",")
     assert (values[[0, 2]].tolist(), empty.tolist(), wrong.any()) == ([1.0, 3.0], [False, True, False], False)
+
+
+def test_words_of_a_categorical_column_are_read_as_they_are_written():
+    values, empty, wrong = numbers_of(pl.Series(["10.5", "9", None, "x"], dtype=pl.Categorical), ".")
+    assert values[:2].tolist() == [10.5, 9]
+    assert (empty.tolist(), wrong.tolist()) == ([False, False, True, False], [False, False, False, True])

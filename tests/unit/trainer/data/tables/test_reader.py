@@ -108,3 +108,30 @@ def test_damage_within_a_parquet_file_is_found_when_its_column_is_read(tmp_path:
     with pytest.raises(TrainerError) as caught:
         cells.column("a")
     assert caught.value.code == "RM516"
+
+
+@pytest.mark.parametrize(
+    ("before", "lines"),
+    [("sep=;\n", 1), ("SEP=;\r\n", 1), ("# made by a tool\n", 1), ("# one\n# two; or; three\n\nsep=;\n", 4), ("\n", 1)],
+)
+def test_lines_in_front_of_the_header_are_left_out_and_counted(tmp_path: Path, before: str, lines: int) -> None:
+    cells = read_cells(csv(tmp_path, f"{before}a;b\n1;x\n2;y\n"))
+    assert rows(cells) == [("1", "x"), ("2", "y")]
+    assert cells.line.tolist() == [lines + 2, lines + 3]
+
+
+def test_header_that_begins_with_a_mark_of_comments_is_the_header(tmp_path: Path) -> None:
+    assert list(read_cells(csv(tmp_path, "#id,b\n1,x\n")).types) == ["#id", "b"]
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_column_without_name_and_cells_is_none(tmp_path: Path, folder: bool) -> None:
+    read = {"folder": tmp_path} if folder else {}
+    assert list(read_cells(csv(tmp_path, "a,b,\n1,x,\n2,y, \n"), **read).types) == ["a", "b"]
+    assert list(read_cells(csv(tmp_path, "a,b,\n1,x,\n2,y,3\n"), **read).types) == ["a", "b", "column 3"]
+
+
+def test_line_of_a_mistake_counts_those_in_front_of_the_header(tmp_path: Path) -> None:
+    with pytest.raises(TrainerError, match="RM580") as caught:
+        read_cells(csv(tmp_path, "\nsep=;\na;b\n1;2\n3\n"))
+    assert caught.value.where.endswith("line 5")

@@ -337,3 +337,18 @@ def test_numbers_with_commas_or_signs_are_named_before_they_become_words(
 def test_words_that_have_digits_stay_words(tmp_path: Path, cells: tuple[str, str]) -> None:
     path = written(mixed().with_columns(x=pl.Series([*cells] * 150)), tmp_path)
     assert columns(task_of(path))["x"]["kind"] == "category"
+
+
+def test_column_without_any_value_is_left_out_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = mixed().with_columns(empty=pl.Series([None] * 300, dtype=pl.Float64), blank=pl.Series(["NA"] * 300))
+    path = tmp_path / "t.parquet"
+    table.write_parquet(path)
+    task = task_of(path)
+    assert "table   left out, without any value: empty, blank" in capsys.readouterr().err
+    assert {"empty", "blank"} <= {*task.made["ignored"]}
+    assert not {"empty", "blank"} & {column["name"] for column in task.made["columns"]}
+
+
+def test_table_whose_inputs_have_no_value_is_refused(tmp_path: Path) -> None:
+    path = written(pl.DataFrame({"y": range(300), "a": [""] * 300, "b": ["NA"] * 300}), tmp_path)
+    assert "no column has a value" in refused(path, "RM580").what

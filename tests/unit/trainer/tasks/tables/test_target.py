@@ -101,3 +101,24 @@ def test_value_of_a_class_is_its_place_and_of_none_is_missing(tmp_path: Path) ->
     assert np.array_equal(found, [1.0, 0.0, np.nan, 1.0], equal_nan=True)
     reading, config = reading_of(tmp_path, ["2.5", "", "-1"])
     assert np.array_equal(target_values(reading, config, None), [2.5, np.nan, -1.0], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("values", "code", "words"),
+    [
+        ([f"{n / 7:.1f}%" for n in range(1, 100)], "RM580", "a number with a sign"),
+        ([f"${n}" for n in range(1, 100)], "RM580", "a number with a sign"),
+        ([f"text {n}" for n in range(99)], "RM582", "99 different words in 99 rows"),
+    ],
+)
+def test_target_of_marked_numbers_or_text_is_no_classes(
+    tmp_path: Path, values: list[object], code: str, words: str
+) -> None:
+    with pytest.raises(TrainerError, match=code) as caught:
+        classes_of(*reading_of(tmp_path, values))
+    assert words in caught.value.what and "'y'" in caught.value.what
+
+
+def test_words_that_stand_in_several_rows_each_are_classes(tmp_path: Path) -> None:
+    values: list[object] = [f"word {n % 40}" for n in range(120)]
+    assert len(classes_of(*reading_of(tmp_path, values))[0] or ()) == 40

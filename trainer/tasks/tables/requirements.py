@@ -1,0 +1,81 @@
+"""What a table and its target must have before anything is learned from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from trainer.data.bar import Floats
+from trainer.data.readers.headers import NUMBER
+from trainer.data.tables.reader import Cells
+from trainer.runtime.errors import TrainerError, suggestion
+
+MOST_SHOWN = 5  # classes that are named
+PARTS = 3  # training, validation and test
+
+
+def require_columns(cells: Cells, names: Sequence[str]) -> None:
+    """Raise RM580 for a name that is no column, with the nearest that is one."""
+    for name in names:
+        if name not in cells.types:
+            hint = suggestion(name, cells.types)
+            what = f"no column {name!r}; {hint}"
+            raise TrainerError("RM580", what=what, where=str(cells.path), next=_remedy(name, list(cells.types)))
+
+
+def _remedy(name: str, names: Sequence[str]) -> str:
+    """Return what may be done about a column that is not there, None for the usual advice.
+
+    Args:
+        name: the name that was given.
+        names: those of the table's columns.
+    """
+    if len(names) == 1:
+        return "The cells of a line stand between one of , ; tab or |: replace what is between them here."
+    if {part.strip() for part in name.split(",")} <= {*names}:
+        return "One column is learned at a time: train a model for each."
+    if any(NUMBER.fullmatch(each) for each in names):
+        return "The first line looks like a row: put a line with the columns' names in front of it."
+    return ""
+
+
+def require_flat(cells: Cells, target: str, names: Sequence[str]) -> None:
+    """Raise RM580 for columns of lists, records or bytes, which are neither numbers nor words; all are named.
+
+    Args:
+        target: name of the column that is learned.
+        names: columns that may be inputs.
+    """
+    found = [name for name in (target, *names) if _is_nested(cells.types[name])]
+    if not found:
+        return
+    what = f"neither numbers nor words are in {', '.join(f'{name!r} ({cells.types[name]})' for name in found)}"
+    left_out = ",".join(name for name in found if name != target)
+    advice = f"Leave them out with --ignore {left_out}." if left_out else "Choose another column with --target."
+    raise TrainerError("RM580", what=what, where=str(cells.path), next=f"{advice} Or write their parts as columns.")
+
+
+def _is_nested(kind: pl.DataType) -> bool:
+    return kind.is_nested() or kind in (pl.Binary, pl.Object)
+
+
+def require_rows(classes: Floats, labels: Sequence[str], target: str) -> None:
+    """Raise RM583 for classes of fewer rows than there are parts; the smallest are named.
+
+    Args:
+        classes: class of each row that is used, as its place in `labels`, shape (rows,).
+        labels: names of the classes, in their order.
+        target: name of the column.
+    """
+    counts = np.bincount(classes.astype(np.int64), minlength=len(labels))
+    rare = [
+        f"{labels[place]!r} {counts[place]}" for place in np.argsort(counts, kind="stable") if counts[place] < PARTS
+    ]
+    if rare:
+        more = f" and {len(rare) - MOST_SHOWN} more" if len(rare) > MOST_SHOWN else ""
+        shown = ", ".join(rare[:MOST_SHOWN]) + more
+        what = f"{len(rare)} of {len(labels)} classes of {target!r} have too few rows: {shown}"
+        advice = "Give more rows of these classes, leave them out of the file, or write one name for several."
+        raise TrainerError("RM583", what=what, why=f"each of the {PARTS} parts needs one of each class", next=advice)

@@ -1,14 +1,23 @@
 """Images with packages added by name and by a requirements file: real wheels, real engine, on the CPU cell."""
 
 import json
+import os
+import socket
 import subprocess
+import time
+import urllib.request
+from dataclasses import replace
 
 import pytest
 
+from rocmatrix.cli.commands.run import Run
+from rocmatrix.containers.settings import Limit
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.images import build, companion_lock, render
 from rocmatrix.images.added import requirements_file
+from rocmatrix.jobs import interactive
 from rocmatrix.runtime.errors import RocmatrixError
-from tests.fixtures import cells
+from tests.fixtures import cells, sysfs
 
 pytestmark = pytest.mark.container
 
@@ -53,8 +62,8 @@ def holds_its_lock(cell, built, run):
 
 
 def test_image_with_companions_holds_them_next_to_the_cells_torch(built_with, run):
-    cell, built = built_with("tensorboard")
-    assert "tensorboard" in {wheel.name for file, wheel in cell.wheels if file in cell.added}
+    cell, built = built_with("jupyterlab", "tensorboard")
+    assert {"jupyterlab", "tensorboard"} <= {wheel.name for file, wheel in cell.wheels if file in cell.added}
     holds_its_lock(cell, built, run)
     torch = next(wheel.version for _, wheel in cells.CPU.wheels if wheel.name == "torch")
     assert run(built.tag, "-c", LOOK.format("tensorboard"), entrypoint="python").lines[0][0] == torch
@@ -71,3 +80,66 @@ def test_image_with_a_requirements_file_holds_its_packages_by_hash(built_with, r
     torch = next(wheel.version for _, wheel in cells.CPU.wheels if wheel.name == "torch")
     (found,) = run(built.tag, "-c", LOOK.format("rich"), entrypoint="python").lines
     assert (found[0], found[1].split(".")[0]) == (torch, "13")
+
+
+def free_port():
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]
+
+
+def answer(address, process, seconds=60):
+    """What a server answers; it may need seconds to begin."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and process.poll() is None:
+        try:
+            with urllib.request.urlopen(address, timeout=5) as found:
+                return found.status, found.read().decode()
+        except OSError:
+            time.sleep(0.2)
+    return process.poll(), "no answer"
+
+
+@pytest.fixture
+def served(client, tmp_path):
+    """Return a function that runs a command as `run --port` does, to the address of its port on this machine."""
+    started = []
+    tmp_path.chmod(0o777)
+
+    def served(cell, built, inside, command):
+        port = free_port()
+        typed = Run(port=[f"{port}:{inside}"], output=str(tmp_path), user="12345:12345")
+        own = cell.model_copy(update={"name": f"{cell.name}-{os.getpid()}"})  # and with it the cache's volume
+        hardware = read_hardware(sysfs.no_driver(tmp_path / "machine"))
+        spec = interactive.spec_for(typed.chosen(command), cell=own, hardware=hardware)
+        kept = tuple(each for each in spec.settings if not isinstance(each, Limit))  # see conftest.run
+        name = f"rocmatrix-test-{os.getpid()}-{port}"
+        argv = interactive.attached_argv(replace(spec, image=built.image.id, settings=kept))
+        argv = [*argv[:2], f"--name={name}", *argv[2:]]
+        with (tmp_path / "log").open("wb") as log:
+            process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        started.append((name, process, own))
+        return f"http://127.0.0.1:{port}", process
+
+    yield served
+    for name, process, own in started:
+        subprocess.run(["docker", "rm", "--force", name], capture_output=True, check=False)
+        process.wait(timeout=60)
+        for volume in client.volumes.list(filters={"name": own.name}):
+            volume.remove(force=True)
+
+
+@pytest.mark.parametrize(
+    ("port", "command", "path", "words"),
+    [
+        (6006, "tensorboard --logdir=/training --host=0.0.0.0 --port=6006", "/data/environment", '"data_location"'),
+        (8888, "jupyter lab --ip=0.0.0.0 --no-browser", "/api", '"version"'),
+    ],
+)
+def test_server_of_an_added_package_answers_on_the_port_that_is_published(
+    built_with, served, tmp_path, port, command, path, words
+):
+    cell, built = built_with("jupyterlab", "tensorboard")
+    address, process = served(cell, built, port, command.split())
+    status, text = answer(address + path, process)
+    assert (status, words in text) == (200, True), (text, (tmp_path / "log").read_text())

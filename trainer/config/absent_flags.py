@@ -17,7 +17,8 @@ ABSENT: tuple[tuple[str, str], ...] = (
         "of one are not here",
         "ppo_* kto_* orpo_* simpo_* cpo_* grpo_* reward_* process_reward_model center_rewards_coefficient ref_model* "
         "sync_ref_model vllm vllm_* sglang_* rl_coef advantage_estimator n_samples_per_prompt ebft trl kl_coef "
-        "ipo_* desirable_weight undesirable_weight rpo_alpha use_vllm lmdeploy_* nll_loss_coef vf_coef cliprange_value "
+        "ipo_* desirable_weight undesirable_weight rpo_alpha use_vllm lmdeploy_* nll_loss_coef vf_coef "
+        "cliprange_value "
         "ref_checkpointer num_generations precompute_ref_*",
     ),
     (
@@ -39,7 +40,9 @@ ABSENT: tuple[tuple[str, str], ...] = (
     (
         "images, sound and video are not trained on",
         "image_* video_* audio_* vision_* crop_to_patches use_audio_in_video freeze_mm_modules input_transform "
-        "validation_prompt timestep_sampling prior_loss_weight network_train_* guidance_scale half_vae lowram "
+        "validation_prompt timestep_sampling prior_* with_prior_preservation instance_* class_data_dir "
+        "class_prompt num_class_images train_text_encoder pretrained_vae* network_train_* guidance_scale half_vae "
+        "lowram "
         "clip_l clip_skip resolution random_flip color_aug flip_aug sample_every_* sample_prompts "
         "caption_* bucket_* min_bucket_* max_bucket_* enable_bucket cache_latents* cache_text_encoder*",
     ),

@@ -133,7 +133,8 @@ INSTEAD: tuple[tuple[str, str], ...] = (
     ("--max-restarts and --hang-timeout watch the ranks", "monitor_interval ddp_timeout timeout"),
     (
         "--device takes auto, cpu, cuda or cuda:N; cuda is an AMD card under ROCm, too",
-        "accelerator gpu cuda gpu_id gpu_ids cuda_device use_gpu use_cuda device_map device_ids main_gpu max_memory "
+        "accelerator gpu cuda gpu_id gpu_ids cuda_device cuda_id use_gpu "
+        "use_cuda device_map device_ids main_gpu max_memory "
         "experimental_skip_move_to_device use_ipex use_mps_device",
     ),
     (
@@ -222,7 +223,7 @@ INSTEAD: tuple[tuple[str, str], ...] = (
         "--sequence takes the tokens of a row; --too-long what becomes of longer ones",
         "max_seq_length max_seq_len max_length cutoff_len sequence_len seq_len seq_length sequence_length block_size "
         "context_length model_max_length max_source_length max_target_length max_prompt_length max_completion_length "
-        "max_position_embeddings "
+        "max_position_embeddings model_seqlen "
         "max_prompt_len truncation* excess_length_strategy eval_sequence_len pad_to_* n_ctx ctx_len min_sample_len "
         "max_len",
     ),
@@ -244,7 +245,8 @@ INSTEAD: tuple[tuple[str, str], ...] = (
     ),
     (
         "the chat template is the model folder's own; --stop-token and --train-on-prompts say what carries loss",
-        "template chat_template* tool_format default_system* system_prompt mask_history enable_thinking "
+        "template prompt_type prompt_template* chat_template* tool_format default_system* "
+        "system_prompt mask_history enable_thinking "
         "preserve_thinking train_on_eos train_on_eot eot_tokens assistant_only_loss completion_only_loss "
         "split_thinking template_thinking_key apply_chat_template add_non_thinking_prefix stop_words "
         "train_on_last_step_only drop_system_message",
@@ -269,7 +271,7 @@ INSTEAD: tuple[tuple[str, str], ...] = (
     ("--precision takes no fp8; bf16 is the smallest", "fp8 fp8_*"),
     (
         "--adapter qlora holds the frozen weights in 4 bits (nf4); 8 bits are not trained over",
-        "load_in_8bit quantization_bit quantization_type double_quantization bnb_* use_bnb_nested_quant gptq "
+        "load_in_8bit use_8bit quantization_bit quantization_type double_quantization bnb_* use_bnb_nested_quant gptq "
         "quantization_device_map quantizer groupsize quantize quant_type model_quantization_*",
     ),
     (
@@ -286,7 +288,7 @@ INSTEAD: tuple[tuple[str, str], ...] = (
         "under --fast",
         "attn_implementation flash_attn flash_attention flash_attention_* use_flash_attention* xformers_attention "
         "sdp_attention flex_attention flex_attn_* sage_attention eager_attention use_sdpa shift_attn flash_optimum "
-        "sdpa xformers mem_eff_attn use_flash_attn "
+        "sdpa xformers enable_xformers* mem_eff_attn use_flash_attn "
         "flash_attn_* s2_attention attn_impl",
     ),
     (

@@ -20,6 +20,9 @@ from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells, sysfs
 
 pytestmark = pytest.mark.container
+# JupyterLab brings some 80 wheels more, each of them fetched by a pip of its own.
+WHOLE = os.environ.get("ROCMATRIX_REHEARSAL") == "whole"
+SERVERS = ("jupyterlab", "tensorboard") if WHOLE else ("tensorboard",)
 
 LOOK = """
 import json, torch
@@ -62,8 +65,8 @@ def holds_its_lock(cell, built, run):
 
 
 def test_image_with_companions_holds_them_next_to_the_cells_torch(built_with, run):
-    cell, built = built_with("jupyterlab", "tensorboard")
-    assert {"jupyterlab", "tensorboard"} <= {wheel.name for file, wheel in cell.wheels if file in cell.added}
+    cell, built = built_with(*SERVERS)
+    assert {*SERVERS} <= {wheel.name for file, wheel in cell.wheels if file in cell.added}
     holds_its_lock(cell, built, run)
     torch = next(wheel.version for _, wheel in cells.CPU.wheels if wheel.name == "torch")
     assert run(built.tag, "-c", LOOK.format("tensorboard"), entrypoint="python").lines[0][0] == torch
@@ -133,13 +136,16 @@ def served(client, tmp_path):
     ("port", "command", "path", "words"),
     [
         (6006, "tensorboard --logdir=/training --host=0.0.0.0 --port=6006", "/data/environment", '"data_location"'),
-        (8888, "jupyter lab --ip=0.0.0.0 --no-browser", "/api", '"version"'),
+        pytest.param(
+            8888, "jupyter lab --ip=0.0.0.0 --no-browser", "/api", '"version"',
+            marks=pytest.mark.skipif(not WHOLE, reason="a minute or two more; ROCMATRIX_REHEARSAL=whole plays it, too"),
+        ),
     ],
-)
+)  # fmt: skip
 def test_server_of_an_added_package_answers_on_the_port_that_is_published(
     built_with, served, tmp_path, port, command, path, words
 ):
-    cell, built = built_with("jupyterlab", "tensorboard")
+    cell, built = built_with(*SERVERS)
     address, process = served(cell, built, port, command.split())
     status, text = answer(address + path, process)
     assert (status, words in text) == (200, True), (text, (tmp_path / "log").read_text())

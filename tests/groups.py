@@ -14,7 +14,7 @@ SHARED = {
     # Nights make room on the engine, where one must not take another's images; the others have its stand-ins' tags.
     "nights": (
         f"{CONTAINER}rehearsal/",
-        *(f"{CONTAINER}test_{name}.py" for name in ("nightly", "build_rocm_cells", "forced")),
+        *(f"{CONTAINER}test_{name}.py" for name in ("nightly", "build_rocm_cells", "forced", "owners_walks")),
     ),
     "container": (CONTAINER,),
     "slurm": ("tests/slurm/",),

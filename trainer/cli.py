@@ -10,53 +10,23 @@ import re
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
 import trainer
+from trainer.analysis import options as after_training
 from trainer.analysis.language import options as language
 from trainer.config import synonyms
 from trainer.config.listing import ABOUT, OUTSIDE, flags, options, train_help
-from trainer.config.parsing import column_roles, names, share, whole
 from trainer.config.sections.bars import FeaturesConfig
-from trainer.config.sections.network import widths
 from trainer.config.setting import settings_of
 from trainer.config.train import TrainConfig, notices, settings
 from trainer.distributed.torchrun import LAUNCHED, launch
 from trainer.runtime.advice import fitted
 from trainer.runtime.errors import CATALOG, TrainerError, from_log_settings, from_os_error, suggestion
 from trainer.runtime.events import emit, say
-
-OF_PREDICT = [
-    {"command": "predict", "name": "model", "kind": "text", "help": "folder of a finished run, TRAINING/<run>"},
-    {"command": "predict", "name": "data", "kind": "text", "help": "file of bars or a table, as for training"},
-    {"command": "predict", "name": "output", "kind": "text", "help": "CSV of the forecasts (default: standard output)"},
-    {"command": "predict", "name": "join", "kind": "text", "help": "file with the VIX, joined as the run's was"},
-    {
-        "command": "predict",
-        "name": "columns",
-        "kind": "text",
-        "help": "columns by role: date=NAME,close=NAME (default: those that the run was given)",
-    },
-]
-OF_COMPRESS = [
-    {"command": "compress", "name": "model", "kind": "text", "help": "folder of a finished run, TRAINING/<run>"},
-    {"command": "compress", "name": "data", "kind": "text", "help": "its data (default: where the run had them)"},
-    {"command": "compress", "name": "output", "kind": "text", "help": "folder for the results (default: next to it)"},
-    {"command": "compress", "name": "how", "kind": "text", "help": "distill, prune, int8 (default: all three)"},
-    {"command": "compress", "name": "student_layers", "kind": "text", "help": "the student's widths (default: halves)"},
-    {"command": "compress", "name": "sparsity", "kind": "text", "help": "share of weights pruned (default: 0.8)"},
-    {"command": "compress", "name": "epochs", "kind": "text", "help": "passes of tuning (default: the run's own)"},
-    {"command": "compress", "name": "seed", "kind": "text", "help": "seed of weights and order (default: 0)"},
-]
-OF_REPORT = [
-    {"command": "report", "name": "data", "kind": "text", "help": "the run's data (default: where the run had them)"},
-    {"command": "report", "name": "output", "kind": "text", "help": "HTML file (default: report.html in the folder)"},
-    {"command": "report", "name": "repeats", "kind": "text", "help": "shuffles of each feature (default: 5)"},
-    {"command": "report", "name": "seed", "kind": "text", "help": "seed of the shuffles (default: 0)"},
-]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -139,14 +109,23 @@ def compress(arguments: dict[str, Any]) -> int:
     """Make a finished run's model smaller."""
     from trainer.analysis.compress.command import compress as run
 
-    return run(**arguments)
+    return run(**with_files(arguments))
 
 
 def report_page(arguments: dict[str, Any]) -> int:
     """Write a page on a finished run."""
     from trainer.analysis.report.command import report as run
 
-    return run(**arguments)
+    return run(**with_files(arguments))
+
+
+def with_files(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments with where a run's files are now as one, `given`."""
+    from trainer.analysis.compress.subject import Given
+
+    of_files = {name: value for name, value in arguments.items() if name in ("data", "join", "columns")}
+    rest = {name: value for name, value in arguments.items() if name not in of_files}
+    return {**rest, "given": Given(**of_files)}
 
 
 def features(arguments: dict[str, Any]) -> int:
@@ -203,7 +182,7 @@ def print_options(_: dict[str, Any]) -> int:
     """Print what a person may give to each command, one JSON object a line."""
     from trainer.diagnostics.bench.command import OPTIONS as OF_BENCH
 
-    for option in [*options(), *OF_PREDICT, *OF_COMPRESS, *OF_REPORT, *language.listed(), *OF_BENCH]:
+    for option in [*options(), *after_training.listed(), *language.listed(), *OF_BENCH]:
         print(json.dumps(option))
     return 0
 
@@ -255,8 +234,7 @@ def parser() -> argparse.ArgumentParser:
     root.add_argument("--version", action="version", version=f"trainer {trainer.__version__}")
     commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_train(commands)
-    _add_predict(commands)
-    _add_after(commands)
+    after_training.add_commands(commands)
     language.add_commands(commands)
     made = commands.add_parser("features", help="compute the features of intraday bars", allow_abbrev=False)
     for name, words in flags(settings_of(FeaturesConfig).values()):
@@ -278,14 +256,10 @@ def known_flags(command: str) -> list[str]:
     """Return the flags of a command, to name the nearest of."""
     train = [f"--{each['name']}" for each in OUTSIDE] + [each.flag for each in settings().values()]
     made = [each.flag for each in settings_of(FeaturesConfig).values()]
-    more = {"train": train, "features": made, "predict": [f"--{each['name']}" for each in OF_PREDICT]}
-    more |= {each: _flags_of(listed) for each, listed in (("compress", OF_COMPRESS), ("report", OF_REPORT))}
+    more = {"train": train, "features": made}
+    more |= {each: after_training.flags_of(each) for each in after_training.COMMANDS}
     more |= {each: [f"--{name.replace('_', '-')}" for name in known] for each, (_, known) in language.COMMANDS.items()}
     return [*more.get(command, []), "--help"]
-
-
-def _flags_of(listed: list[dict[str, str]]) -> list[str]:
-    return [f"--{each['name'].replace('_', '-')}" for each in listed]
 
 
 def _add_train(commands: Any) -> None:
@@ -302,31 +276,6 @@ def _add_train(commands: Any) -> None:
         job.add_argument(f"--{each['name']}", default=argparse.SUPPRESS, action=action, help=each["help"])
     for name, words in flags(settings().values()):
         job.add_argument(name, **words)
-
-
-def _add_predict(commands: Any) -> None:
-    job = commands.add_parser("predict", help="forecast with a finished run's model", allow_abbrev=False)
-    for each in OF_PREDICT:
-        needed = each["name"] in ("model", "data")
-        read = column_roles if each["name"] == "columns" else Path
-        default = None if needed else argparse.SUPPRESS
-        job.add_argument(f"--{each['name']}", type=read, required=needed, default=default, help=each["help"])
-
-
-def _add_after(commands: Any) -> None:
-    """Add the commands on a finished run other than forecasting."""
-    read: dict[str, Callable[[str], Any]] = {
-        **{"model": Path, "data": Path, "output": Path, "how": names, "sparsity": share},
-        **{"student_layers": widths, "epochs": whole(1), "seed": whole(0, 2**32 - 1), "repeats": whole(1, 1000)},
-    }
-    smaller = commands.add_parser("compress", help="make a finished run's model smaller", allow_abbrev=False)
-    page = commands.add_parser("report", help="write a page on a finished run", allow_abbrev=False)
-    page.add_argument("run", type=Path, metavar="RUN", help="folder of a finished run, TRAINING/<run>")
-    for job, listed in ((smaller, OF_COMPRESS), (page, OF_REPORT)):
-        for flag, each in zip(_flags_of(listed), listed, strict=True):
-            needed = each["name"] == "model"
-            default = None if needed else argparse.SUPPRESS
-            job.add_argument(flag, type=read[each["name"]], required=needed, default=default, help=each["help"])
 
 
 def dashed(argv: Sequence[str]) -> list[str]:

@@ -98,8 +98,9 @@ def build(
     `base` replaces the base image, and is remembered in the image's labels: the next build takes it again unless
     another is named. `wheelhouse` replaces the folder of wheels. A dry run prints the command on
     standard output and asks neither engine nor index. `allow_unlocked` builds a cell whose wheels have no
-    recorded hashes from whatever its index serves. `forced` are the rules that were overridden: a label of the
-    image lists them. Raises RM101, RM102, RM113, RM201, RM202, RM204, and what fetching raises.
+    recorded hashes from whatever its index serves; the image is then used without it. `forced` are the rules that were
+    overridden: a label of the image lists them. Raises RM101, RM102, RM113, RM201, RM202, RM204, and what fetching
+    raises.
 
     Args:
         root: folder of the checkout.
@@ -109,8 +110,9 @@ def build(
         allow_unlocked: build a cell whose wheels have no recorded hashes.
         forced: ids of the rules that were overridden.
     """
-    if cell.unlocked_because and not allow_unlocked:
-        raise _unlocked(cell, cell.unlocked_because)
+    refused = _unlocked(cell, cell.unlocked_because) if cell.unlocked_because and not allow_unlocked else None
+    if refused and (dry_run or engine.obstacle()):
+        raise refused
     wheels = wheelhouse or default_folder(root, cell)
     refuse_known(cell, base)
 
@@ -127,11 +129,15 @@ def build(
         return planned_build
     with closing(engine.connect(work=True)) as client:
         held = engine.image(client, tag(cell))
+        if refused and held is None:
+            raise refused
         try:
             other = chosen(client, base, held)
             if other and (held is None or base):
                 refuse_held(cell, client, other)
             made = planned(other)
+            if refused and not is_of(held, made.inputs):  # one that --allow-unlocked built before is run as it is
+                raise refused
         except RocmatrixError as error:
             raise _unplanned(error, planned(OtherBase(name=base) if base else None)) from error
         return _build(client, made, cell, held=held, wheels=wheels, log=log_file(cell, root))

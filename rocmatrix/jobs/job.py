@@ -271,7 +271,7 @@ def requested_probes(job_request: JobRequest, *, cell: Cell, hardware: Hardware)
 def _listed(option: Any) -> list[str]:
     """Return the names of an option that may be repeated; each may hold several between commas."""
     given = list(option) if isinstance(option, (list, tuple)) else [option] if option else []
-    return [name.strip() for text in given for name in str(text).split(",")]
+    return [name.strip() for text in given for name in str(text).split(",") if name.strip()]
 
 
 def probes_by_cards(cards: int, path: Path = TRAINER_PROBES) -> tuple[tuple[str, ...], tuple[str, ...]]:

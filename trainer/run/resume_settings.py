@@ -10,12 +10,15 @@ from trainer.config.batch_schedule import CONSTANT
 from trainer.config.setting import OnResume, shown
 from trainer.config.train import TrainConfig
 from trainer.config.train import settings as known_settings
+from trainer.run.memory_plan.start_size import StartSize
 from trainer.run.metadata import versions
 from trainer.run.same_run import unrecorded, version_changes
 from trainer.run.stored_settings import values_of
 from trainer.runtime.errors import TrainerError
 from trainer.storage.run_folder import SETTINGS, RunFolder
 from trainer.tasks.task import LearningTask
+
+START, CHOICES = "micro_batch", "rank_choices"  # keys of run.json: the first plan of memory; each --ranks auto
 
 
 def named(*kinds: OnResume) -> list[str]:
@@ -105,6 +108,54 @@ def with_settings_of(config: TrainConfig, name: str, settings: dict[str, Any]) -
 def ends_with_run(stored: Mapping[str, Any]) -> bool:
     """Return whether the learning rate of every step depends on the number of all steps."""
     return stored.get("schedule") in ("cosine", "linear", "wsd") or stored.get("warmup_ratio") is not None
+
+
+def planned_before(settings: Mapping[str, Any] | None) -> StartSize | None:
+    """Return the micro-batch that an unfinished run was planned to start with; None where none is on record.
+
+    Args:
+        settings: content of its run.json.
+    """
+    facts = (settings or {}).get(START)
+    if not isinstance(facts, Mapping):
+        return None
+    rows, why = facts.get("rows"), facts.get("why")
+    if not isinstance(why, str) or not (rows is None or (type(rows) is int and rows > 0)):
+        return None
+    sizes = (facts.get(name) for name in ("needed_bytes", "budget_bytes"))
+    needed, budget = (each if type(each) is int else None for each in sizes)
+    return StartSize(rows=rows, why=why, needed_bytes=needed, budget_bytes=budget)
+
+
+def rank_choices(config: TrainConfig, settings: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Return what `--ranks auto` came to at the run's start and at each resume, in order; equal ones in a row are one.
+
+    Args:
+        settings: content of run.json; None for a new run.
+    """
+    now = config.provenance.rank_choice
+    before = _choices_before(settings or {})
+    latest = [json.loads(now)] if now is not None else []
+    return before if latest == before[-1:] else [*before, *latest]
+
+
+def _choices_before(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    kept = settings.get(CHOICES)
+    if isinstance(kept, list):
+        return [each for each in kept if isinstance(each, dict)]
+    # earlier trainers recorded the first among the settings alone
+    first = (settings.get("config") or {}).get("rank_choice")
+    try:
+        found = json.loads(first) if isinstance(first, str) else None
+    except ValueError:
+        return []
+    return [found] if isinstance(found, dict) else []
+
+
+def recorded_choice(choices: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what metadata.json holds of at least one choice: the first, and those of resumes with it."""
+    first, *later = choices
+    return first | ({"resumed": later} if later else {})
 
 
 def require_same_data(task: LearningTask, name: str, settings: dict[str, Any]) -> None:

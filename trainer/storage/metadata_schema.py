@@ -166,6 +166,7 @@ class RankChoiceRecord:
 
     `all` is of all cards at the same batch, its `larger` at as many rows on each card as one has alone. `stand_in`
     states that ranks on a CPU imitated cards. All cards are taken from `margin` times the rows a second of one on.
+    `resumed` holds what each resume of the run came to, in order.
     """
 
     ranks: int
@@ -174,6 +175,7 @@ class RankChoiceRecord:
     all: dict[str, Any] | None
     stand_in: bool
     margin: float
+    resumed: list[dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -164,7 +164,9 @@ def _show(matrix: Matrix, path: Path, *, cell: str, as_json: bool) -> None:
     ]
     if as_json:
         listed = [r.model_dump(mode="json", exclude={"log"}) for r in records]
-        print_json({"schema": SCHEMA, "standings": [_described(s) for s in chosen], "records": listed})
+        levels_of_cells = [_described(s) for s in chosen]
+        # `standings` is what `levels` was called: the same list, for programs that were written for it
+        print_json({"schema": SCHEMA, "levels": levels_of_cells, "standings": levels_of_cells, "records": listed})
         return
     say(_summary(chosen, len(records), path))
     table(("CELL", "CARD", "LEVEL", "SEEN", "FAILING", "NOTE"), map(_row, _farthest_first(chosen)))

@@ -136,12 +136,12 @@ class Explain(Axes):
 @command(Explain, about="Explain which cell a request resolves to, or why it is refused.")
 def explain(args: Explain) -> None:
     """Print the argument for a request; a refusal is an argument too, and ends with status 0."""
-    from rocmatrix.matrix.naming import versions
     from rocmatrix.matrix.resolver import explanation
 
     known = known_matrix()
     here = hardware_here()
-    request, python = replace(args, python="").request, versions.python(args.python) or None
+    request = args.request
+    request, python = replace(request, python=None), request.python
     explained = explanation.explain(
         known,
         request,

@@ -43,6 +43,7 @@ def prove(args: Prove) -> None:
     from rocmatrix.images import build
     from rocmatrix.verify import proof
 
+    _refuse_unused(args)
     matrix = known_matrix()
     # a rule against the cell is no reason against looking into its image
     chosen = choose(matrix, args.request, hardware_here(), force=True).cell
@@ -60,6 +61,17 @@ def prove(args: Prove) -> None:
     if not proven.proven:
         raise _unproven(proven)
     say(f"{proven.subject} holds what {proven.cell} claims: by its files; nothing was run on a card")
+
+
+def _refuse_unused(args: Prove) -> None:
+    """Raise RM404 for options that would have no effect: those of an image with a folder, and the reverse."""
+    of_images = ("image", "wheelhouse", "accept_size", "rebuild")
+    given = [f"--{name.replace('_', '-')}" for name in of_images if getattr(args, name)]
+    if args.tree and given:
+        what = f"--tree names a folder, and {', '.join(given)} {'needs' if len(given) == 1 else 'need'} an image"
+        raise RocmatrixError("RM404", what=what, next="Leave --tree out to prove the cell's image.")
+    if args.only and not args.tree:
+        raise RocmatrixError("RM404", what="--only names what a folder must hold, and --tree names none")
 
 
 def _of_image(matrix: Matrix, cell: Cell, name: str, *, wheels: Path | None, args: Prove) -> Proof:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rocmatrix.cli.commands.common import choose, known_matrix, print_json
+from rocmatrix.cli.commands.common import choose, hardware_here, known_matrix, print_json
 from rocmatrix.cli.options.command import command
 from rocmatrix.cli.options.common import BASE, CARDS, DRY_RUN, FORCE, WithCompanions
 from rocmatrix.runtime.console import say
@@ -155,8 +155,7 @@ def run(args: Run) -> None:
     target = targets.target(args.target or "docker")
     if args.sysfs and not _only_printed(args):
         raise RocmatrixError("RM404", what="--sysfs is a recording, and nothing runs on one", next="Add --explain.")
-    root = _root(args)
-    host = interactive.host_of(root)
+    root, host = _root(args), _host(args)
     if target.host_alone:
         _print_run(args, target, targets.NO_SPEC, host)
         return
@@ -194,6 +193,15 @@ def _only_printed(args: Run) -> bool:
 def _root(args: Session) -> Path:
     """Return the root of this machine's tree, or of the recorded one's."""
     return Path(args.sysfs).resolve() if args.sysfs else HERE
+
+
+def _host(args: Session) -> Host:
+    """Return this machine, a recorded one, or the simulated one that is worked on, as `build` and `train` take it."""
+    from rocmatrix.host import simulated
+    from rocmatrix.jobs import interactive
+
+    host = interactive.host_of(_root(args))
+    return host if args.sysfs or simulated.root() is None else replace(host, hardware=hardware_here())
 
 
 def _for_editor(args: Session, chosen: Chosen, choice: Choice, host: Host) -> Chosen:
@@ -270,7 +278,7 @@ def devcontainer(args: Devcontainer) -> None:
     from rocmatrix.jobs import interactive
 
     chosen = args.chosen()
-    host = interactive.host_of(_root(args))
+    host = _host(args)
     choice = choose(known_matrix(), args.request, host.hardware, force=args.force)
     chosen = _for_editor(args, chosen, choice, host)
     spec = interactive.spec_for(chosen, cell=choice.cell, hardware=host.hardware)

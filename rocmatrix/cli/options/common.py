@@ -25,6 +25,7 @@ DRY_RUN = "print exactly what would run, and run nothing"
 FORCE = "override a rule that calls the request broken; the rule is printed, and named in the image's label"
 GPU = "gfx1100, a card such as 'RX 7900 XT', cpu, or auto: this machine's card"
 REQUIREMENTS = "a requirements file: its packages are locked with hashes next to the cell's torch, and added"
+LONGEST = {"rocm": 200, "torch": 200, "python": 200, "cell": 1000, "gpu": 4000}  # what lspci prints of eight cards fits
 WHEELHOUSE = "a folder that holds the locked wheels already"
 
 
@@ -66,10 +67,22 @@ def wheel_version(torch: str, rocm: str, gpu: str) -> tuple[str, str, str]:
     if found is None:
         what, step = f"torch {torch} is no build for AMD cards", f"Give --torch {version}, and --rocm or --gpu with it."
         raise RocmatrixError("RM404", what=what, next=step)
-    if rocm and not (_same(rocm, found[1]) or _same(_line(rocm), found[1])):
+    if rocm and not (_agrees(rocm, found[1]) or _agrees(_line(rocm), found[1])):
         what = f"--torch {torch} is of ROCm {found[1]}, and --rocm asks for {rocm}"
         raise RocmatrixError("RM404", what=what, next=f"Leave one out: --torch {version} --rocm {rocm} asks for both.")
-    return version, rocm or found[1], gpu
+    return version, found[1] if _is_series(rocm) else rocm or found[1], gpu
+
+
+def _agrees(requested: str, version: str) -> bool:
+    from rocmatrix.matrix.resolver.request import agrees
+
+    return agrees(requested, version)
+
+
+def _is_series(version: str) -> bool:
+    from rocmatrix.matrix.resolver.request import is_series
+
+    return is_series(version)
 
 
 def _same(one: str, other: str) -> bool:
@@ -138,9 +151,12 @@ class Axes:
         from rocmatrix.matrix.naming import versions
         from rocmatrix.matrix.resolver.resolve import Request
 
-        typed = versions.rocm(self.rocm)
-        torch, rocm, gpu = wheel_version(versions.torch(self.torch), typed, self.gpu)
-        typed = typed or rocm
+        self._require_short()
+
+        typed = versions.series(self.rocm) or versions.rocm(self.rocm)
+        torch_version = versions.series(self.torch) or versions.torch(self.torch)
+        torch, rocm, gpu = wheel_version(torch_version, typed, self.gpu)
+        typed = rocm if versions.series(typed) else typed or rocm  # of a series, the one that the wheel's version has
         served = _line(typed)
         return Request(
             rocm=served or None,
@@ -151,6 +167,13 @@ class Axes:
             python=versions.python(self.python) or None,
             companions=self.packages,
         )
+
+    def _require_short(self) -> None:
+        """Raise RM404 for a value that no version or card has; numbers of thousands of digits are not computed with."""
+        for name, most in LONGEST.items():
+            if (length := len(getattr(self, name))) > most:
+                what = f"--{name} has {length:,} characters, and takes {most:,} at most"
+                raise RocmatrixError("RM404", what=what)
 
     @property
     def packages(self) -> tuple[str, ...]:

@@ -10,6 +10,13 @@ from rocmatrix.cli.options.command import trainer_options
 ADVICE = "advice"  # stands for the command in entries of options.json that are no options
 TRAINING = ("train", "submit")  # commands that take the options of `train`
 _YES, _NO = ("true", "1", "yes"), ("false", "0", "no")
+# What stands before a dot in flags of other programs and is about training, as `trainer.config.synonyms` has it.
+SECTIONS = frozenset(
+    (
+        *("train", "trainer", "training", "model", "data", "dataset", "optimizer", "optim", "lr-scheduler"),
+        *("args", "peft", "lora", "policy", "checkpointer"),
+    )
+)
 
 
 @cache
@@ -19,12 +26,29 @@ def _same() -> Mapping[str, tuple[str, str]]:
     return {_flag(other): (_flag(name), value) for name, also in rows for other, value in also.items()}
 
 
+@cache
+def _rows() -> Mapping[str, str]:
+    """Return what to give in place of a flag, by its name or, with `*`, its beginning."""
+    return {str(row["name"]).replace("_", "-"): str(row["help"]) for row in trainer_options(ADVICE)}
+
+
+def names_of(flag: str) -> tuple[str, ...]:
+    """Return the names under which a flag may be known, with dashes: --model.lr is model-lr, else lr."""
+    name = flag.removeprefix("--").replace("_", "-")
+    section, dot, last = name.rpartition(".")
+    alone = (last,) if section in SECTIONS else ()
+    return (name.replace(".", "-"), *alone) if dot else (name,)
+
+
 def advice(flag: str) -> str:
     """Return what to give in place of a flag of another program, nothing for one that is not known."""
-    rows = {str(row["name"]).replace("_", "-"): str(row["help"]) for row in trainer_options(ADVICE)}
-    name = flag.removeprefix("--").replace("_", "-")
-    families = [each for each in rows if each.endswith("*") and name.startswith(each[:-1])]
-    return rows.get(name, "") or (rows[max(families, key=len)] if families else "")
+    names = dict.fromkeys((*names_of(flag), *names_of(flag.removeprefix("--").removeprefix("no-"))))
+    return next((text for name in names if (text := _advice_on(name))), "")
+
+
+def _advice_on(name: str) -> str:
+    families = [each for each in _rows() if each.endswith("*") and name.startswith(each[:-1])]
+    return _rows().get(name, "") or (_rows()[max(families, key=len)] if families else "")
 
 
 def _flag(name: str) -> str:
@@ -41,16 +65,36 @@ def translated(argv: list[str], known: Collection[str]) -> list[str]:
     return list(_each(argv, known)) if {*argv} & {*TRAINING} else argv
 
 
+def _ours(flag: str, known: Collection[str]) -> tuple[str, str] | None:
+    """Return our flag for one of another program, and for a switch its value; None where it is none of ours."""
+    for name in names_of(flag):
+        if "." in flag and f"--{name}" in known:
+            return f"--{name}", ""
+        if name in _rows():
+            return None
+        if (found := _same().get(f"--{name}")) is not None:
+            return found
+    return None
+
+
+def _is_off(flag: str, known: Collection[str]) -> bool:
+    """Return whether a flag switches off what is off here: --no-use-wandb."""
+    _, switched = _same().get(f"--{flag.removeprefix('--no-')}", ("", ""))
+    return flag.startswith("--no-") and flag not in known and bool(switched) and "{}" not in switched
+
+
 def _each(argv: list[str], known: Collection[str]) -> Iterator[str]:
     rest = list(argv)
     while rest:
         word = rest.pop(0)
         flag, equals, value = word.partition("=")
         written = flag.replace("_", "-")
-        if written in known or written not in _same():
-            yield word
+        found = None if written in known or not written.startswith("--") else _ours(written, known)
+        if found is None:
+            if equals or not _is_off(written, known):
+                yield word
             continue
-        ours, switched = _same()[written]
+        ours, switched = found
         if not switched:
             yield ours + equals + value
             continue

@@ -18,6 +18,7 @@ _NAMED_TORCH = re.compile(r"torch(?:[_\s-]?(?:release|rocm))?[\s/_=:-]*v?(\d+(?:
 _DOTTED = re.compile(r"(?<![\w.])v?(\d+(?:\.\d+)+)(?![\d.])")
 _ANY_PATCH = re.compile(r"(?<=\d)\.(?:x\b|\*)", re.IGNORECASE)
 _ANY_MINOR = re.compile(r"(?<![\d.])\d+\.(?:x\b|\*)", re.IGNORECASE)  # 6.x is a range, not 6.0
+_SERIES = re.compile(r"(?:rocm|hip|(?:py)?torch)?[\s_=-]*v?\s*(\d{1,3})(?:\.(?:x|\*))?", re.IGNORECASE)
 _RANGE = re.compile(r"[<>!~]=?\s*\d|\d\+(?!\w)|\bor\b")
 _PACKAGE = re.compile(r"(?:\d+:)?(\d+(?:\.\d{1,4})*)(?:\.\d{5,})?[-~]\S+")  # 6.0.2.60002-115~22.04, 6.4.0-1.fc42
 _ROCM_BUILD = re.compile(r"(\d+(?:\.\d+)+)\s*[-+_]\s*(rocm\d\S*)", re.IGNORECASE)
@@ -38,6 +39,12 @@ def rocm(text: str) -> str:
     if found := _ROCM.fullmatch(bare) or _PACKAGE.fullmatch(bare):
         return found[1]
     return before_release(bare) or _only_number(bare, _NAMED) or text
+
+
+def series(text: str) -> str | None:
+    """Return the one number of "6", "6.x" and "ROCm 7.*", which name every version of it; None for any other text."""
+    found = _SERIES.fullmatch(_ascii(text))
+    return found[1] if found else None
 
 
 def _ascii(text: str) -> str:
@@ -80,7 +87,7 @@ def line(text: str, lines: Iterable[str]) -> str:
     """Return the ROCm whose wheels serve a release: 6.4 for 6.4.2, 6.2 for 6.2.2 and 5.4.2 for 5.4.
 
     A patch release takes the newest of its minor version's lines that is no newer than itself, else the oldest. Any
-    other text, and a minor version without wheels, is unchanged.
+    other text, and a minor version without wheels, is unchanged; so is a series of several lines: 6 is any ROCm 6.
 
     Args:
         text: number of a ROCm release.
@@ -88,8 +95,10 @@ def line(text: str, lines: Iterable[str]) -> str:
     """
     if not _NUMBER.fullmatch(text):
         return text
-    minor = _minor(text)
-    own = sorted((name for name in set(lines) if _minor(name) == minor), key=Version)
+    minor, known = _minor(text), set(lines)
+    if series(text) and sum(Version(name).major == minor[0] for name in known) > 1:
+        return text
+    own = sorted((name for name in known if _minor(name) == minor), key=Version)
     reached = [name for name in own if Version(name) <= Version(text)]
     return next(iter([*reached[-1:], *own]), text)
 

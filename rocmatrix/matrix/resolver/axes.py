@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rocmatrix.matrix.matrix import Cell, Matrix, Release, Rule
+from rocmatrix.matrix.naming import versions
 from rocmatrix.matrix.resolver.refusal import known_first, releases_of
-from rocmatrix.matrix.resolver.request import Request
+from rocmatrix.matrix.resolver.request import Request, agrees, is_open, is_series, same_version
+from rocmatrix.matrix.resolver.resolve import answer
 from rocmatrix.runtime.errors import RocmatrixError
 
 _PYTHON = re.compile(r"3\.\d{1,2}t?")
@@ -58,13 +60,17 @@ def chosen(
         yield ChosenAxis(axis="gpu", value=architecture or ("cpu" if cell else "none"), why=words)
     taken = cell is not None and cell.written
     why = f"the axis of {cell.name}: {cell.why}" if cell and taken else _newest(matrix, request, architecture, release)
-    if request.rocm is None and release.rocm is not None:
-        yield ChosenAxis(axis="rocm", value=release.rocm, why=why)
+    if is_open(request.rocm) and release.rocm is not None:
+        yield ChosenAxis(axis="rocm", value=release.rocm, why=_of_series(request.rocm, why))
     elif request.rocm_release is not None:
         named = f"ROCm {request.rocm_release} has no wheels of its own: those for {request.rocm} serve it"
         yield ChosenAxis(axis="rocm", value=str(request.rocm), why=named)
-    if request.torch is None:
-        yield ChosenAxis(axis="torch", value=release.torch, why=why)
+    if is_open(request.torch):
+        yield ChosenAxis(axis="torch", value=release.torch, why=_of_series(request.torch, why))
+
+
+def _of_series(version: str | None, why: str) -> str:
+    return f"{version} names a series; {why}" if is_series(version) else why
 
 
 def _newest(matrix: Matrix, request: Request, architecture: str | None, release: Release) -> str:
@@ -137,3 +143,53 @@ def python_reason(matrix: Matrix, release: Release, python: str, *, cell: Cell |
     return (
         f"{release.name} was built for Python {built}; {cell.name} has {cell.python}, and wheels for {python} {locked}"
     )
+
+
+def recorded(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> tuple[Request, tuple[str, ...]]:
+    """Return a request without the versions that no release has, and these.
+
+    They are left out where every release of the rest is broken: a ROCm before the first one here then needs no record
+    of its own. A torch before its release counts as that one. The request is unchanged where a version was released and
+    is not recorded, and nothing is returned next to it where it is unknown: then it is refused.
+
+    Args:
+        cards: gfx names of the machine's cards, best first.
+    """
+    rocm = _unknown(request.rocm, [release.rocm for release in matrix.releases])
+    torch = _unknown(request.torch, [release.torch for release in matrix.releases])
+    no_card = (request.gpu or "auto").strip().casefold() in ("auto", *CPU_WORDS)
+    if not (rocm or torch) or no_card or request.rocm in CPU_WORDS:
+        return request, ()
+    named = tuple(f"{name} {version}" for name, version in (("ROCm", rocm), ("torch", torch)) if version)
+    rest = replace(request, rocm=None if rocm else request.rocm, torch=None if torch else request.torch)
+    if answer(matrix, rest, cards)[1] is not None:
+        return rest, named
+    if rocm is None and torch is not None and (release := versions.before_release(torch)):
+        return _of_release(matrix, request, release), named
+    return request, named if _existed(matrix, rocm, torch) else ()
+
+
+def _of_release(matrix: Matrix, request: Request, release: str) -> Request:
+    """Return a request for a build before a release as one for that release, or for any torch where it has none."""
+    asked = replace(request, torch=release)
+    found = any(same_version(release, each.torch) and agrees(request.rocm, each.rocm) for each in matrix.releases)
+    return asked if found else replace(request, torch=None)
+
+
+def _existed(matrix: Matrix, rocm: str | None, torch: str | None) -> bool:
+    """Whether versions that no release here has were released: older ones, and TheRock's previews."""
+    old = rocm is None or versions.precedes(rocm, [each.rocm for each in matrix.releases if each.rocm])
+    preview = rocm is not None and any(same_version(rocm, each) for each in _previews(rocm))
+    before = torch is None or bool(versions.before_release(torch))
+    return (old or preview) and (before or versions.precedes(str(torch), [each.torch for each in matrix.releases]))
+
+
+def _previews(rocm: str) -> tuple[str, ...]:
+    """Return TheRock's previews with the patch number of `rocm`: 7.13 is 7.13.0 and 7.13.1."""
+    patch = ".".join(rocm.split(".")[2:])
+    return tuple(f"{each}.{patch}" if patch else each for each in versions.PREVIEWS)
+
+
+def _unknown(version: str | None, known: list[str | None] | list[str]) -> str | None:
+    """Return a version that none of these equals, None where one does, or where it is open."""
+    return None if version is None or any(agrees(version, other) for other in known) else version

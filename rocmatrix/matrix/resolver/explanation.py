@@ -10,14 +10,13 @@ from typing import Any
 
 from rocmatrix.matrix import card_names
 from rocmatrix.matrix.matrix import Cell, Matrix, Release
-from rocmatrix.matrix.naming import versions
 from rocmatrix.matrix.resolver import axes
 from rocmatrix.matrix.resolver.axes import ChosenAxis
-from rocmatrix.matrix.resolver.judgement import Judged, Judgement, Measured, judge
+from rocmatrix.matrix.resolver.judgement import Judged, Judgement, Measured, beyond, never_paired, of_a_chip, of_subject
 from rocmatrix.matrix.resolver.points import LIBRARY_TITLES, Point, Section, Subject, rules_on, sections
 from rocmatrix.matrix.resolver.refusal import known_first, releases_of
-from rocmatrix.matrix.resolver.request import same_version
-from rocmatrix.matrix.resolver.resolve import Choice, Request, resolve, with_hardware
+from rocmatrix.matrix.resolver.request import is_open
+from rocmatrix.matrix.resolver.resolve import Choice, Request, answer, resolve, with_hardware
 from rocmatrix.matrix.rule import verdict_of
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -110,19 +109,19 @@ def explain(
             return _of_all(matrix, each, request, several.names)
     if request.gpu and (kind := card_names.unserved(matrix.architectures, request.gpu)):
         return _without_code(matrix, request, kind, today=today, python=python)
-    typed, (request, unknown) = request, _recorded(matrix, request, cards)
+    typed, (request, unknown) = request, axes.recorded(matrix, request, cards)
     if unknown and request == typed:
         return _without_record(matrix, request, unknown, today=today, python=python)
-    choice, refusal = _answer(matrix, request, cards)
+    choice, refusal = answer(matrix, request, cards)
     cell = choice.cell if choice else None
     subject = _subject(matrix, request, choice, cards)
     architecture = matrix.architectures.get(subject.architecture or "")
-    judged = _beyond(_judged(matrix, subject, None if unknown else python, measured), unknown)
+    judged = beyond(of_subject(matrix, subject, None if unknown else python, measured), unknown)
     if listed := _listed_release(matrix, request, subject, judged, python):
         named = replace(request, rocm=listed.rocm, torch=listed.torch)
         argued = explain(matrix, named, today=today, python=python, measured=measured)
         return _for_open_versions(argued, typed, f"{subject.summary}: {judged.verdict}, {judged.because}")
-    judged = _of_a_chip(matrix, request, subject, judged)
+    judged = of_a_chip(matrix, request, subject, judged)
     return Explanation(
         request=typed,
         today=today,
@@ -182,83 +181,19 @@ def _without_record(
     subject = Subject(architecture=gfx, torch=request.torch, rocm=request.rocm, release=None, card=card)
     what = f"nothing is recorded of {' and '.join(unknown)}"
     refusal = RocmatrixError("RM010", what=what, next=f"ask with another version, such as {_nearest(matrix, gfx)}")
+    never = never_paired(matrix, subject)
     return Explanation(
         request=request, today=today, subject=subject, cards=matrix.architectures[gfx].names,
-        judged=Judged(verdict="untested", because=what), choice=None, refusal=refusal,
+        judged=never or Judged(verdict="untested", because=what), choice=None, refusal=refusal,
         sections=tuple(sections(matrix, subject, today=today)), python=python,
     )  # fmt: skip
 
 
 def _nearest(matrix: Matrix, gfx: str) -> str:
     """Return options that ask for the release of this matrix's choice."""
-    choice, _ = _answer(matrix, Request(gpu=gfx), ())
+    choice, _ = answer(matrix, Request(gpu=gfx))
     release = choice.cell.release if choice else matrix.releases[-1]
     return f"--rocm {release.rocm} --torch {release.torch}"
-
-
-def _recorded(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> tuple[Request, tuple[str, ...]]:
-    """Return a request without the versions that no release has, and these.
-
-    They are left out where every release of the rest is broken: a ROCm before the first one here then needs no record
-    of its own. A torch before its release counts as that one. The request is unchanged where a version was released and
-    is not recorded, and nothing is returned next to it where it is unknown: then it is refused.
-    """
-    rocm = _unknown(request.rocm, [release.rocm for release in matrix.releases])
-    torch = _unknown(request.torch, [release.torch for release in matrix.releases])
-    no_card = (request.gpu or "auto").strip().casefold() in ("auto", *axes.CPU_WORDS)
-    if not (rocm or torch) or no_card or request.rocm in axes.CPU_WORDS:
-        return request, ()
-    named = tuple(f"{name} {version}" for name, version in (("ROCm", rocm), ("torch", torch)) if version)
-    rest = replace(request, rocm=None if rocm else request.rocm, torch=None if torch else request.torch)
-    if _answer(matrix, rest, cards)[1] is not None:
-        return rest, named
-    if rocm is None and torch is not None and (release := versions.before_release(torch)):
-        return _of_release(matrix, request, release), named
-    return request, named if _existed(matrix, rocm, torch) else ()
-
-
-def _of_release(matrix: Matrix, request: Request, release: str) -> Request:
-    """Return a request for a build before a release as one for that release, or for any torch where it has none."""
-    asked = replace(request, torch=release)
-    found = any(same_version(release, each.torch) and same_version(request.rocm, each.rocm) for each in matrix.releases)
-    return asked if found else replace(request, torch=None)
-
-
-def _existed(matrix: Matrix, rocm: str | None, torch: str | None) -> bool:
-    """Whether versions that no release here has were released: older ones, and TheRock's previews."""
-    old = rocm is None or versions.precedes(rocm, [each.rocm for each in matrix.releases if each.rocm])
-    preview = rocm is not None and any(same_version(rocm, each) for each in _previews(rocm))
-    before = torch is None or bool(versions.before_release(torch))
-    return (old or preview) and (before or versions.precedes(str(torch), [each.torch for each in matrix.releases]))
-
-
-def _previews(rocm: str) -> tuple[str, ...]:
-    """Return TheRock's previews with the patch number of `rocm`: 7.13 is 7.13.0 and 7.13.1."""
-    patch = ".".join(rocm.split(".")[2:])
-    return tuple(f"{each}.{patch}" if patch else each for each in versions.PREVIEWS)
-
-
-def _unknown(version: str | None, known: list[str | None] | list[str]) -> str | None:
-    """Return a version that none of these equals, None where one does, or where it is open."""
-    return None if version is None or any(same_version(version, other) for other in known) else version
-
-
-def _beyond(judged: Judged, unknown: tuple[str, ...]) -> Judged:
-    """Return a headline whose reason names the versions that no release here has."""
-    if not unknown:
-        return judged
-    named = " and ".join(unknown)
-    every = ", as in every release" if judged.verdict == "broken" else ""
-    return replace(judged, because=f"{judged.because}{every}; nothing is recorded of {named}")
-
-
-def _judged(matrix: Matrix, subject: Subject, python: str | None, measured: Measured) -> Judged:
-    release = subject.release
-    if release is not None and python is not None and release.pythons and not axes.built_for(release, python):
-        return Judged(verdict="unavailable", because=axes.python_reason(matrix, release, python, cell=None))
-    rules = rules_on(matrix, subject)
-    gfx, card = subject.architecture, subject.card
-    return judge(matrix, architecture=gfx, release=release, rules=rules, card=card, measured=measured)
 
 
 def _listed_release(
@@ -269,13 +204,13 @@ def _listed_release(
     None where the versions were named, or the one that is taken is listed. A caution counts as it is unless a ROCm was
     named: another torch for that may have none.
     """
-    is_open = request.cell is None and (request.rocm is None or request.torch is None)
-    if not is_open or subject.architecture is None or subject.card is None:
+    left_open = request.cell is None and (is_open(request.rocm) or is_open(request.torch))
+    if not left_open or subject.architecture is None or subject.card is None:
         return None
     if judged.verdict != "expected" and not (judged.verdict == "degraded" and request.rocm):
         return None
     for release in known_first(releases_of(matrix, replace(request, gpu=subject.architecture))):
-        other = _judged(matrix, _built(subject.architecture, release, subject.card), python, ())
+        other = of_subject(matrix, _built(subject.architecture, release, subject.card), python, ())
         if other.verdict == "supported":
             return release
     return None
@@ -288,28 +223,13 @@ def _for_open_versions(argued: Explanation, request: Request, taken: str) -> Exp
         taken: what a build takes for the request, with its headline.
     """
     because = f"{argued.judged.because}; a build without these versions takes {taken}"
-    open_axes = [axis for axis in ("rocm", "torch") if getattr(request, axis) is None]
+    open_axes = [axis for axis in ("rocm", "torch") if is_open(getattr(request, axis))]
     chosen = [
         ChosenAxis(axis=axis, value=str(getattr(argued.subject, axis)), why="AMD's list has the card for this release")
         for axis in open_axes
     ]
     judged = replace(argued.judged, because=because)
     return replace(argued, request=request, judged=judged, chosen=(*chosen, *argued.chosen))
-
-
-def _of_a_chip(matrix: Matrix, request: Request, subject: Subject, judged: Judged) -> Judged:
-    """Return the headline of integrated graphics by name: AMD lists processors, and has to list most that have them."""
-    entry = matrix.architectures.get(subject.architecture or "")
-    named = request.gpu not in (None, "auto", *matrix.architectures) and subject.card is None and not request.cell
-    if entry is None or not (named and entry.integrated and judged.verdict == "supported" and judged.others):
-        return judged
-    lines = dict.fromkeys(release.rocm for release in matrix.releases if release.rocm)
-    listed = {card for line in lines for card in matrix.support_of(str(subject.architecture), line).cards}
-    processors = {name for name in entry.names if name not in entry.chips}
-    if 2 * len(processors & listed) >= len(processors):
-        return judged
-    because = f"compiled in, and no rule excludes it; of its processors {judged.because}"
-    return replace(judged, verdict=judged.others, because=because)
 
 
 def _chosen(
@@ -339,17 +259,6 @@ def _allowed_releases(matrix: Matrix, request: Request, subject: Subject) -> tup
     kind = "cpu" if subject.rocm is None else subject.architecture
     rocm = None if subject.rocm is None else request.rocm
     return tuple(releases_of(matrix, Request(rocm=rocm, torch=request.torch, gpu=kind)))
-
-
-def _answer(
-    matrix: Matrix, request: Request, cards: tuple[str, ...]
-) -> tuple[Choice, None] | tuple[None, RocmatrixError]:
-    try:
-        return resolve(matrix, request, cards=cards), None
-    except RocmatrixError as error:
-        if error.code == "RM010":
-            raise
-        return None, error
 
 
 def _subject(matrix: Matrix, request: Request, choice: Choice | None, cards: tuple[str, ...]) -> Subject:

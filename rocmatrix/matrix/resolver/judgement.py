@@ -7,12 +7,16 @@ reports, and what was merely compiled in. `untested` is left for where nothing i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from packaging.version import Version
 
 from rocmatrix.matrix.matrix import Architecture, Matrix, Release, Rule
+from rocmatrix.matrix.naming import versions
+from rocmatrix.matrix.resolver import axes
+from rocmatrix.matrix.resolver.points import Subject, rules_on
+from rocmatrix.matrix.resolver.request import Request, agrees
 from rocmatrix.matrix.rule import verdict_of
 from rocmatrix.matrix.support import Support
 
@@ -131,3 +135,58 @@ def _unlisted(support: Support, card: str | None) -> str:
     if support.cards:
         return f"AMD's list has {', '.join(support.cards)}, not the {card}"
     return "AMD lists no card of it for this ROCm"
+
+
+def beyond(judged: Judged, unknown: tuple[str, ...]) -> Judged:
+    """Return a headline whose reason names the versions that no release here has."""
+    if not unknown:
+        return judged
+    named = " and ".join(unknown)
+    every = ", as in every release" if judged.verdict == "broken" else ""
+    return replace(judged, because=f"{judged.because}{every}; nothing is recorded of {named}")
+
+
+def of_subject(matrix: Matrix, subject: Subject, python: str | None, measured: Measured) -> Judged:
+    """Return the headline of a combination for a Python; its wheels may be built for others alone.
+
+    Args:
+        python: version such as "3.12"; None for any.
+        measured: combinations that this project's records show at work.
+    """
+    release = subject.release
+    if release is not None and python is not None and release.pythons and not axes.built_for(release, python):
+        return Judged(verdict="unavailable", because=axes.python_reason(matrix, release, python, cell=None))
+    rules = rules_on(matrix, subject)
+    gfx, card = subject.architecture, subject.card
+    return judge(matrix, architecture=gfx, release=release, rules=rules, card=card, measured=measured)
+
+
+def of_a_chip(matrix: Matrix, request: Request, subject: Subject, judged: Judged) -> Judged:
+    """Return the headline of integrated graphics by name: AMD lists processors, and has to list most that have them."""
+    entry = matrix.architectures.get(subject.architecture or "")
+    named = request.gpu not in (None, "auto", *matrix.architectures) and subject.card is None and not request.cell
+    if entry is None or not (named and entry.integrated and judged.verdict == "supported" and judged.others):
+        return judged
+    lines = dict.fromkeys(release.rocm for release in matrix.releases if release.rocm)
+    listed = {card for line in lines for card in matrix.support_of(str(subject.architecture), line).cards}
+    processors = {name for name in entry.names if name not in entry.chips}
+    if 2 * len(processors & listed) >= len(processors):
+        return judged
+    because = f"compiled in, and no rule excludes it; of its processors {judged.because}"
+    return replace(judged, verdict=judged.others, because=because)
+
+
+def never_paired(matrix: Matrix, subject: Subject) -> Judged | None:
+    """Return the headline of a torch whose builds are all known with a ROCm before all recorded; None where open.
+
+    TheRock's previews were built with torches of their own, which the releases here do not name.
+    """
+    recorded = [release.rocm for release in matrix.releases if release.rocm]
+    if subject.torch is None or subject.rocm is None or not versions.precedes(subject.rocm, recorded):
+        return None
+    whole = next((r.torch for r in matrix.releases if agrees(subject.torch, r.torch)), None)
+    if whole is None:
+        return None
+    broken = (r for r in rules_on(matrix, replace(subject, torch=whole)) if r.verdict == "broken" and r.decides)
+    of_the_pair = (r for r in broken if r.when.torch and r.when.rocm and r.when.architectures is None)
+    return next((Judged(verdict="unavailable", because=rule.reason) for rule in of_the_pair), None)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from packaging.version import Version
 
 from rocmatrix.matrix.matrix import Cell, Matrix, Release, Rule
-from rocmatrix.matrix.resolver.request import Request, preference, same_version
+from rocmatrix.matrix.resolver.request import Request, agrees, preference
 from rocmatrix.runtime.errors import RocmatrixError
 
 
@@ -46,7 +46,7 @@ def _without_a_base(matrix: Matrix, request: Request, requested: list[Release], 
 def releases_of(matrix: Matrix, request: Request) -> Iterator[Release]:
     """Yield the releases of a request, newest first."""
     kind = (release for release in reversed(matrix.releases) if (release.rocm is None) == (request.gpu == "cpu"))
-    yield from (r for r in kind if same_version(request.rocm, r.rocm) and same_version(request.torch, r.torch))
+    yield from (r for r in kind if agrees(request.rocm, r.rocm) and agrees(request.torch, r.torch))
 
 
 def known_first(releases: Iterable[Release]) -> list[Release]:
@@ -112,8 +112,8 @@ def nearest_cells(matrix: Matrix, request: Request) -> list[Cell]:
     """
 
     def kept(cell: Cell) -> int:
-        same_rocm = request.rocm is not None and same_version(request.rocm, cell.release.rocm)
-        same_torch = request.torch is not None and same_version(request.torch, cell.release.torch)
+        same_rocm = request.rocm is not None and agrees(request.rocm, cell.release.rocm)
+        same_torch = request.torch is not None and agrees(request.torch, cell.release.torch)
         return same_rocm + same_torch
 
     working = sorted((cell for cell in matrix.cells if not cell.broken_by), key=preference(request))

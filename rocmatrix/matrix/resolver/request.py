@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,13 +11,15 @@ from packaging.version import InvalidVersion, Version
 
 from rocmatrix.matrix.matrix import Cell
 
+_SERIES = re.compile(r"\d{1,3}")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """The axes a person named; None leaves an axis open. `gpu` is a gfx name, a card or `auto`.
 
     `companions` are packages to add to the cell; they have no part in choosing it. `rocm_release` is the release as
-    typed where `rocm` is the name of its wheels: 6.4.2 for 6.4.
+    typed where `rocm` is the name of its wheels: 6.4.2 for 6.4. A `rocm` or `torch` of one number is a series.
     """
 
     rocm: str | None = None
@@ -42,7 +45,28 @@ def fits(cell: Cell, request: Request) -> bool:
     if not same_version(request.python, cell.python):
         return False
     release = cell.release
-    return same_version(request.rocm, release.rocm) and same_version(request.torch, release.torch)
+    return agrees(request.rocm, release.rocm) and agrees(request.torch, release.torch)
+
+
+def is_series(version: str | None) -> bool:
+    """Whether a version names all of a major number: `6` is any ROCm 6, as conda and tags of images have it."""
+    return version is not None and bool(_SERIES.fullmatch(version))
+
+
+def is_open(version: str | None) -> bool:
+    """Whether a request leaves the choice of a version: it names none, or a series."""
+    return version is None or is_series(version)
+
+
+@lru_cache(maxsize=4096)
+def agrees(requested: str | None, version: str | None) -> bool:
+    """Return whether a ROCm or a torch is what a request names: the same version, or one of the series."""
+    if requested is None or version is None or not is_series(requested):
+        return same_version(requested, version)
+    try:
+        return Version(version).major == int(requested)
+    except InvalidVersion:
+        return False
 
 
 @lru_cache(maxsize=4096)  # the same few versions are compared for every release and cell
@@ -52,7 +76,7 @@ def same_version(requested: str | None, version: str | None) -> bool:
         return requested is None
     try:
         return Version(requested) == Version(version)
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion, and for a number of more digits than Python reads
         return False
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from rocmatrix.matrix import card_names
 from rocmatrix.matrix.matrix import Cell, Matrix, Rule
 from rocmatrix.matrix.resolver.refusal import broken_refusal, nearest_cells, next_step, refusal_of, releases_of
-from rocmatrix.matrix.resolver.request import Request, fits, preference, same_version
+from rocmatrix.matrix.resolver.request import Request, agrees, fits, preference, same_version
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
 
-__all__ = ["Choice", "RejectedCell", "Request", "architecture_of", "resolve", "with_hardware"]
+__all__ = ["Choice", "RejectedCell", "Request", "answer", "architecture_of", "resolve", "with_hardware"]
 
 CPU_WORDS = ("cpu", "none")
 
@@ -75,6 +75,22 @@ def resolve(
     named = (cell for cell in others if cell.written or cell.architecture == best.architecture)
     passed = tuple(RejectedCell(cell=cell.name, why=_why_less(cell, best)) for cell in named)
     return Choice(cell=best, why=f"{found}{_merits(best)}", passed_over=passed)
+
+
+def answer(
+    matrix: Matrix, request: Request, cards: tuple[str, ...] = ()
+) -> tuple[Choice, None] | tuple[None, RocmatrixError]:
+    """Return what a request resolves to, or its refusal. Raises RM010.
+
+    Args:
+        cards: gfx names of the machine's cards, best first.
+    """
+    try:
+        return resolve(matrix, request, cards=cards), None
+    except RocmatrixError as error:
+        if error.code == "RM010":
+            raise
+        return None, error
 
 
 def architecture_of(matrix: Matrix, name: str) -> str:
@@ -196,9 +212,13 @@ def _check_names(matrix: Matrix, request: Request) -> None:
     rocm = [release.rocm for release in matrix.releases if release.rocm]
     torch = [release.torch for release in matrix.releases]
     python = [version for release in matrix.releases for version in release.pythons]
-    axes = (("ROCm", request.rocm, rocm), ("torch", request.torch, torch), ("Python", request.python, python))
-    for axis, wanted, known in axes:
-        if wanted is not None and not any(same_version(wanted, version) for version in known):
+    axes = (
+        ("ROCm", request.rocm, rocm, agrees),
+        ("torch", request.torch, torch, agrees),
+        ("Python", request.python, python, same_version),
+    )
+    for axis, wanted, known, is_one in axes:
+        if wanted is not None and not any(is_one(wanted, version) for version in known):
             hint = suggestion(wanted, list(dict.fromkeys(known)))
             raise RocmatrixError("RM010", what=f"no release has {axis} {wanted!r}", next=hint)
 

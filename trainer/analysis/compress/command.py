@@ -12,7 +12,7 @@ import safetensors.torch
 
 from trainer.analysis.compress.measure import measured
 from trainer.analysis.compress.methods import METHODS, Recipe, Smaller, dense
-from trainer.analysis.compress.subject import Subject, read_subject
+from trainer.analysis.compress.subject import Given, Subject, read_subject
 from trainer.analysis.predict import WEIGHTS
 from trainer.device.accelerator import make_reproducible
 from trainer.run.artifacts import write_metadata
@@ -24,7 +24,7 @@ from trainer.tasks.export import pickled
 
 def compress(  # one parameter an option
     model: Path,
-    data: Path | None = None,
+    given: Given | None = None,
     output: Path | None = None,
     how: Sequence[str] = (),
     student_layers: tuple[int, ...] | None = None,
@@ -36,7 +36,7 @@ def compress(  # one parameter an option
 
     Args:
         model: folder of a finished run.
-        data: path of the run's data; None for the recorded one.
+        given: where the run's files are now; None for where they were.
         output: folder that receives one folder a method; None for the one that holds `model`.
         how: names of METHODS; empty for all.
         student_layers: widths of the distilled network's hidden layers; None for half of each of the run's.
@@ -45,13 +45,14 @@ def compress(  # one parameter an option
         seed: seed of this training.
 
     Raises:
-        TrainerError: RM524 to RM547 for model and data, RM500 for an unknown method, RM540 where a folder exists.
+        TrainerError: RM524 to RM547 for model and data, RM500 for an unknown method and for columns or a second file
+            that the run did not have, RM540 where a folder exists.
         OSError: where a folder cannot be written.
     """
     unknown = [name for name in how if name not in METHODS]
     if unknown:
         raise TrainerError("RM500", what=f"no method {unknown[0]!r}; {suggestion(unknown[0], METHODS)}")
-    subject = read_subject(model, data)
+    subject = read_subject(model, given or Given())
     make_reproducible(seed=seed, threads=subject.config.compute.threads)
     recipe = Recipe(
         student_layers=halved(subject.model.hidden_layers) if student_layers is None else student_layers,

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from trainer.analysis.compress.measure import tensor
-from trainer.analysis.compress.subject import Subject, read_subject
+from trainer.analysis.compress.subject import Given, Subject, files_of, read_subject
 from trainer.analysis.report import run_charts
 from trainer.analysis.report.importance import importances
 from trainer.analysis.report.page import facts, folded, page, table
@@ -30,24 +30,31 @@ SYNTHETIC = "synthetic"  # how the source of made-up data begins, in SOURCE.md a
 Sections = list[tuple[str, str]]
 
 
-def report(run: Path, data: Path | None = None, output: Path | None = None, repeats: int = 5, seed: int = 0) -> int:
+def report(
+    run: Path,
+    given: Given | None = None,
+    output: Path | None = None,
+    repeats: int = 5,
+    seed: int = 0,
+) -> int:
     """Write the page of the run in folder `run`, by default next to its model.
 
     Args:
         run: folder of a finished run.
-        data: path of the run's data; None for the recorded one.
+        given: where the run's files are now; None for where they were.
         output: HTML file to write; None for report.html in `run`.
         repeats: shuffles of each input for its importance.
         seed: seeds the shuffles of columns; the same seed repeats the figures.
 
     Raises:
-        TrainerError: RM524, RM546, RM547 for the folder and its data, RM500 for an `output` that is one of their files.
+        TrainerError: RM524, RM546, RM547 for the folder and its data, RM500 for an `output` that is one of their files
+            and for columns or a second file that the run did not have.
         OSError: where the page cannot be written.
     """
-    subject = read_subject(run, data)
+    subject = read_subject(run, given or Given())
     place = output or run / "report.html"
     own = {f"the run's {name}": run / name for name in ("metadata.json", *subject.metadata.artifacts)}
-    require_output(place, "--output", {"--data": subject.config.data.data} | own)
+    require_output(place, "--output", files_of(subject.config) | own)
     with read_from(run, "metadata.json or metrics.jsonl"):
         text = html(subject, repeats, seed)
     write_whole(place, text.encode(errors="backslashreplace"))

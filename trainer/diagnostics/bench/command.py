@@ -99,7 +99,8 @@ def select(names: Sequence[str] | None) -> tuple[Probe, ...]:
         TrainerError: RM525 for a name that is not in the registry.
     """
     known = [each.name for each in BENCHMARKS]
-    requested = [name.strip() for listed in names or () for name in listed.split(",")]
+    typed = [name.strip() for listed in names or () for name in listed.split(",")]
+    requested = [name for name in typed if name] or typed  # a comma at the end names nothing; nothing else is refused
     for name in requested:
         if name not in known:
             hint = listing(name, known, kind="benchmarks")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
@@ -27,7 +26,11 @@ from trainer.run.resume_point import (
     restore_latest_checkpoint,
 )
 from trainer.run.resume_settings import (
+    CHOICES,
+    START,
     longer,
+    rank_choices,
+    recorded_choice,
     settings_of,
     write_settings,
 )
@@ -50,8 +53,8 @@ def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks:
     if attempt.treatment.remedies:
         record["remedies"] = attempt.treatment.facts()
     record["allocator"] = allocator_settings(os.environ)
-    if attempt.config.provenance.rank_choice is not None:
-        record["rank_choice"] = json.loads(attempt.config.provenance.rank_choice)
+    if choices := rank_choices(attempt.config, attempt.settings):
+        record["rank_choice"] = recorded_choice(choices)
     if prepared.callbacks:
         record["callbacks"] = [each.facts() for each in prepared.callbacks]
     if ranks.is_main:
@@ -90,7 +93,8 @@ def present(prepared: Prepared, attempt: Attempt, ranks: Ranks, record: dict[str
         record: content of metadata.json so far.
     """
     settings = settings_of(attempt.config, prepared.task.data_sha256, world_size=ranks.world_size)
-    return settings | origin_of(record) | hashes_of(record)
+    planned = {START: prepared.start.facts()} if prepared.start else {}
+    return settings | origin_of(record) | hashes_of(record) | planned
 
 
 def started_with(prepared: Prepared, attempt: Attempt, ranks: Ranks, record: dict[str, Any]) -> dict[str, Any]:
@@ -101,7 +105,11 @@ def started_with(prepared: Prepared, attempt: Attempt, ranks: Ranks, record: dic
     """
     started = longer(attempt.settings, attempt.config) or present(prepared, attempt, ranks, record)
     attention = {"attention": prepared.attention.kernel if prepared.attention else None}
-    return {**started, **attention} | ({"fast": names_of(prepared.fast)} if prepared.fast is not None else {})
+    choices = rank_choices(attempt.config, attempt.settings)
+    more = ({"fast": names_of(prepared.fast)} if prepared.fast is not None else {}) | (
+        {CHOICES: choices} if choices else {}
+    )
+    return {**started, **attention, **more}
 
 
 def resume_if_requested(
@@ -119,7 +127,9 @@ def resume_if_requested(
         return
     ranks = training.ranks
     started, now = (each(prepared, attempt, ranks, record) for each in (started_with, present))
-    restore_latest_checkpoint(training, folder, started, now, fixed_size=attempt.config.compute.micro_batch is not None)
+    # a planned size is where the run began, and no bound that a person set: what a checkpoint cut stays cut
+    by_hand = prepared.start is None and attempt.config.compute.micro_batch is not None
+    restore_latest_checkpoint(training, folder, started, now, fixed_size=by_hand)
     if ranks.is_main:
         # only now: where it refused to go on, the run stays as it was
         write_settings(folder, started)

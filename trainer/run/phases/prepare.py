@@ -27,6 +27,7 @@ from trainer.run.rank_setup import placed, require_alike, require_best_on
 from trainer.run.repeated_faults.remedy import LADDER, Treatment, against_narrow_products, apply
 from trainer.run.resume_settings import (
     given,
+    planned_before,
     require_same_data,
 )
 from trainer.runtime.events import emit, say
@@ -146,17 +147,19 @@ def treated(attempt: Attempt, accelerator: Accelerator) -> Attempt:
 def planned_start(
     network: NetworkSpec, attempt: Attempt, rows: int, accelerator: Accelerator, precision: Precision
 ) -> StartSize | None:
-    """Return the micro-batch that a new run of --micro-batch auto starts with; None where nothing is planned.
+    """Return the micro-batch that a run of --micro-batch auto starts with; None where nothing is planned.
 
-    A collective: rank 0 plans, for cards that it takes to be alike.
+    A resumed run has the plan that it began with. A collective for a new one: rank 0 plans, for cards that it takes to
+    be alike.
 
     Args:
         rows: training rows.
     """
     config, bootstrap = attempt.config, attempt.bootstrap
-    on_card = accelerator.device.startswith("cuda") and config.distributed.parallel == "ddp"
-    if network.planned is None or attempt.name or config.compute.micro_batch is not None or not on_card:
+    if network.planned is None or not plannable(config, accelerator):
         return None
+    if attempt.name:
+        return planned_before(attempt.settings)
     share = -(-min(config.loop.batch_size, rows) // bootstrap.world_size)
     how = {
         "checkpointing": config.compute.activation_checkpointing,
@@ -170,6 +173,12 @@ def planned_start(
         say(f"rows    {found.rows or share:,} at a time: {found.why}")
     facts = bootstrap.broadcast(found and found.facts())
     return StartSize(**facts)
+
+
+def plannable(config: TrainConfig, accelerator: Accelerator) -> bool:
+    """Return whether a micro-batch is to be planned: none is given, and a card holds the whole model."""
+    on_card = accelerator.device.startswith("cuda") and config.distributed.parallel == "ddp"
+    return on_card and config.compute.micro_batch is None
 
 
 def results_may_vary(config: TrainConfig) -> bool:

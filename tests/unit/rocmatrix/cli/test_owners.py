@@ -1,7 +1,7 @@
 """The switch of five owners: what each types, from a clone to a built and run image, in at most five commands.
 
-Dry runs on SYNTHETIC machines: each prints the engine's whole command, and nothing is built, run or trained. The
-machine is a simulated one for tasks that build or train, and a recorded tree for `run`.
+Dry runs on SYNTHETIC machines: each prints the engine's whole command, and nothing is built, run or trained. Two of the
+walks are built and run with STAND-INS in tests/container/test_owners_walks.py.
 """
 
 import os
@@ -36,7 +36,7 @@ WALKS = {
                 "rocm6.0-torch2.4.1-gfx906-with-accelerate-peft-transformers",
             ),
             (
-                "run --sysfs TREE --gpu MI50 --torch 2.4.1+rocm6.0 --with transformers,peft,accelerate --code . "
+                "run --gpu MI50 --torch 2.4.1+rocm6.0 --with transformers,peft,accelerate --code . "
                 "--dry-run -- python /code/tune.py",
                 "rocm6.0-torch2.4.1-gfx906-with-accelerate-peft-transformers /code renderD128 python",
             ),
@@ -53,7 +53,7 @@ WALKS = {
         machines.two_rx_7900_xt,
         [
             ("build --gpu 'RX 7900 XT' --rocm 7.0 --allow-unlocked --dry-run", "rocm7.0-torch2.10.0-gfx1100"),
-            ("run --sysfs TREE --rocm 7.0 --dry-run -- python -c 1", "renderD128 renderD129 rocm7.0-torch2.10.0"),
+            ("run --rocm 7.0 --dry-run -- python -c 1", "renderD128 renderD129 rocm7.0-torch2.10.0"),
             (f"train --rocm 7.2 {LIGHT} --num_gpus 2 --dry-run", "--ranks=2 rocm7.2"),
         ],
     ),
@@ -64,7 +64,7 @@ WALKS = {
             ("build --rocm 6.0 --dry-run", "rocm6.0-torch2.4.1-gfx1100"),
             ("build --rocm 6.3 --dry-run", "rocm6.3-torch2.7.1-gfx1100"),
             ("build --rocm 7.0 --allow-unlocked --dry-run", "rocm7.0-torch2.10.0-gfx1100"),
-            ("run --sysfs TREE --rocm 6.0 --cards 0 --dry-run -- python -c 1", "renderD128 rocm6.0-torch2.4.1"),
+            ("run --rocm 6.0 --cards 0 --dry-run -- python -c 1", "renderD128 rocm6.0-torch2.4.1"),
         ],
     ),
 }

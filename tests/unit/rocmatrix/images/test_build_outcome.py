@@ -322,3 +322,17 @@ def test_dry_run_on_another_base_names_it_without_an_id(few, capsys):
     assert build.build(CPU, root=few, dry_run=True).labels.keys() == {build.INPUTS_LABEL}
     own = [build.build(CPU, root=few, base=base, dry_run=True) for base in (None, "")]
     assert own[0] == own[1]
+
+
+def test_unlocked_image_that_was_built_before_is_used_and_another_is_not(few, reached, monkeypatch):
+    monkeypatch.setattr(engine, "obstacle", lambda: None)
+    monkeypatch.setattr(engine, "image", lambda *_: reached.held)
+    monkeypatch.setattr(build, "chosen", lambda *_: None)
+    own = build.input_hash(UNLOCKED, few)
+    reached.held = image(own)
+    assert build.build(UNLOCKED, root=few).inputs == own
+    assert reached.told["held"] is reached.held
+    for other in (None, image("0" * 64), image(own, sealed=False)):
+        reached.held = other
+        with pytest.raises(RocmatrixError, match="RM102"):
+            build.build(UNLOCKED, root=few)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -81,6 +83,40 @@ def test_daily_values_for_a_run_of_minutes_are_refused(folder: Path, capsys: pyt
     assert "values of days, and the run was trained on values with a time of day" in message
 
 
+@pytest.fixture
+def moved(folder: Path, tmp_path: Path) -> Path:
+    """Return a copy of the run as a container recorded it: its files were in a folder that is not here."""
+    place = tmp_path / "moved"
+    shutil.copytree(folder / "two", place)
+    record = json.loads((place / "metadata.json").read_text())
+    record["config"] |= {"data": "/data/es.csv", "join": "/data/vix.csv"}
+    (place / "metadata.json").write_text(json.dumps(record))
+    return place
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("report", "{run}", "--repeats", "1"), ("compress", "--model", "{run}", "--how", "int8", "--output", "{out}")],
+)
+def test_finished_run_on_two_files_is_read_where_they_are_now(
+    command: tuple[str, ...], folder: Path, moved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = [word.format(run=moved, out=tmp_path) for word in command]
+    data, join = ["--data", str(folder / "es.csv")], ["--join", str(folder / "vix.csv")]
+    wrong = (
+        ([], "RM524", "the run was trained on with --data."),
+        (data, "RM524", "the run was trained on with --join."),
+        ([*data, "--join", str(folder / "es.csv")], "RM524", "the joined file: other bytes"),
+        ([*data, *join, "--columns", "open=close,close=open"], "RM500", "was trained with"),
+    )
+    for more, code, words in wrong:
+        capsys.readouterr()
+        assert main([*argv, *more]) == 2
+        message = capsys.readouterr().err
+        assert (code in message, words in message) == (True, True), message
+    assert main([*argv, *data, *join, "--columns", "open=open,high=high"]) == 0
+
+
 def test_daily_model_that_needs_the_vix_is_refused_without_it_and_takes_a_joined_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -94,3 +130,5 @@ def test_daily_model_that_needs_the_vix_is_refused_without_it_and_takes_a_joined
     table.select(table.columns[0], vix).write_csv(tmp_path / "vix.csv")
     both = ["--data", str(tmp_path / "es.csv"), "--join", str(tmp_path / "vix.csv")]
     assert main(["predict", "--model", str(tmp_path / "daily"), *both, "--output", str(tmp_path / "f.csv")]) == 0
+    assert main(["report", str(tmp_path / "daily"), "--join", str(tmp_path / "vix.csv")]) == 2
+    assert "was trained on one file" in capsys.readouterr().err

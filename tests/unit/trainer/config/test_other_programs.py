@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trainer.config.other_programs import ABSENT, INSTEAD, TAKEN, WORDS
+from trainer.config.absent_flags import ABSENT
+from trainer.config.other_programs import INSTEAD, TAKEN, WORDS
 from trainer.config.train import settings
 
 

@@ -199,3 +199,38 @@ def test_setting_with_another_rounding_is_named(name: str) -> None:
     del settings["config"][name]
     expected = [] if now is None else [f"{name} None is now {now}"]
     assert rules.rounding_changes(TrainConfig.of(), 2, settings) == expected
+
+
+@pytest.mark.parametrize(
+    ("recorded", "rows"),
+    [
+        ({"rows": 4, "why": "it fits", "needed_bytes": 1, "budget_bytes": 2}, 4),
+        ({"rows": None, "why": "all fit", "needed_bytes": "many"}, None),
+        ({"rows": 0, "why": "it fits"}, "none"),
+        ({"rows": True, "why": "it fits"}, "none"),
+        ({"rows": "4", "why": "it fits"}, "none"),
+        ({"rows": 4}, "none"),
+        ([4], "none"),
+        (None, "none"),
+    ],
+)
+def test_plan_of_memory_is_read_in_its_own_form_alone(recorded: Any, rows: Any) -> None:
+    found = rules.planned_before({"micro_batch": recorded})
+    assert (found.rows if found else "none") == rows
+    assert rules.planned_before(None) is None
+
+
+def test_choices_of_ranks_are_in_order_and_those_of_earlier_trainers_are_read() -> None:
+    one, two = {"ranks": 1}, {"ranks": 2}
+    now = TrainConfig.of(rank_choice=json.dumps(two))
+    without = TrainConfig.of()
+    assert rules.rank_choices(without, None) == []
+    assert rules.rank_choices(now, None) == [two]
+    assert rules.rank_choices(now, {"config": {"rank_choice": json.dumps(one)}}) == [one, two]
+    kept = {"rank_choices": [one, two], "config": {"rank_choice": json.dumps(one)}}
+    assert rules.rank_choices(now, kept) == [one, two]
+    assert rules.rank_choices(without, {"rank_choices": [one]}) == [one]
+    for broken in ({"config": {"rank_choice": "{"}}, {"config": {"rank_choice": "[1]"}}, {"rank_choices": [1]}, {}):
+        assert rules.rank_choices(now, broken) == [two]
+    assert rules.recorded_choice([one]) == one
+    assert rules.recorded_choice([one, two]) == {"ranks": 1, "resumed": [two]}

@@ -19,7 +19,7 @@ import pytest
 import trainer
 from tests.fixtures.tables import hours, mixed, written
 from trainer.analysis.compress.measure import tensor
-from trainer.analysis.compress.subject import read_subject
+from trainer.analysis.compress.subject import Given, read_subject
 from trainer.cli import main
 from trainer.data.loading import chunks
 from trainer.storage.metadata_schema import json_schema
@@ -62,7 +62,7 @@ def test_forecasts_are_those_of_training_and_onnx_agrees(tmp_path: Path, flags: 
     more = ("--export", "onnx") if HAS_ONNX else ()
     record = train(tmp_path, path, *flags, *more)
     jsonschema.validate(record, json_schema())
-    subject = read_subject(tmp_path / "one", None)
+    subject = read_subject(tmp_path / "one", Given())
     task, test = subject.task, subject.task.split.test
     outputs = as_numbers(subject.network(tensor(task.inputs, test.features)).detach())
     rows = {int(row["line"]): row for row in forecasts(tmp_path, path)}

@@ -19,7 +19,7 @@ import trainer
 from tests.fixtures.tables import mixed, written
 from tests.fixtures.training import WIDTH, gone_on, interrupted, same, training, weights
 from trainer.analysis.compress.measure import tensor
-from trainer.analysis.compress.subject import read_subject
+from trainer.analysis.compress.subject import Given, read_subject
 from trainer.cli import main
 from trainer.storage.metadata_schema import json_schema, read
 from trainer.tasks.metrics.score import as_numbers
@@ -67,7 +67,7 @@ def test_run_is_recorded_forecast_compressed_and_reported(tmp_path: Path) -> Non
     model = record["model"]
     assert [model[name] for name in ("kind", "token_width", "heads", "norm")] == ["transformer", 8, 2, "layer"]
     assert model["widths"] == [len(record["features"]), 16, 2]
-    subject = read_subject(tmp_path / "one", None)
+    subject = read_subject(tmp_path / "one", Given())
     test = subject.task.split.test
     outputs = as_numbers(subject.network(tensor(subject.task.inputs, test.features)).detach())
     right = np.mean(outputs.argmax(axis=1) == test.target)

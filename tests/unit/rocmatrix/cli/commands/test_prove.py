@@ -120,3 +120,19 @@ def test_second_build_fails_the_command_and_is_not_on_record(recorded, monkeypat
     assert proven.proven
     assert [each.name for each in proven.checks] == ["files"]
     assert error or "RM680" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"tree": "x", "rebuild": True}, "--rebuild"),
+        ({"tree": "x", "image": "y"}, "--image"),
+        ({"tree": "x", "wheelhouse": "w", "accept_size": "why"}, "--wheelhouse, --accept-size"),
+        ({"only": "rocBLAS"}, "--only"),
+    ],
+)
+def test_options_without_an_effect_are_refused(given, named, capsys):
+    with pytest.raises(SystemExit):
+        command.prove(Prove(cell=CELL, **given))
+    message = capsys.readouterr().err
+    assert ("RM404" in message, named in message) == (True, True), message

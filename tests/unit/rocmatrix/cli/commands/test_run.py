@@ -153,3 +153,18 @@ def test_dev_container_is_written_with_the_probes_of_this_host(on, capsys, tmp_p
     assert "PYTHONSAFEPATH" not in made["containerEnv"]  # what is developed there imports its own modules
     assert (tmp_path / "dev" / "Dockerfile").is_file()
     assert "for user 1234:567" in capsys.readouterr().err
+
+
+def test_simulated_machine_is_the_one_that_a_command_runs_on_and_a_recording_comes_before_it(
+    tell, tmp_path, monkeypatch
+):
+    """Both machines are SYNTHETIC; a dry run."""
+    two = sysfs.two_rx_7900_xt(tmp_path / "two").root
+    monkeypatch.setenv("ROCMATRIX_SIMULATED", str(two))
+    told = tell(OPEN, dry_run=True, user="0:0")
+    assert "SIMULATED machine" in told.err
+    assert f"{two}/dev/dri/renderD129" in told.out
+    assert "simulated-rocm" in told.out
+    recorded = tell(OPEN, dry_run=True, user="0:0", sysfs=str(sysfs.mi50(tmp_path / "one").root))
+    assert "gfx906" in recorded.out
+    assert str(two) not in recorded.out

@@ -8,6 +8,8 @@ import pytest
 from rocmatrix.cli.options import argparse_program, command, synonyms
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import ROOT
+from trainer.cli import dashed, known_flags
+from trainer.config import synonyms as trainers
 
 KNOWN = ("--learning-rate", "--precision", "--epochs")
 
@@ -53,3 +55,21 @@ def test_invokew_takes_synonyms_as_they_are_typed():
 def test_flag_of_a_family_is_answered_by_its_beginning():
     assert "--parallel" in synonyms.advice("--fsdp_auto_wrap_policy")
     assert synonyms.advice("--nothing_like_it") == ""
+
+
+def test_flags_of_sixty_command_lines_become_the_same_on_both_sides():
+    rows = (ROOT / "tests/fixtures/flags_of_trainers.tsv").read_text().splitlines()
+    known = known_flags("train")
+    for row in rows:
+        if row.startswith("#"):
+            continue
+        words = dashed(row.split("\t")[1].split())
+        theirs = trainers.translated(words, known)
+        ours = synonyms.translated(["train", *words], known)[1:]
+        assert [word.partition("=")[0] for word in ours[:1]] == [word.partition("=")[0] for word in theirs[:1]], words
+        if ours[:1] == words[:1]:
+            assert bool(synonyms.advice(words[0])) == bool(trainers.advice(words[0])) or words[0] in known, words
+
+
+def test_sections_are_those_of_the_trainer():
+    assert {name.replace("_", "-") for name in trainers.SECTIONS} == synonyms.SECTIONS

@@ -4,6 +4,7 @@ import pytest
 
 from rocmatrix.cli.options.common import Axes
 from rocmatrix.matrix.naming import versions
+from rocmatrix.runtime.errors import RocmatrixError
 
 
 @pytest.mark.parametrize(
@@ -132,3 +133,48 @@ def test_build_before_a_release_names_it(text, release):
 )
 def test_version_precedes_those_that_are_recorded(text, older):
     assert versions.precedes(text, ["6.0", "5.3", "10.0"]) is older
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("6", "6"), ("6.x", "6"), ("ROCm 6.X", "6"), ("rocm7.*", "7"), ("ROCm 7", "7"), ("torch 2.x", "2"), ("v2", "2"),
+     ("6.0", None), ("6.3.x", None), ("6+", None), (">=6", None), ("6 or 7", None), ("cpu", None), ("", None),
+     ("7" * 5000, None)],
+)  # fmt: skip
+def test_series_is_one_number_alone(text, number):
+    assert versions.series(text) == number
+
+
+def test_series_of_several_lines_is_none_of_them():
+    assert versions.line("6", LINES) == "6"
+    assert versions.line("6", ["6.0", "7.1"]) == "6.0"
+
+
+@pytest.mark.parametrize(
+    ("rocm", "torch", "named"),
+    [
+        ("6", "", ("6", None)),
+        ("6.x", "2.x", ("6", "2")),
+        ("ROCm 7.*", "torch 2", ("7", "2")),
+        ("6", "2.4.1+rocm6.0", ("6.0", "2.4.1")),
+        ("6.0", "2.4.1+rocm6.0", ("6.0", "2.4.1")),
+        ("10", "", ("10.0", None)),
+    ],
+)
+def test_request_names_a_series_by_its_number_and_a_wheel_its_own_rocm(rocm, torch, named):
+    request = Axes(torch=torch, rocm=rocm, gpu="gfx1100", cell="", python="").request
+    assert (request.rocm, request.torch, request.rocm_release) == (*named, None)
+
+
+def test_wheel_of_another_series_is_refused():
+    with pytest.raises(RocmatrixError, match="RM404"):
+        Axes(torch="2.4.1+rocm6.0", rocm="7", gpu="", cell="", python="").request  # noqa: B018
+
+
+@pytest.mark.parametrize("axis", ["rocm", "torch", "python", "cell", "gpu"])
+def test_value_that_no_version_or_card_has_is_refused_by_its_length(axis):
+    given = {"rocm": "", "torch": "", "gpu": "", "cell": "", "python": "", axis: "7" * 5000}
+    with pytest.raises(RocmatrixError, match="RM404") as refused:
+        Axes(**given).request  # noqa: B018
+    assert "5,000 characters" in refused.value.render()
+    assert len(refused.value.render()) < 400

@@ -78,3 +78,25 @@ def test_python_of_a_cell_is_that_of_its_image_locked_or_not_built():
     others = [python for python in RELEASE.pythons if python != GFX1100.python]
     assert all("locked" in reason(python) for python in others)
     assert reason(others[0], cell=None).endswith("no cell holds it")
+
+
+def test_series_is_an_axis_that_is_chosen_and_named():
+    found = chosen(Request(gpu="gfx1100", rocm="6", torch="2"))
+    assert found.keys() == {"rocm", "torch"}
+    assert found["rocm"][0] == RELEASE.rocm
+    assert found["rocm"][1].startswith("6 names a series; the axis of ")
+    assert found["torch"][1].startswith("2 names a series; ")
+
+
+@pytest.mark.parametrize(
+    ("requested", "rest", "unknown"),
+    [
+        (Request(gpu="gfx1100", rocm="6.3"), Request(gpu="gfx1100", rocm="6.3"), ()),
+        (Request(gpu="gfx1100", rocm="6"), Request(gpu="gfx1100", rocm="6"), ()),
+        (Request(gpu="gfx1100", rocm="5.0"), Request(gpu="gfx1100", rocm="5.0"), ("ROCm 5.0",)),
+        (Request(gpu="gfx1100", rocm="99.0"), Request(gpu="gfx1100", rocm="99.0"), ()),
+        (Request(gpu="cpu", rocm="5.0"), Request(gpu="cpu", rocm="5.0"), ()),
+    ],
+)
+def test_versions_without_a_release_are_named_where_they_were_released(requested, rest, unknown):
+    assert axes.recorded(MATRIX, requested, ()) == (rest, unknown)

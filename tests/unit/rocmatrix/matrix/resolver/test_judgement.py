@@ -4,7 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from rocmatrix.matrix.resolver.judgement import Judged, judge
+from rocmatrix.matrix.resolver.explanation import explain
+from rocmatrix.matrix.resolver.judgement import Judged, judge, never_paired
+from rocmatrix.matrix.resolver.points import Subject
+from rocmatrix.matrix.resolver.request import Request
+from tests.fixtures.cells import MATRIX
 
 
 def rule(verdict, *, decides=True, confidence="reported", id_="r"):
@@ -153,3 +157,31 @@ def test_unlisted_card_names_the_rocm_that_lists_it():
     found = judged(made=MADE, card="RX 1", others=later)
     assert found.verdict == "expected" and found.because.endswith("; for ROCm 7.14 to 10.0 it does")
     assert judged(made=MADE, others=[release(rocm="7.14")]).because.endswith("; for ROCm 7.14 it does")
+
+
+@pytest.mark.parametrize(
+    ("torch", "rocm", "verdict"),
+    [
+        ("2.9", "5.0", "unavailable"),
+        ("2.9.1", "4.5.2", "unavailable"),
+        ("2.0.1", "5.2", "unavailable"),
+        ("2", "5.0", "unavailable"),
+        ("1.13.1", "5.2", None),  # no build of this torch is on record
+        (None, "5.0", None),
+        ("2.9.1", None, None),
+        ("2.10.0", "7.13", None),  # a preview, with a torch of its own
+        ("2.9.1", "6.4", None),
+    ],
+)
+def test_pair_is_unavailable_where_every_build_of_its_torch_is_known(torch, rocm, verdict):
+    subject = Subject(architecture="gfx1100", torch=torch, rocm=rocm, release=None)
+    found = never_paired(MATRIX, subject)
+    assert (found and found.verdict) == verdict
+    assert found is None or "was released for ROCm" in found.because
+
+
+def test_explanation_of_a_pair_before_the_first_rocm_on_record_is_unavailable():
+    explained = explain(MATRIX, Request(gpu="gfx1100", rocm="5.0", torch="2.9"), today="2026-11-23")
+    assert explained.judged == Judged(verdict="unavailable", because="torch 2.9.0 was released for ROCm 6.3, 6.4 only")
+    alone = explain(MATRIX, Request(gpu="gfx1100", rocm="5.0"), today="2026-11-23")
+    assert alone.judged.verdict == "untested"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rocmatrix.matrix.loading import load as matrix_file
-from rocmatrix.matrix.resolver.request import Request, fits, preference, same_version
+from rocmatrix.matrix.resolver.request import Request, agrees, fits, is_open, preference, same_version
 
 MATRIX = matrix_file.load(Path(__file__).resolve().parents[5])
 CELLS = {cell.name: cell for cell in MATRIX.cells}
@@ -89,3 +89,29 @@ def test_newer_rocm_and_then_newer_torch_leads_of_two_cells_with_the_same_marks(
 
 def test_request_is_written_by_the_name_of_its_wheels_and_not_by_the_release_typed():
     assert str(Request(rocm="6.4", rocm_release="6.4.2", gpu="gfx1100")) == "--rocm 6.4 --gpu gfx1100"
+
+
+@pytest.mark.parametrize(
+    ("requested", "version", "fit"),
+    [
+        ("6", "6.0", True),
+        ("6", "6.4", True),
+        ("6", "7.0", False),
+        ("6", None, False),
+        ("10", "10.0", True),
+        ("1", "10.0", False),
+        ("6.0", "6.4", False),
+        ("6.4", "6.4.0", True),
+        (None, "6.4", True),
+        ("2", "2.14.1", True),
+        ("2", "later", False),
+    ],
+)
+def test_version_of_one_number_names_a_series_and_of_two_itself(requested, version, fit):
+    assert agrees(requested, version) is fit
+    assert is_open(requested) is (requested is None or "." not in requested)
+
+
+def test_number_of_too_many_digits_for_python_is_another_version():
+    assert same_version("7" * 5000, "7.0") is False
+    assert same_version("7." + "1" * 5000, "7.1") is False

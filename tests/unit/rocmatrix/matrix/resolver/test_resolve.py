@@ -322,3 +322,12 @@ def test_degraded_cell_of_two_equal_ones_comes_last():
 def test_release_without_a_caution_comes_before_a_newer_one_with_one():
     assert resolve(MATRIX, Request(gpu="MI300X", torch="2.6.0")).cell.name == "rocm6.1-torch2.6.0-gfx942"
     assert resolve(MATRIX, Request(gpu="MI300X", torch="2.6.0", rocm="6.2.4")).cell.verdict == "degraded"
+
+
+@pytest.mark.parametrize(
+    ("rocm", "gpu", "release"),
+    [("6", "gfx1100", "6.3"), ("7", "gfx1100", "7.2"), ("6", "gfx906", "6.3"), ("5", "gfx906", "5.7"),
+     ("7", "gfx1151", "7.2")],
+)  # fmt: skip
+def test_series_takes_the_cell_of_a_request_without_a_version_among_its_own(rocm, gpu, release):
+    assert resolve(MATRIX, Request(rocm=rocm, gpu=gpu)).cell.release.rocm == release

@@ -16,7 +16,7 @@ from tests.fixtures.tables import mixed, written
 from trainer.analysis.compress.command import halved, message, metadata_of
 from trainer.analysis.compress.measure import measured
 from trainer.analysis.compress.methods import Smaller
-from trainer.analysis.compress.subject import read_subject
+from trainer.analysis.compress.subject import Given, read_subject
 from trainer.cli import main
 from trainer.models.storage import with_zeros
 from trainer.run.metadata import NOT_FINITE
@@ -47,7 +47,7 @@ def test_figures_are_those_of_the_files(folder: Path, method: str) -> None:
     """Read back from disk and measured again: same loss and bytes, for the model before and after."""
     compression = record(folder, method)["metrics"]["compression"]
     for name, told in (("one", compression["before"]), (f"one-{method}", compression["after"])):
-        subject = read_subject(folder / name, None)
+        subject = read_subject(folder / name, Given())
         weights = folder / name / "model.safetensors"
         again = measured(subject.network, subject.task, file_bytes=weights.stat().st_size)
         assert told["file_bytes"] == again["file_bytes"]
@@ -110,7 +110,7 @@ def test_figure_that_is_not_finite_is_null_with_its_reason(
     seen = capsys.readouterr()
     assert json.loads(seen.out.splitlines()[-1])["after"]["test"] == {"loss": None}
     assert "metrics.compression.after.test.loss" in seen.err
-    read_subject(tmp_path / "one-int8", None)
+    read_subject(tmp_path / "one-int8", Given())
 
 
 def test_int8_holds_whole_numbers(folder: Path) -> None:
@@ -145,7 +145,7 @@ def test_widths_are_halved_down_to_one(widths: tuple[int, ...], half: tuple[int,
 
 
 def test_metadata_of_a_smaller_network_repeats_no_figure_of_the_runs_own(folder: Path) -> None:
-    subject = read_subject(folder / "one", None)
+    subject = read_subject(folder / "one", Given())
     subject.metadata.absent.update({"metrics.test.loss": NOT_FINITE, "image": "not given"})
     smaller = Smaller(network=subject.network, tensors={}, description={"kind": "mlp", "storage": "int8"}, facts={})
     figures = {"validation": {"loss": 1.0}, "test": {"loss": 2.0}}

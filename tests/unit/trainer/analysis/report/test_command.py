@@ -15,7 +15,7 @@ from tests.fixtures import browser
 from tests.fixtures.browser import violations
 from tests.fixtures.synthetic_bars import write_synthetic
 from tests.fixtures.tables import mixed, written
-from trainer.analysis.compress.subject import read_subject
+from trainer.analysis.compress.subject import Given, read_subject
 from trainer.analysis.report.command import origin
 from trainer.analysis.report.session import last_profile
 from trainer.cli import main
@@ -111,7 +111,7 @@ def test_page_of_the_same_run_is_the_same(classes: Path, tmp_path: Path) -> None
 
 
 def test_drawn_profile_holds_the_sessions_volume(bars: Path) -> None:
-    subject = read_subject(bars, None)
+    subject = read_subject(bars, Given())
     found = last_profile(subject.metadata, subject.config.data.data)
     assert found is not None
     (data,) = open_source(subject.config.data.data, Reading()).chunks()

@@ -76,6 +76,7 @@ def test_card_that_is_expected_and_absent_is_no_measurement(make: Make, capsys: 
     ("argv", "code", "phrase"),
     [
         (["--only", "matmull"], "RM525", "matmul"),
+        (["--only", ","], "RM525", "no benchmark is called ''"),
         (["--seconds", "0"], "RM500", "above zero"),
         (["--device", "gpu"], "RM500", "rocm"),
         (["--fast"], "RM500", "--fast"),
@@ -102,3 +103,8 @@ def test_next_step_lists_every_benchmark_once_and_names_the_wrapper_s_help(
 def test_options_of_the_wrapper_are_those_of_the_parser() -> None:
     taken = {action.dest for action in command.parser()._actions} - {"help"}
     assert taken == {option["name"] for option in command.OPTIONS}
+
+
+@pytest.mark.parametrize("typed", [["matmul,"], [" matmul , "], ["matmul", ","], [",matmul"]])
+def test_comma_without_a_name_behind_it_names_no_benchmark(typed: list[str]) -> None:
+    assert [each.name for each in command.select(typed)] == ["matmul"]

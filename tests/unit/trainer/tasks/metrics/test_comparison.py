@@ -116,16 +116,16 @@ def test_run_has_simpler_models_in_record_summary_and_page_and_none_leaves_the_m
     assert none["config"]["baselines"] == "none"
     assert auto["artifacts"]["model.safetensors"] == none["artifacts"]["model.safetensors"]
     assert {n: v for n, v in auto["metrics"].items() if n != "baselines"} == none["metrics"]
-    from trainer.analysis.compress.subject import read_subject
+    from trainer.analysis.compress.subject import Given, read_subject
     from trainer.tasks.task import Trained
 
     trained = Trained(measurements=3, seconds=1.0, rows=1)
     line = row_lines(auto, trained)["simpler"]
     assert line.startswith("test: logistic regression 0.") and "; boosted trees 0." in line
     assert "simpler" not in row_lines(none, trained)
-    ((heading, content),) = simpler(read_subject(folder / "auto", None))
+    ((heading, content),) = simpler(read_subject(folder / "auto", Given()))
     assert heading == "Was a network worth it?" and "boosted trees" in content and "logistic regression" in content
-    assert simpler(read_subject(folder / "none", None)) == []
+    assert simpler(read_subject(folder / "none", Given())) == []
 
 
 def test_bars_have_trees_on_request_alone() -> None:

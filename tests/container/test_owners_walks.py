@@ -1,0 +1,189 @@
+"""Two owners' walks for real: a git clone, its images built and run by the commands as typed, in at most five.
+
+STAND-INS, as neither AMD's wheels nor a registry nor a card is here: wheels with the locked names and versions, Debian
+in place of Ubuntu, a trainer that records what it is given, /dev/null behind the nodes of SIMULATED cards. The other
+owners' walks are typed in tests/unit/rocmatrix/cli/test_owners.py.
+"""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.specifiers import SpecifierSet
+
+from rocmatrix.images import render, wheelhouse
+from rocmatrix.matrix.loading import load
+from tests.container.rehearsal import checkout as making
+from tests.fixtures import sysfs
+from tests.fixtures.stand_ins import stand_in_kernels, stand_in_wheel
+
+pytestmark = pytest.mark.container
+
+ROOT = Path(__file__).resolve().parents[2]
+OLD, NEW, MI50 = "rocm6.2-torch2.5.1-gfx1100", "rocm6.3-torch2.7.1-gfx1100", "rocm6.0-torch2.4.1-gfx906"
+ADDED = ("accelerate", "peft", "transformers")
+HELD = ("torch", "numpy")  # of a cell's wheels, those that have a stand-in
+SCRIPT = (
+    "--data es.csv --output TR --epochs 10 --batch_size 256 --learning_rate 0.001 --hidden_layers 32,16 "
+    "--use_mixed_precision --data_fraction 0.05 --chunk_size 50000 --skip_gpu_cleanup"
+)
+TRAINER = """
+import json, sys
+from pathlib import Path
+
+argv, inside = sys.argv[1:], Path("/training")
+data = next(Path(word.partition("=")[2]) for word in argv if word.startswith("--data="))
+nodes = sorted(node.name for node in Path("/dev/dri").glob("renderD*"))
+seen = {"argv": argv, "lines": len(data.read_text().splitlines()), "nodes": nodes}
+(inside / "seen.json").write_text(json.dumps(seen))
+device = {"kind": "rocm", "name": "SIMULATED Radeon RX 7900 XT", "arch": "gfx1100"}
+print(json.dumps({"event": "start", "device": device, "data": {"source": "STAND-IN"}}))
+print(json.dumps({"event": "done", "run": "stand-in", "best": {"validation_loss": 1.0}}))
+"""
+TUNE = """
+import json, os
+from pathlib import Path
+
+import accelerate, peft, torch, transformers
+
+modules = (torch, transformers, peft, accelerate)
+nodes = sorted(node.name for node in Path("/dev/dri").glob("renderD*"))
+found = {"versions": {m.__name__: m.__version__ for m in modules}, "stand_in": all(m.STAND_IN for m in modules)}
+Path("adapter.json").write_text(json.dumps(found | {"nodes": nodes, "cache": os.environ["HF_HOME"]}))
+"""
+
+
+def changed_files():
+    """What the working tree has besides its last commit; a clone is of that."""
+    listed = ["git", "-C", str(ROOT), "ls-files", "-z", "--modified", "--others", "--exclude-standard"]
+    done = subprocess.run(listed, capture_output=True, text=True, check=True)
+    return [name for name in done.stdout.split("\0") if name]
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory, client, small_base):
+    """Return a clone of this checkout with STAND-INS for its wheels, base and trainer, and where packages come from."""
+    if os.geteuid() != 0:
+        pytest.skip("mknod needs root")
+    place = tmp_path_factory.mktemp("owner") / "rocmatrix"
+    done = subprocess.run(["git", "clone", "--quiet", "--depth=1", f"file://{ROOT}", str(place)], check=False)
+    if done.returncode != 0:
+        pytest.skip("this checkout is no repository that can be cloned")
+    for name in changed_files():
+        (place / name).unlink(missing_ok=True)
+        if (ROOT / name).is_file():
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, place / name)
+    (place / "trainer" / "__main__.py").write_text(TRAINER)
+    stand_in_base(place, small_base)
+    links = lock_stand_ins(place)
+    yield place, links
+    remove(client)
+
+
+def stand_in_base(place, name):
+    """Name the tests' Debian as the base of Ubuntu's cells, as a site without a registry would name its own."""
+    text = (place / "matrix.yaml").read_text()
+    own = load.load(place).bases["ubuntu-24.04"]
+    written = f"image: {own.image}\n    digest: {own.digest}\n"
+    assert text.count(written) >= 1
+    instead = f"image: {name}\n    digest_unknown_because: a STAND-IN\n"
+    (place / "matrix.yaml").write_text(text.replace(written, instead, 1))
+
+
+def lock_stand_ins(place):
+    """Write the cells' STAND-IN wheels where their own would lie, the locks, and a folder with the companions."""
+    matrix, hashes, locks = load.load(place), {}, {}
+    links = place / "links"
+    links.mkdir()
+    for cell in map(matrix.cell, (OLD, NEW, MI50)):
+        folder = wheelhouse.default_folder(place, cell)
+        folder.mkdir(parents=True)
+        chosen = {wheel.name: wheel.version for _, wheel in cell.wheels if wheel.name in HELD}
+        kernels = {"torch": stand_in_kernels(cell)}
+        made = [stand_in_wheel(name, chosen[name], folder, kernels=kernels.get(name)) for name in sorted(chosen)]
+        hashes |= {path.name: wheelhouse.sha256(path) for path in made}
+        locks[cell.lock_name] = {cell.python: sorted(path.name for path in made)}
+    for package in ADDED:
+        stand_in_wheel(package, version_of(matrix, package, matrix.cell(MI50)), links)
+    about = {"index": "python", "sources": ["stand-in"], "confidence": "derived", "sha256": hashes}
+    (place / "matrix/wheels.yaml").write_text(yaml.safe_dump([about]))
+    (place / "matrix/locks.yaml").write_text(yaml.safe_dump(locks))
+    render.write_recipe(load.load(place).cell(NEW), place / "images" / NEW)
+    return links
+
+
+def version_of(matrix, package, cell):
+    """The newest made-up version that goes with the cell's torch by the matrix."""
+    companion = next(each for each in matrix.companions if each.package == package)
+    bounds = companion.version(architecture=cell.architecture, torch=cell.release.torch, rocm=cell.release.rocm)
+    every = [f"{major}.{minor}.0" for major in range(6) for minor in range(60)]
+    return [version for version in every if version in SpecifierSet(bounds or "")][-1]
+
+
+def remove(client):
+    for cell in (OLD, NEW, f"{MI50}-with-{'-'.join(ADDED)}"):
+        argv = ["docker", "image", "rm", "--force", f"rocmatrix:simulated-{cell}"]
+        subprocess.run(argv, capture_output=True, check=True)
+    for volume in client.volumes.list(filters={"name": "rocmatrix-cache-simulated-"}):
+        if any(cell in volume.name for cell in (OLD, NEW, MI50)):
+            volume.remove(force=True)
+
+
+@pytest.fixture
+def typed(clone, tmp_path):
+    """Return a function that runs what is typed behind `./invokew`, in a folder with the owner's files."""
+    place, links = clone
+    tree = tmp_path / "machine"
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "es.csv").write_text("timestamp,open,high,low,close,volume\n2024-01-02 09:30,1,2,0,1,5\n")
+    (home / "tune.py").write_text(TUNE)
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("ROCMATRIX_", "PYTHONPATH"))}
+    known = {
+        "ROCMATRIX_SIMULATED": str(tree),
+        "ROCMATRIX_STAND_IN": "wheels, base and trainer",
+        "ROCMATRIX_EVIDENCE": str(tmp_path / "evidence.db"),
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(links),
+    }
+
+    def typed(words):
+        program = [sys.executable, "-P", str(place / "rocmatrix/cli/program.py"), "--search-root", str(place)]
+        argv = [*program, *shlex.split(words)]
+        done = subprocess.run(argv, cwd=home, env=own | known, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"./invokew {words}\n{done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+
+    typed.home, typed.tree = home, tree
+    return typed
+
+
+def test_owner_of_two_rx_7900_xt_comes_from_6_2_to_6_3_in_three_commands(typed):
+    making.machine(typed.tree, sysfs.RX_7900_XT, cards=2)
+    assert f"built rocmatrix:simulated-{OLD}" in typed("build --rocm 6.2 --torch 2.5.1")
+    assert f"built rocmatrix:simulated-{NEW}" in typed("build --rocm 6.3")
+    output = typed(f"train --rocm 6.3 {SCRIPT}")
+    assert "SIMULATED machine" in output
+    seen = json.loads((typed.home / "TR/seen.json").read_text())
+    assert (seen["lines"], seen["nodes"]) == (2, ["renderD128", "renderD129"])
+    assert {"--data-fraction=0.05", "--hidden-layers=32,16", "--batch-size=256"} <= {*seen["argv"]}
+    assert f"--cell={NEW}" in " ".join(seen["argv"])
+
+
+def test_owner_of_an_mi50_runs_a_script_of_its_own_in_two_commands(typed):
+    making.machine(typed.tree, sysfs.MI50, cards=1)
+    request = "--gpu MI50 --torch 2.4.1+rocm6.0 --with transformers,peft,accelerate"
+    tag = f"rocmatrix:simulated-{MI50}-with-{'-'.join(ADDED)}"
+    assert f"built {tag}" in typed(f"build {request}")
+    typed(f"run {request} --code . -- python /code/tune.py")
+    found = json.loads((typed.home / "TRAINING/adapter.json").read_text())
+    assert found["versions"].keys() == {"torch", *ADDED}
+    assert (found["versions"]["torch"], found["stand_in"]) == ("2.4.1+rocm6.0", True)
+    assert (found["nodes"], found["cache"].startswith("/cache")) == (["renderD128"], True)

@@ -146,9 +146,7 @@ class Ranks:
         """Return the optimizer's state dict as a checkpoint holds it."""
         return optimizer.state_dict() if self.saves_shards else self.full_optimizer_state(optimizer)
 
-    def write_checkpoint(
-        self, folder: Path, step: int, tree: dict[str, Any], facts: dict[str, Any]
-    ) -> Path | None:
+    def write_checkpoint(self, folder: Path, step: int, tree: dict[str, Any], facts: dict[str, Any]) -> Path | None:
         """Write a captured tree as the checkpoint of `step`; return its path, None where another rank ends it.
 
         Where `saves_shards` a collective of its own, which may run in another thread than the others.
@@ -167,7 +165,7 @@ class Ranks:
     def read_shards(
         self, tree: dict[str, Any], checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer
     ) -> dict[str, Any]:
-        """Return a checkpoint's tree with this rank's parts of what is missing in it; nothing is, unless `saves_shards`.
+        """Return a checkpoint's tree with this rank's parts of what is missing; nothing is, unless `saves_shards`.
 
         Args:
             tree: state of the run; a tensor of device meta stands for one in the checkpoint's shards.

@@ -35,8 +35,9 @@ PATIENCE_SECONDS = 0.5  # how long training waits for the checkpoint before; the
 def capture(training: Training, memory: HostMemory | None = None) -> dict[str, Any] | None:
     """Return all that the next step depends on, on the host, apart from the run; None on ranks that do not write.
 
-    Where the ranks save shards, each has its own parts of the tensors that are spread over them. `memory` is that of an earlier capture, which this one overwrites. Collective: each rank's random number
-    generators and losses come along.
+    Where the ranks save shards, each has its own parts of the tensors that are spread over them. `memory` is that of
+    an earlier capture, which this one overwrites. Collective: each rank's random number generators and losses come
+    along.
     """
     ranks, state, memory = training.ranks, training.state, memory or HostMemory()
     losses = ranks.sum(state.losses.clone())
@@ -221,8 +222,8 @@ class Checkpointer(Callback):
             self._tidy(step)
         except OSError as error:
             if ranks.is_main:
-                path, reason = str(error.filename or ""), error.strerror or str(error)
-                emit("checkpoint_failed", code="RM553", step=step, path=path, reason=reason)
+                reason = error.strerror or str(error)
+                emit("checkpoint_failed", code="RM553", step=step, path=str(error.filename or ""), reason=reason)
                 say(f"RM553 no checkpoint of step {step}: {reason}; the run goes on, the last good one stays")
             return
         self.written_at = time.monotonic()

@@ -84,7 +84,11 @@ COMMANDS: dict[str, tuple[str, dict[str, tuple[Callable[[str], Any], str, bool]]
             "lora_rank": (whole(1, MOST_RANK), "rank of an adapter (default: 16)", False),
             "rows": (one_of("text", "packed"), "packed: rows of conversations, attention has a mask", False),
             "cards": (whole(1, 64), "cards that compute rows of a batch each (default: 1)", False),
-            "parallel": (one_of(*PLANNED), "of several cards: ddp: the whole model on each; fsdp2: shards (default: ddp)", False),
+            "parallel": (
+                one_of(*PLANNED),
+                "of several cards: ddp: the whole model on each; fsdp2: shards (default: ddp)",
+                False,
+            ),
             "memory_gib": (number(4096), "memory of a card (default: that of its kind)", False),
             "experimental_attention": (switch, "true: AOTriton's experimental kernels are switched on", False),
             "fast": (one_of("auto", "off"), "auto or off, as for training (default: auto)", False),

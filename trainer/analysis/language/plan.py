@@ -140,7 +140,9 @@ def assumed(model: str, program: Program, card: Card, cards: int) -> None:
 def over_cards(program: Program, cards: int) -> str:
     """Return what each card holds."""
     if program.shards > 1:
-        shares = f"1/{cards} of weights, gradients and optimizer states; a block at a time and what is in none are whole"
+        shares = (
+            f"1/{cards} of weights, gradients and optimizer states; a block at a time and what is in none are whole"
+        )
         return f"--parallel fsdp2: each card holds {shares}. Counted from the design, no sharded step was measured."
     return "--parallel ddp: each card holds the whole model, and gradients once more for their sum; fsdp2 shards them."
 

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from trainer.data.loading.batch import Values, count, cut
+from trainer.data.loading.batch import Values, count, cut, tensors
 from trainer.distributed.collectives import Forward
 from trainer.distributed.gradient_accumulation import cuts, full
 from trainer.distributed.parallel.split import cost
@@ -31,6 +31,7 @@ class DecoderStage(nn.Module):
     """
 
     received: Tensor | None = None
+    world: Any
 
     def __init__(self, model: LanguageModel, slices: Sequence[slice], rank: int, world: Any) -> None:
         super().__init__()
@@ -59,7 +60,7 @@ class DecoderStage(nn.Module):
         """
         if positions is None:
             positions = torch.arange(tokens.shape[1], device=tokens.device).expand(tokens.shape)
-        context = {"positions": positions, "documents": documents}
+        context: dict[str, Any] = {"positions": positions, "documents": documents}
         if self.training:
             states = self._states(tokens, **context)
             return self.model.loss_of(self._normed(states), labels, weights) if self.last else states
@@ -87,7 +88,7 @@ class DecoderStage(nn.Module):
 
     @torch.no_grad()
     def _all_stages(self, tokens: Tensor, labels: Tensor, weights: Tensor | None, context: dict[str, Any]) -> Tensor:
-        world: Any = self.world
+        world = self.world
         loss = torch.zeros(1, dtype=torch.float64, device=tokens.device)
         for rank in range(world.world_size):
             states = self._states(tokens, **context) if world.rank == rank else self.empty_states(tokens)
@@ -150,6 +151,30 @@ def owner_of(name: str, slices: Sequence[slice]) -> int:
     return 0 if any(part.startswith("embed_") for part in parts) else last
 
 
+class Neighbours:
+    """The stages before and after a rank's; what is sent is on its way until `wait`."""
+
+    def __init__(self, rank: int, group: Any) -> None:
+        self.rank, self.group = rank, group
+        self._sent: list[tuple[Any, Tensor]] = []
+
+    def receive(self, room: Tensor, *, before: bool) -> Tensor:
+        """Fill `room` with what the stage before, or the one after, has sent."""
+        dist.recv(room, src=self.rank + (-1 if before else 1), group=self.group)
+        return room
+
+    def send(self, tensor: Tensor, *, before: bool) -> None:
+        """Begin to send a tensor to the stage before, or the one after; it is kept as long."""
+        tensor = tensor.detach().contiguous()
+        handle = dist.isend(tensor, dst=self.rank + (-1 if before else 1), group=self.group)
+        self._sent.append((handle, tensor))
+
+    def wait(self) -> None:
+        """Wait until all is sent."""
+        while self._sent:
+            self._sent.pop(0)[0].wait()
+
+
 def run_pieces(stage: DecoderStage, forward: Forward, inputs: Values, targets: Values, how: dict[str, Any]) -> Tensor:
     """Run one batch in pieces of `how["size"]` rows; return this rank's part of the mean loss, 0 but on the last rank.
 
@@ -160,47 +185,39 @@ def run_pieces(stage: DecoderStage, forward: Forward, inputs: Values, targets: V
         targets: targets of the same rows.
         how: keywords of `gradient_accumulation.accumulate`.
     """
-    group, rank, scale = stage.world.member.group, stage.world.rank, how.get("scale")  # type: ignore[union-attr]
-    total: Tensor | None = None
+    neighbours = Neighbours(stage.world.rank, stage.world.member.group)
+    total = torch.zeros((), device=next(tensors(targets)).device, dtype=how.get("dtype"))
     held: list[tuple[Tensor | None, Tensor]] = []
-    sent: list[Any] = []
     for rows in cuts(count(targets), how["size"]):
-        piece = cut(inputs, rows)
-        if not stage.first:
-            stage.received = stage.empty_states(piece["tokens"])
-            dist.recv(stage.received, src=rank - 1, group=group)
-            stage.received.requires_grad_()
-        outputs = forward(piece)
+        outputs = _forward(stage, forward, cut(inputs, rows), neighbours)
         if stage.last:
             loss = full(how["loss_sum"](outputs, cut(targets, rows))) / how["weight"]
-            total = loss.detach() if total is None else total + loss.detach()
-            outputs = loss if scale is None else scale(loss)
-        else:
-            outputs = outputs.to(stage.empty_states(piece["tokens"][:0]).dtype)
-            sent.append(_send(outputs.detach(), rank + 1, group))
+            total += loss.detach()
+            outputs = how["scale"](loss) if how.get("scale") else loss
         held.append((stage.received, outputs))
     stage.received = None
     for received, outputs in held:
-        _backward(stage, received, outputs, sent)
-    for handle, _ in sent:
-        handle.wait()
-    device = next(iter(inputs.values())).device  # type: ignore[union-attr]
-    return torch.zeros((), device=device, dtype=how.get("dtype")) if total is None else total
+        _backward(stage, received, outputs, neighbours)
+    neighbours.wait()
+    return total
 
 
-def _backward(stage: DecoderStage, received: Tensor | None, outputs: Tensor, sent: list[Any]) -> None:
-    group, rank = stage.world.member.group, stage.world.rank  # type: ignore[union-attr]
+def _forward(stage: DecoderStage, forward: Forward, piece: Any, neighbours: Neighbours) -> Tensor:
+    if not stage.first:
+        stage.received = neighbours.receive(stage.empty_states(piece["tokens"]), before=True).requires_grad_()
+    outputs: Tensor = forward(piece)
+    if not stage.last:
+        outputs = outputs.to(stage.empty_states(piece["tokens"][:0]).dtype)
+        neighbours.send(outputs, before=False)
+    return outputs
+
+
+def _backward(stage: DecoderStage, received: Tensor | None, outputs: Tensor, neighbours: Neighbours) -> None:
     gradient = None
     if not stage.last:
-        gradient = torch.empty_like(outputs, memory_format=torch.contiguous_format)
-        dist.recv(gradient, src=rank + 1, group=group)
-    outputs.backward(gradient)  # type: ignore[no-untyped-call]
+        room = torch.empty_like(outputs, memory_format=torch.contiguous_format)
+        gradient = neighbours.receive(room, before=False)
+    outputs.backward(gradient)
     if received is not None:
         assert received.grad is not None  # every stage has a block, and every block maps states to states
-        sent.append(_send(received.grad, rank - 1, group))
-
-
-def _send(tensor: Tensor, rank: int, group: Any) -> tuple[Any, Tensor]:
-    """Begin to send; return what to wait for, with the tensor, which must live as long."""
-    tensor = tensor.contiguous()
-    return dist.isend(tensor, dst=rank, group=group), tensor
+        neighbours.send(received.grad, before=True)

@@ -23,6 +23,7 @@ from trainer.runtime.events import emit
 if TYPE_CHECKING:
     from trainer.distributed.watchdog.heartbeat import HeartbeatWriter
 
+
 def world_size() -> int:
     """Return how many ranks torchrun started; 1 for a plain process. Raises RM500 where that is no number."""
     return launch_number("WORLD_SIZE", 1)

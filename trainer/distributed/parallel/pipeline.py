@@ -74,7 +74,7 @@ class Pipeline(World):
         for module in own:
             module.to(self.member.device)
         self._own = frozenset(id(parameter) for module in own for parameter in module.parameters())
-        head = decoder_stage.head_of(model).weight
+        head = model.decoder.head_weight
         self._tied = head if model.decoder.config.tied and head.requires_grad else None
         if self._tied is not None:
             self._ends = dist.new_group([0, self.world_size - 1], backend=self.member.choice.transport.backend)

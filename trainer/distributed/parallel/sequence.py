@@ -106,16 +106,17 @@ def part_of(tokens: int, world: SequenceSplit) -> SequencePart:
     """
     count = 2 * world.world_size
     if tokens % count:
-        what = f"rows of {tokens:,} tokens cannot be cut into {count} equal spans, two for each of {world.world_size} ranks"
+        spans = f"{count} equal spans, two for each of {world.world_size} ranks"
+        what = f"rows of {tokens:,} tokens cannot be cut into {spans}"
         raise TrainerError("RM563", what=what, next=f"Give a --sequence that is a multiple of {count}.")
     length = tokens // count
-    spans = [slice(place * length, (place + 1) * length) for place in places(world.rank, world.world_size)]
+    held = [slice(place * length, (place + 1) * length) for place in places(world.rank, world.world_size)]
 
     def gather(own: Tensor) -> Tensor:
         gathered: Tensor = _Gather.apply(own, world)  # type: ignore[no-untyped-call]
         return gathered
 
-    return SequencePart(spans=tuple(spans), gather=gather)
+    return SequencePart(spans=tuple(held), gather=gather)
 
 
 def places(rank: int, world_size: int) -> tuple[int, int]:
@@ -124,7 +125,7 @@ def places(rank: int, world_size: int) -> tuple[int, int]:
 
 
 class _Gather(torch.autograd.Function):
-    """(rows, heads, own tokens, head_dim) to (rows, heads, tokens, head_dim) in the row's order; gradients are added."""
+    """(rows, heads, own tokens, head_dim) to (rows, heads, tokens, head_dim) in the row's order; adds up gradients."""
 
     @staticmethod
     def forward(ctx: Any, own: Tensor, world: SequenceSplit) -> Tensor:

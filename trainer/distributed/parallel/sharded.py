@@ -28,6 +28,7 @@ class Sharded(World):
     lockstep = True  # every forward gathers weights from all ranks
     saves_shards = True
     undoes = False  # a rank whose memory runs out within forward leaves the others waiting; all begin again
+    _checkpoints: Any = None  # process group
 
     def prepare(self, model: nn.Module) -> nn.Module:
         """Give all ranks rank 0's weights and shard them in place; `model`'s parameters become DTensors.
@@ -48,8 +49,6 @@ class Sharded(World):
         if self._checkpoints is None:  # of their own: checkpoints are written while training communicates
             self._checkpoints = dist.new_group(backend="gloo", timeout=PATIENCE)
         return model
-
-    _checkpoints: Any = None
 
     def write_checkpoint(self, folder: Path, step: int, tree: dict[str, Any], facts: dict[str, Any]) -> Path | None:
         """Write this rank's part of a checkpoint; see `Ranks.write_checkpoint`.
@@ -85,7 +84,7 @@ class Sharded(World):
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
         def target(name: str, _: Tensor) -> Tensor:
-            _, part, rest = name.split("/", 2)
+            part, rest = name.removeprefix("/").split("/", 1)
             if part == "optimizer":
                 return torch.empty_like(parameters[int(rest.split("/")[1])])
             return torch.empty_like(weights[rest.removeprefix("best/")])

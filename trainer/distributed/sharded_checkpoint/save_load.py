@@ -11,13 +11,15 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.distributed.checkpoint as torch_checkpoint
 from torch import Tensor
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner, DefaultSavePlanner
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.state_dict_saver import save
 
 from trainer.distributed.sharded_checkpoint.shard_files import DTYPES, ShardReader, ShardWriter, read_index
 from trainer.storage import checkpoint_store as store
-from trainer.storage.checkpoint_store import write_pieces
+from trainer.storage.checkpoint_store import Pieces, write_pieces
 from trainer.storage.checkpoint_tree import INDEX, STATE, TENSORS
 from trainer.storage.safetensors_writer import chunks
 from trainer.storage.serialization import pack, unpack
@@ -51,7 +53,7 @@ def write(folder: Path, step: int, tree: dict[str, Any], facts: Mapping[str, Any
         if not main:
             return None
         plain = {name: value for name, value in tensors.items() if name not in parts}
-        files = {STATE: [_json(record)], INDEX: [_json(writer.index)], TENSORS: list(chunks(plain))}
+        files: dict[str, Pieces] = {STATE: [_json(record)], INDEX: [_json(writer.index)], TENSORS: list(chunks(plain))}
         records = {name: write_pieces(writer.folder / name, content) for name, content in files.items()}
         return store.publish(writer.folder, step, writer.files | records, facts)
     except BaseException:
@@ -63,8 +65,8 @@ def write(folder: Path, step: int, tree: dict[str, Any], facts: Mapping[str, Any
 def _save(parts: dict[str, Tensor], writer: ShardWriter, group: Any) -> None:
     planner = DefaultSavePlanner(flatten_state_dict=False)
     try:
-        torch_checkpoint.save(parts, storage_writer=writer, planner=planner, process_group=group)
-    except torch_checkpoint.CheckpointException as error:  # not of the class Exception
+        save(parts, storage_writer=writer, planner=planner, process_group=group)
+    except CheckpointException as error:  # not of the class Exception
         causes = [cause for cause, _ in error.failures.values()]
         raise next((cause for cause in causes if isinstance(cause, OSError)), RuntimeError(str(causes))) from error
 
@@ -119,10 +121,8 @@ def _load(targets: dict[str, Tensor], reader: ShardReader, group: Any) -> None:
     alone = group is None
     try:
         with warnings.catch_warnings(action="ignore"):  # that one process reads alone, which is meant
-            torch_checkpoint.load(
-                targets, storage_reader=reader, planner=planner, process_group=group, no_dist=alone
-            )
-    except torch_checkpoint.CheckpointException as error:
+            load(targets, storage_reader=reader, planner=planner, process_group=group, no_dist=alone)
+    except CheckpointException as error:
         raise ValueError(str([cause for cause, _ in error.failures.values()])) from error
 
 

@@ -135,7 +135,7 @@ class Attention(nn.Module):
         return torch.cat(attended, dim=2)
 
     def _for_each_head(self, shared: Tensor) -> Tensor:
-        """Return (rows, heads, tokens, head_dim): fused kernels but flash refuse grouped heads and fall back to math."""
+        """Return (rows, heads, tokens, head_dim): all fused kernels but flash refuse grouped heads."""
         groups = self.config.heads // self.config.kv_heads
         return shared.repeat_interleave(groups, dim=1) if groups > 1 else shared
 

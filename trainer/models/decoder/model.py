@@ -108,6 +108,7 @@ class Backbone(nn.Module):
         return outputs
 
     def embedded(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        """Return the residual stream before the first block, (rows, tokens, width)."""
         states: Tensor = self.embed_tokens(tokens)
         if self.config.embedding_scale != 1.0:
             # Rounded to the dtype of the states first, as Gemma was trained.
@@ -117,6 +118,7 @@ class Backbone(nn.Module):
         return functional.dropout(states, self.config.dropout, self.training) if self.config.dropout else states
 
     def rotation(self, positions: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return cosine and sine of positions (rows, tokens), see `rope.rotation`; None for a decoder without."""
         rope = self.config.rope
         if rope is None:
             return None

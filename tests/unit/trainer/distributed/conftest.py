@@ -44,7 +44,7 @@ def run_ranks(program: Path, *arguments: str, ranks: int = 2) -> list[dict[str, 
         for rank in range(ranks)
     ]
     try:
-        ended = [process.communicate(timeout=120) for process in processes]
+        ended = [process.communicate(timeout=240) for process in processes]
     finally:
         for process in processes:
             process.kill()

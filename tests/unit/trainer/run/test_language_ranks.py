@@ -50,6 +50,14 @@ def assert_like(folder: Path, other: Path) -> None:
         assert [line[name] for line in found] == pytest.approx([line[name] for line in reference], rel=2e-5)
 
 
+def assert_weights_like(folder: Path, other: Path) -> None:
+    """Weights of a Hugging Face folder that can be read, equal but for rounding in 60 steps of AdamW."""
+    found, reference = (load_file(each / "model.safetensors") for each in (folder, other))
+    assert found.keys() == reference.keys()
+    assert max((found[name] - reference[name]).abs().max().item() for name in found) < 2e-4
+    read(folder)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("ranks")
@@ -58,14 +66,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.parametrize("parallel", ["fsdp2", "pipeline", "sequence"])
+@pytest.mark.parametrize("parallel", ["pipeline", "sequence"])
 def test_two_ranks_leave_the_folder_that_one_leaves(folder: Path, parallel: str) -> None:
     over_ranks(command(folder, parallel, "--ranks", "2", "--parallel", parallel))
     assert_like(folder / parallel, folder / "alone")
-    one, two = (load_file(folder / name / "model.safetensors") for name in ("alone", parallel))
-    assert one.keys() == two.keys()
-    assert max((one[name] - two[name]).abs().max().item() for name in one) < 2e-4
-    read(folder / parallel)
+    assert_weights_like(folder / parallel, folder / "alone")
 
 
 def test_adapter_of_two_ranks_is_that_of_one(folder: Path) -> None:
@@ -107,6 +112,7 @@ def test_run_of_one_rank_killed_is_resumed_by_two(folder: Path) -> None:
     killed_after_a_checkpoint(folder, "single")
     over_ranks(resumed(folder, "single", "--ranks", "2", "--parallel", "fsdp2"))
     assert_like(folder / "single", folder / "alone")
+    assert_weights_like(folder / "single", folder / "alone")
 
 
 def resumed(folder: Path, name: str, *more: str) -> list[str]:

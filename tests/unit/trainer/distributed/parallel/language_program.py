@@ -69,7 +69,13 @@ def batch(step: int, dtype: torch.dtype, kind: str) -> tuple[dict[str, Tensor], 
     begins = torch.tensor([0] * 5 + [5] * 12 + [17] * 5 + [22] * 2)
     positions = (torch.arange(TOKENS) - begins).expand(shape).contiguous()
     weights = torch.rand(shape, generator=draw).where(labels != IGNORED, 0.0).to(dtype)
-    return {"tokens": tokens, "labels": labels, "weights": weights, "positions": positions, "documents": documents}, weights
+    return {
+        "tokens": tokens,
+        "labels": labels,
+        "weights": weights,
+        "positions": positions,
+        "documents": documents,
+    }, weights
 
 
 def trained(world: Ranks, kind: str, dtype: torch.dtype, *, size: int, seed: int, steps: int = 4) -> dict[str, Any]:
@@ -124,20 +130,26 @@ def difference(found: dict[str, Any], reference: dict[str, Any]) -> dict[str, fl
     return {"weights": relative(*flat), "evaluated": evaluated} | {n: relative(*both) for n, both in numbers.items()}
 
 
+def against_one_process(world: Ranks, kind: str) -> dict[str, dict[str, float]]:
+    found = {}
+    for dtype in (torch.float64, torch.float32):
+        got = trained(world, kind, dtype, size=2, seed=world.rank)
+        reference = trained(Ranks(), kind, dtype, size=ROWS[0], seed=0)
+        found[str(dtype).removeprefix("torch.")] = difference(got, reference)
+    assert max(reference["norms"]) > 2 * CLIP  # else nothing was clipped
+    return found
+
+
 def main() -> None:
     torch.set_num_threads(1)
-    parallel, kinds = sys.argv[1], sys.argv[2].split(",")
-    world = join(connect(), "cpu", parallel=parallel, report=lambda *_, **__: None)
-    pipeline.memory_of = lambda device: 1 + world.rank  # type: ignore[assignment] # unlike cards
-    found = {}
-    with contextlib.closing(world):
-        for kind in kinds:
-            for dtype in (torch.float64, torch.float32):
-                got = trained(world, kind, dtype, size=2, seed=world.rank)
-                reference = trained(Ranks(), kind, dtype, size=ROWS[0], seed=0)
-                found[f"{kind} {str(dtype).removeprefix('torch.float')}"] = difference(got, reference)
-            assert max(reference["norms"]) > 2 * CLIP  # else nothing was clipped
-        world.release()
+    bootstrap, found = connect(), {}
+    pipeline.memory_of = lambda device: 1 + bootstrap.rank  # type: ignore[assignment] # unlike cards
+    with contextlib.closing(bootstrap):  # type: ignore[type-var]
+        for each in sys.argv[1:]:
+            parallel, kinds = each.split(":")
+            world = join(bootstrap, "cpu", parallel=parallel, report=lambda *_, **__: None)
+            found |= {f"{parallel} {kind}": against_one_process(world, kind) for kind in kinds.split(",")}
+            world.release()
     print(json.dumps(found))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,6 @@ def written(two_ranks: Ranks, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shards")
     found = two_ranks(PROGRAM, "write_whole_and_parts", str(folder))
     assert [rank["path"] for rank in found] == ["step-000000000004", None]
-    del found
     return folder
 
 
@@ -84,8 +85,6 @@ def test_rank_that_cannot_write_leaves_no_checkpoint_and_the_next_is_written(two
 
 
 def copied(written: Path, folder: Path) -> Path:
-    import shutil
-
     shutil.copytree(written / "parts", folder)
     return stored(folder)[0].path
 
@@ -93,8 +92,6 @@ def copied(written: Path, folder: Path) -> Path:
 @pytest.mark.parametrize("name", ["shard-00001.safetensors", INDEX, "tensors.safetensors"])
 @pytest.mark.parametrize("damage", ["changed", "truncated", "missing", "pipe"])
 def test_damaged_part_is_found_before_anything_is_read(written: Path, tmp_path: Path, name: str, damage: str) -> None:
-    import os
-
     path = copied(written, tmp_path / "parts") / name
     content = bytearray(path.read_bytes())
     path.unlink()
@@ -105,7 +102,7 @@ def test_damaged_part_is_found_before_anything_is_read(written: Path, tmp_path: 
         path.write_bytes(content[:-1])
     elif damage == "pipe":
         os.mkfifo(path)
-    with pytest.raises(DamagedCheckpointError, match=name.split(".")[0]):
+    with pytest.raises(DamagedCheckpointError, match=Path(name).stem):
         read(stored(tmp_path / "parts")[0])
 
 

@@ -44,7 +44,9 @@ def test_weights_are_each_trained_by_one_rank_but_a_tied_one_by_two(tied: bool) 
 
 def test_owners_follow_from_names() -> None:
     names = ["decoder.model.embed_tokens.weight", "decoder.model.embed_positions.weight", "decoder.model.norm.weight"]
-    names += [f"decoder.model.layers.{block}.mlp.up_proj.base.packed" for block in range(4)] + ["decoder.lm_head.weight"]
+    names += [f"decoder.model.layers.{block}.mlp.up_proj.base.packed" for block in range(4)] + [
+        "decoder.lm_head.weight"
+    ]
     assert [owner_of(name, SLICES) for name in names] == [0, 0, 2, 0, 1, 1, 2, 2]
 
 

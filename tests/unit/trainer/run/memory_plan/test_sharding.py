@@ -55,7 +55,9 @@ def test_trials_and_segments_without_a_moment_stay() -> None:
 
 
 def test_full_tuning_over_more_cards_takes_less_on_each_down_to_what_is_whole() -> None:
-    program = Program(raw={**config_of("qwen2.5-0.5b"), "num_hidden_layers": 8, "vocab_size": 1000}, fast=False, sequence=64)
+    program = Program(
+        raw={**config_of("qwen2.5-0.5b"), "num_hidden_layers": 8, "vocab_size": 1000}, fast=False, sequence=64
+    )
     sizes = [measured(replace(program, shards=cards)).largest for cards in (1, 2, 4, 64)]
     allocated = [each.allocated for each in sizes]
     assert allocated == sorted(allocated, reverse=True)

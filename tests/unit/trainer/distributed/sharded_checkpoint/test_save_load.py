@@ -55,7 +55,7 @@ def test_checkpoint_of_two_ranks_is_read_whole_by_one(written: Path) -> None:
     assert_equal_to(read_whole(written / "parts"), torch.load(written / "whole.pt"))
 
 
-def test_each_rank_has_written_its_part_alone(written: Path) -> None:
+def test_shards_of_two_ranks_are_each_ranks_own_part(written: Path) -> None:
     checkpoint = stored(written / "parts")[0].path
     index = json.loads((checkpoint / INDEX).read_text())
     sizes = {name: about["shape"] for name, about in index.items()}

@@ -170,6 +170,7 @@ class Ranks:
         Args:
             tree: state of the run; a tensor of device meta stands for one in the checkpoint's shards.
             checkpoint: folder of the checkpoint, verified.
+            model: the prepared model.
         """
         return tree
 

@@ -77,6 +77,7 @@ class Sharded(World):
         Args:
             tree: state of the run; a tensor of device meta stands for one in the checkpoint's shards.
             checkpoint: folder of the checkpoint, verified.
+            model: the prepared model.
         """
         from trainer.distributed.sharded_checkpoint import save_load
 

@@ -48,6 +48,11 @@ class ShardWriter(StorageWriter):
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
         """Make the folder; that no rank writes before is the planning's order.
 
+        Args:
+            is_coordinator: whether this is rank 0.
+            args: not used.
+            kwargs: not used.
+
         Raises:
             OSError: where it cannot be made.
         """
@@ -116,7 +121,14 @@ class ShardReader(StorageReader):
         return Metadata(state_dict_metadata=tensors)
 
     def set_up_storage_reader(self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
-        """Note which chunk is in which file."""
+        """Note which chunk is in which file.
+
+        Args:
+            metadata: what `read_metadata` returned; not used.
+            is_coordinator: whether this is rank 0; not used.
+            args: not used.
+            kwargs: not used.
+        """
         for name, about in self.index.items():
             for chunk in about["chunks"]:
                 self.places[MetadataIndex(name, chunk["offsets"])] = chunk["file"]

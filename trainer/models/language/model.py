@@ -56,7 +56,13 @@ class LanguageModel(nn.Module):
         return self.loss_of(hidden, labels, weights)
 
     def loss_of(self, hidden: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
-        """Return the weighted sum of the losses of hidden states (rows, tokens, width)."""
+        """Return the weighted sum of the losses of hidden states, a scalar.
+
+        Args:
+            hidden: after the last norm, shape (rows, tokens, width).
+            labels: next token, IGNORED where none is trained, shape (rows, tokens).
+            weights: weight of each label, shape (rows, tokens); None for 1.
+        """
         hidden, flat = hidden.flatten(0, 1), labels.flatten()
         scale = None if weights is None else weights.flatten()
         if self.drop_ignored and hidden.device.type != "meta":

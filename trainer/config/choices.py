@@ -62,7 +62,9 @@ COMPILE = ("off", "auto", "on")
 RECOMPUTE = ("off", "selective", "full")
 
 # Ranks.
-PARALLEL = ("ddp", "fsdp2", "pipeline")
+PARALLEL = ("ddp", "fsdp2", "pipeline", "sequence")
+WHOLE = ("ddp", "sequence")  # of these, those by which each rank holds the whole model
+PLANNED = ("ddp", "fsdp2")  # those that `plan` counts
 COMMS = ("auto", "nccl", "nccl-no-p2p", "gloo", "host")
 COMPRESSIONS = ("none", "bf16")
 

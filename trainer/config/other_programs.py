@@ -110,7 +110,7 @@ INSTEAD: tuple[tuple[str, str], ...] = (
         "custom_sharded_layers cpu_offload",
     ),
     (
-        "--parallel takes ddp, fsdp2 or pipeline",
+        "--parallel takes ddp, fsdp2, pipeline or sequence",
         "strategy distributed_strategy parallelism_config* tensor_parallel* pipeline_parallel* "
         "context_parallel* sequence_parallel* dp_* tp_* pp_* cp_size use_parallelism_config use_megatron_lm "
         "megatron_* data_parallel* ring_attn* heads_k_stride ddp ddp_* find_unused_parameters sync_batchnorm "

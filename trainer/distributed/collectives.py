@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,6 +14,8 @@ from trainer.data.loading.batch import Values
 from trainer.distributed.gradient_accumulation import accumulate
 from trainer.distributed.watchdog.heartbeat import HeartbeatWriter
 from trainer.runtime.errors import TrainerError
+from trainer.storage import checkpoint_store
+from trainer.storage.checkpoint_tree import encode
 
 Forward = Callable[[Any], Any]
 
@@ -39,6 +42,7 @@ class Ranks:
     lockstep = False  # whether all ranks must compute equally many micro-batches, empty ones included
     shares = True  # whether each rank computes its own rows of a batch, not a part of the model for all of them
     undoes = True  # whether a step for which one rank's memory was too small can be computed again
+    saves_shards = False  # whether each rank writes its own part of a checkpoint
     heartbeat: HeartbeatWriter | None = None
 
     @property
@@ -133,6 +137,42 @@ class Ranks:
     def load_optimizer(self, optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
         """Put a whole state into the optimizer of the prepared model."""
         optimizer.load_state_dict(state)
+
+    def checkpoint_state(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return `weights` as a checkpoint holds them: whole, or where `saves_shards` as they are."""
+        return weights if self.saves_shards else self.full_state_dict(weights)
+
+    def checkpoint_optimizer(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+        """Return the optimizer's state dict as a checkpoint holds it."""
+        return optimizer.state_dict() if self.saves_shards else self.full_optimizer_state(optimizer)
+
+    def write_checkpoint(self, folder: Path, step: int, tree: dict[str, Any], facts: dict[str, Any]) -> Path | None:
+        """Write a captured tree as the checkpoint of `step`; return its path, None where another rank ends it.
+
+        Where `saves_shards` a collective of its own, which may run in another thread than the others.
+
+        Args:
+            folder: folder of the run's checkpoints.
+            step: number of steps taken.
+            tree: state of the run on the host.
+            facts: JSON values for the manifest.
+
+        Raises:
+            OSError: where it cannot be written; nothing of it is left then.
+        """
+        return checkpoint_store.write(folder, step, encode(tree), facts)
+
+    def read_shards(
+        self, tree: dict[str, Any], checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer
+    ) -> dict[str, Any]:
+        """Return a checkpoint's tree with this rank's parts of what is missing; nothing is, unless `saves_shards`.
+
+        Args:
+            tree: state of the run; a tensor of device meta stands for one in the checkpoint's shards.
+            checkpoint: folder of the checkpoint, verified.
+            model: the prepared model.
+        """
+        return tree
 
     def accumulate(self, forward: Forward, inputs: Values, targets: Values, **how: Any) -> Tensor:
         """Run forward and backward over this rank's rows in micro-batches; see `gradient_accumulation.accumulate`.

@@ -13,42 +13,41 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch
+import safetensors
 import torch
-from torch import Tensor
 
 from trainer.config.checkpoint_policy import Interval, Retention
 from trainer.device.rng import draw_state, set_state
+from trainer.distributed.collectives import Ranks
 from trainer.engine.callbacks.callback import Callback
 from trainer.engine.state import TrainState
 from trainer.engine.training import Training, changing_state
 from trainer.runtime.events import emit, say
 from trainer.storage import checkpoint_store as store
 from trainer.storage.checkpoint_store import DamagedCheckpointError
+from trainer.storage.checkpoint_tree import INDEX, decode
 from trainer.storage.run_folder import MOST_ROWS, SETTINGS, note_most_rows
-from trainer.storage.safetensors_writer import chunks
-from trainer.storage.serialization import HostMemory, pack, unpack
+from trainer.storage.serialization import HostMemory
 
-STATE, TENSORS = "state.json", "tensors.safetensors"
 PATIENCE_SECONDS = 0.5  # how long training waits for the checkpoint before; then this one is left out
 
 
 def capture(training: Training, memory: HostMemory | None = None) -> dict[str, Any] | None:
     """Return all that the next step depends on, on the host, apart from the run; None on ranks that do not write.
 
-    `memory` is that of an earlier capture, which this one overwrites. Collective: each rank's random number
-    generators and losses come along.
+    Where the ranks save shards, each has its own parts of the tensors that are spread over them. `memory` is that of
+    an earlier capture, which this one overwrites. Collective: each rank's random number generators and losses come
+    along.
     """
     ranks, state, memory = training.ranks, training.state, memory or HostMemory()
     losses = ranks.sum(state.losses.clone())
     random = ranks.gather(memory.copy(draw_state(training.device), "random"))
-    model = ranks.full_state_dict(changing_state(training.model))
-    best = ranks.full_state_dict(state.best)
-    optimizer = ranks.full_optimizer_state(training.optimizer)
-    if not ranks.is_main:
-        state.losses.zero_()  # rank 0 holds the sums from here on, in this run as in a resumed one
+    model = ranks.checkpoint_state(changing_state(training.model))
+    best = ranks.checkpoint_state(state.best)
+    optimizer = ranks.checkpoint_optimizer(training.optimizer)
+    state.losses.copy_(losses) if ranks.is_main else state.losses.zero_()  # rank 0 holds the sums from here on
+    if not (ranks.is_main or ranks.saves_shards):
         return None
-    state.losses.copy_(losses)
     return {
         "state": memory.copy(state.as_tree() | {"best": best}, "state"),
         "model": memory.copy(model, "model"),
@@ -78,23 +77,12 @@ def restore(training: Training, tree: dict[str, Any]) -> None:
         set_state(tree["random"][ranks.rank], device)
 
 
-def encode(tree: dict[str, Any]) -> dict[str, store.Pieces]:
-    """Return a captured tree as the files of a checkpoint, each in pieces: JSON and safetensors."""
-    tensors: dict[str, Tensor] = {}
-    record = pack(tree, tensors)
-    return {STATE: [json.dumps(record, allow_nan=False).encode()], TENSORS: list(chunks(tensors))}
-
-
-def decode(files: dict[str, bytes]) -> dict[str, Any]:
-    """Return the tree of files that `encode` made; only bytes that were verified come here."""
-    tree: dict[str, Any] = unpack(json.loads(files[STATE]), safetensors.torch.load(files[TENSORS]))
-    return tree
-
-
 def newest_good(
     folder: Path,
     damaged: Callable[[Path, str], None],
     own: Callable[[Path, dict[str, Any]], None] = lambda path, facts: None,
+    *,
+    whole: bool = True,
 ) -> tuple[int, dict[str, Any]] | None:
     """Return step and content of the newest checkpoint that is whole; each one that is not is reported and left alone.
 
@@ -104,18 +92,44 @@ def newest_good(
         folder: folder of the run's checkpoints.
         damaged: called with each checkpoint that is not whole, and the reason.
         own: called with a checkpoint and the content of its manifest; may raise to refuse it.
+        whole: read tensors that ranks have written in parts, too; else they are left on device meta.
     """
     for one in store.stored(folder):
         try:
             files, facts = store.read(one)
-            tree = decode(files)
+            tree = decode(files, described(files.get(INDEX)))
             own(one.path, facts)
-            return one.step, tree
+            return one.step, assembled(tree, one.path) if whole and INDEX in files else tree
         except DamagedCheckpointError as error:
             damaged(one.path, str(error))
         except (LookupError, ValueError, TypeError, RecursionError, safetensors.SafetensorError) as error:
             damaged(one.path, f"whole, but no state of this trainer ({type(error).__name__})")
     return None
+
+
+def described(index: bytes | None) -> dict[str, Any]:
+    """Return the tensors that a checkpoint's shards hold, on device meta; none without an index.
+
+    Args:
+        index: content of the checkpoint's INDEX.
+    """
+    if index is None:
+        return {}
+    from trainer.distributed.sharded_checkpoint import save_load  # torch's own part of it takes a second to import
+
+    return save_load.described(index)
+
+
+def assembled(tree: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Return the tree with the tensors that ranks have written in parts, whole.
+
+    Args:
+        tree: state of the run.
+        path: folder of the checkpoint, verified.
+    """
+    from trainer.distributed.sharded_checkpoint import save_load
+
+    return save_load.filled(tree, path, save_load.whole)
 
 
 def report_damaged(path: Path, reason: str) -> None:
@@ -155,11 +169,13 @@ class Checkpointer(Callback):
             if run.ranks.is_main:
                 emit("checkpoint_left_out", step=run.state.step, reason="the one before is still being written")
             return
+        self._wait(None)  # other ranks than the one that was asked: theirs ends with that one's
         tree = capture(run, self.memory)  # nobody reads the one before any more
         if tree is None:
             return
         lowest = run.state.history[-1].validation_loss if run.state.history else None
-        work = threading.Thread(target=self._write, args=(run.state.step, tree, lowest), name="checkpoint", daemon=True)
+        arguments = (run.ranks, run.state.step, tree, lowest)
+        work = threading.Thread(target=self._write, args=arguments, name="checkpoint", daemon=True)
         self.writer = work
         work.start()
         if final:
@@ -196,15 +212,19 @@ class Checkpointer(Callback):
             self.writer.join(seconds)
         return self.writer is None or not self.writer.is_alive()
 
-    def _write(self, step: int, tree: dict[str, Any], validation_loss: float | None) -> None:
+    def _write(self, ranks: Ranks, step: int, tree: dict[str, Any], validation_loss: float | None) -> None:
         began = time.monotonic()
         try:
             self._sync_log()
-            path = store.write(self.folder, step, encode(tree), self.facts | {"validation_loss": validation_loss})
+            path = ranks.write_checkpoint(self.folder, step, tree, self.facts | {"validation_loss": validation_loss})
+            if path is None:
+                return
             self._tidy(step)
         except OSError as error:
-            emit("checkpoint_failed", code="RM553", step=step, path=str(error.filename or ""), reason=error.strerror)
-            say(f"RM553 no checkpoint of step {step}: {error.strerror}; the run goes on, the last good one stays")
+            if ranks.is_main:
+                reason = error.strerror or str(error)
+                emit("checkpoint_failed", code="RM553", step=step, path=str(error.filename or ""), reason=reason)
+                say(f"RM553 no checkpoint of step {step}: {reason}; the run goes on, the last good one stays")
             return
         self.written_at = time.monotonic()
         with contextlib.suppress(OSError):  # where nobody reads any more, the training itself will say so

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from torch import nn
 
+from trainer.config.choices import WHOLE
 from trainer.config.sections.run import DistributedConfig
 from trainer.config.setting import OnResume
 from trainer.config.train import TrainConfig, settings
@@ -123,5 +124,5 @@ def placed(model: nn.Module, device: str, config: DistributedConfig, ranks: Rank
         model: network with its first weights.
         device: name of this rank's device, such as "cuda:0".
     """
-    in_parts = ranks.world_size > 1 and config.parallel != "ddp"
+    in_parts = ranks.world_size > 1 and config.parallel not in WHOLE
     return model if in_parts else model.to(device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from trainer.run.checkpoint_writer import Checkpointer, finish, newest_good, rep
 from trainer.run.resume_settings import fixed_under, require_epochs, require_steps, rounding_changes
 from trainer.run.same_run import require_own, require_same_inputs
 from trainer.runtime.events import emit, say
+from trainer.storage.checkpoint_store import path_of
 from trainer.storage.run_folder import RunFolder, folder_of, most_rows
 from trainer.storage.untrusted_files import read_from
 
@@ -67,7 +69,8 @@ def restore_latest_checkpoint(
     if tree is not None:
         with read_from(folder.checkpoints, f"the checkpoint of step {step:,}", code="RM594"):
             require_state(tree, training, step)
-            restore(training, tree)
+            path = path_of(folder.checkpoints, step)
+            restore(training, ranks.read_shards(tree, path, training.model, training.optimizer))
         require_epochs(folder.name, requested=training.epochs, trained=training.state.epoch)
         require_steps(folder.name, requested=training.max_steps, taken=training.state.step)
         limit = rows_at_most(training)
@@ -92,7 +95,8 @@ def _newest(training: Training, folder: RunFolder, settings: dict[str, Any]) -> 
             checkpointer.distrusted.add(int(path.name.rpartition("-")[2]))
 
     fixed = fixed_under(settings["config"])
-    return newest_good(folder.checkpoints, damaged, lambda path, facts: require_own(path, facts, settings, fixed))
+    own = partial(require_own, own=settings, fixed=fixed)
+    return newest_good(folder.checkpoints, damaged, own, whole=not training.ranks.saves_shards)
 
 
 def require_state(tree: Any, training: Training, step: int) -> None:
@@ -113,9 +117,9 @@ def require_state(tree: Any, training: Training, step: int) -> None:
         raise ValueError(f"its state is of step {state['step']}, epoch {state['epoch']} and {measured} measurements")
     if not isinstance(state["losses"], Tensor) or state["losses"].dtype != losses.dtype:
         raise TypeError("losses are no tensor of this run")
-    here = {name: value.shape for name, value in training.ranks.full_state_dict(changing_state(training.model)).items()}
+    here = {name: value.shape for name, value in changing_state(training.model).items()}  # whole, also of a shard
     for part in (tree["model"], state["best"] or tree["model"]):
-        if here and {name: value.shape for name, value in part.items()} != here:
+        if {name: value.shape for name, value in part.items()} != here:
             raise ValueError("its weights are those of another network")
 
 

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.storage.untrusted_files import MOST_BYTES, regular
+from trainer.storage.untrusted_files import MOST_BYTES, regular, require_regular
 
 MANIFEST = "manifest.json"
+SHARD = "shard-"  # begins the names of files that are verified, and read later, in part, by whoever needs them
 FORMAT = 1
 _NAME = re.compile(r"step-([0-9]{12})")
 Pieces = Sequence[bytes | memoryview]  # of a file, one behind the other
@@ -52,26 +53,55 @@ def write(folder: Path, step: int, files: Mapping[str, Pieces], facts: Mapping[s
     Raises:
         OSError: where it cannot be written (a full disk); nothing of it is left then.
     """
-    final = folder / f"step-{step:012d}"
-    partial = folder / f".{final.name}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
+    partial = partial_of(folder, step)
     try:
-        partial.mkdir(parents=True)
+        begin(partial)
         records = {name: write_pieces(partial / name, content) for name, content in files.items()}
-        write_durably(partial / MANIFEST, _manifest(step, records, facts))
-        sync_folder(partial)
-        if final.exists():  # a resumed run that passes the step again; a damaged one must not be in the way
-            shutil.rmtree(final)
-        partial.rename(final)
-        sync_folder(folder)
+        return publish(partial, step, records, facts)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
+
+
+def path_of(folder: Path, step: int) -> Path:
+    """Return the folder of the checkpoint of `step`."""
+    return folder / f"step-{step:012d}"
+
+
+def partial_of(folder: Path, step: int) -> Path:
+    """Return the hidden folder in which the checkpoint of `step` is written."""
+    return folder / f".{path_of(folder, step).name}.partial"
+
+
+def begin(partial: Path) -> None:
+    """Make the hidden folder of a checkpoint, empty."""
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+
+
+def publish(partial: Path, step: int, records: Mapping[str, Any], facts: Mapping[str, Any]) -> Path:
+    """Write the manifest and give a written checkpoint its name; return its path.
+
+    Args:
+        partial: hidden folder that holds the files, as `partial_of` names it.
+        step: number of steps taken.
+        records: size and checksum of each file, by its name.
+        facts: JSON values for the manifest.
+    """
+    final = path_of(partial.parent, step)
+    write_durably(partial / MANIFEST, _manifest(step, records, facts))
+    sync_folder(partial)
+    if final.exists():  # a resumed run that passes the step again; a damaged one must not be in the way
+        shutil.rmtree(final)
+    partial.rename(final)
+    sync_folder(partial.parent)
     return final
 
 
 def read(stored: Stored) -> tuple[dict[str, bytes], dict[str, Any]]:
     """Return the files of a checkpoint and its facts, every byte verified before anything is parsed.
+
+    Files whose names begin with SHARD are verified and not returned: together they may exceed one host's memory.
 
     Raises:
         DamagedCheckpointError: where a file is missing, truncated or changed, the manifest included.
@@ -80,14 +110,16 @@ def read(stored: Stored) -> tuple[dict[str, bytes], dict[str, Any]]:
         manifest = _verified_manifest(regular(stored.path / MANIFEST, most=MOST_BYTES))
         if manifest["step"] != stored.step:
             raise DamagedCheckpointError(f"the manifest is of step {manifest['step']}")
-        files = {name: regular(stored.path / name) for name in manifest["files"]}
+        files = {name: regular(stored.path / name) for name in manifest["files"] if not name.startswith(SHARD)}
+        found = {name: _record(len(content), hashlib.sha256(content)) for name, content in files.items()}
+        found |= {name: _record_of(stored.path / name) for name in manifest["files"] if name.startswith(SHARD)}
     except ValueError as error:
         raise DamagedCheckpointError(str(error)) from error
     except OSError as error:
         raise DamagedCheckpointError(f"{Path(error.filename or stored.path).name}: {error.strerror}") from error
-    for name, content in files.items():
-        if _record(len(content), hashlib.sha256(content)) != manifest["files"][name]:
-            raise DamagedCheckpointError(f"{name}: {len(content):,} bytes whose checksum is not the manifest's")
+    for name, record in found.items():
+        if record != manifest["files"][name]:
+            raise DamagedCheckpointError(f"{name}: {record['bytes']:,} bytes whose checksum is not the manifest's")
     return files, manifest["facts"]
 
 
@@ -179,6 +211,14 @@ def _well_formed(content: dict[str, Any]) -> bool:
     if not isinstance(files, dict) or not isinstance(facts, dict) or type(step) is not int:
         return False
     return all(re.fullmatch(r"[A-Za-z0-9][\w.-]{0,99}", name, re.ASCII) for name in files)
+
+
+def _record_of(path: Path) -> dict[str, Any]:
+    """Return size and checksum of a regular file, read a piece at a time."""
+    require_regular(path)
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256")
+        return _record(stream.tell(), digest)
 
 
 def _record(size: int, digest: hashlib._Hash) -> dict[str, Any]:

@@ -85,6 +85,8 @@ class HostMemory:
 
     @torch.no_grad()
     def _tensor(self, path: tuple[object, ...], value: Tensor) -> Tensor:
+        if hasattr(value, "full_tensor"):  # spread over ranks; a new copy of this rank's part each time
+            return value.detach().to("cpu", copy=True)
         held = self._held.get(path)
         if held is None or (held.shape, held.dtype) != (value.shape, value.dtype):
             self._held[path] = held = torch.empty(value.shape, dtype=value.dtype)

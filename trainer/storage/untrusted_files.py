@@ -37,12 +37,18 @@ def regular(path: Path, *, most: int | None = None) -> bytes:
         ValueError: for another kind of file, or more than `most` bytes.
         OSError: where it is not there or cannot be read.
     """
+    size = require_regular(path)
+    if most is not None and size > most:
+        raise ValueError(f"{path.name} has {size:,} bytes, and {most:,} are read at most")
+    return path.read_bytes()
+
+
+def require_regular(path: Path) -> int:
+    """Return the size in bytes of a regular file; raises ValueError for a pipe or a device, OSError for no file."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise ValueError(f"{path.name} is no regular file")
-    if most is not None and status.st_size > most:
-        raise ValueError(f"{path.name} has {status.st_size:,} bytes, and {most:,} are read at most")
-    return path.read_bytes()
+    return status.st_size
 
 
 @contextmanager

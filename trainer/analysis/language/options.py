@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from trainer.config.choices import BAD_RECORDS, LM, METHODS, RECOMPUTE, STOP_TOKEN, TOO_LONG
+from trainer.config.choices import BAD_RECORDS, LM, METHODS, PLANNED, RECOMPUTE, STOP_TOKEN, TOO_LONG
 from trainer.config.parsing import number, one_of, switch, whole, zero_or_more
 from trainer.config.sections.decoder import MOST_RANK
 from trainer.config.sections.tokens import MOST_SEQUENCE
@@ -83,7 +83,12 @@ COMMANDS: dict[str, tuple[str, dict[str, tuple[Callable[[str], Any], str, bool]]
             "activation_checkpointing": (one_of(*RECOMPUTE), "as for training (default: off and full)", False),
             "lora_rank": (whole(1, MOST_RANK), "rank of an adapter (default: 16)", False),
             "rows": (one_of("text", "packed"), "packed: rows of conversations, attention has a mask", False),
-            "cards": (whole(1, 64), "cards, each with the whole model (default: 1)", False),
+            "cards": (whole(1, 64), "cards that compute rows of a batch each (default: 1)", False),
+            "parallel": (
+                one_of(*PLANNED),
+                "of several cards: ddp: the whole model on each; fsdp2: shards (default: ddp)",
+                False,
+            ),
             "memory_gib": (number(4096), "memory of a card (default: that of its kind)", False),
             "experimental_attention": (switch, "true: AOTriton's experimental kernels are switched on", False),
             "fast": (one_of("auto", "off"), "auto or off, as for training (default: auto)", False),

@@ -32,7 +32,8 @@ class PlanRequest:
     model: name of a shape, a model folder, or a config.json. gpu: card's name, such as "RX 7900 XTX" or "MI50 32 GB".
     method: a key of METHODS; None for all of TABLE. micro_batch: rows at a time; None for the largest that fit.
     activation_checkpointing: None for off and full. rows: text, or packed for rows of conversations, whose attention
-    has a mask. cards: each holds the whole model. memory_gib: of a card, where it differs from the table's.
+    has a mask. cards: each computes its own rows of a batch, with the whole model (parallel ddp) or a shard (fsdp2).
+    memory_gib: of a card, where it differs from the table's.
     experimental_attention: whether TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1 is set.
     """
 
@@ -46,6 +47,7 @@ class PlanRequest:
     lora_rank: int = 16
     rows: str = "text"
     cards: int = 1
+    parallel: str = "ddp"
     memory_gib: float | None = None
     experimental_attention: bool = False
     fast: str = "auto"
@@ -73,7 +75,13 @@ class PlanRequest:
         )
         kinds = [self.method] if self.method else list(TABLE)
         choices = [self.activation_checkpointing] if self.activation_checkpointing else list(CHECKPOINTING)
+        program = sharded(program, self.cards) if self.parallel == "fsdp2" else program
         return [_as(kind, replace(program, checkpointing=each)) for kind in kinds for each in choices]
+
+
+def sharded(program: Program, cards: int) -> Program:
+    """Return the program as the ranks of `train --parallel fsdp2` run it: blocks are then plain torch."""
+    return replace(program, shards=cards, fast=False) if cards > 1 else program
 
 
 def _as(kind: str, program: Program) -> Program:
@@ -101,7 +109,7 @@ def assumed(model: str, program: Program, card: Card, cards: int) -> None:
 
     Args:
         model: as the user named it.
-        cards: how many cards, each with the whole model.
+        cards: how many cards.
     """
     plain, masked = program.attention
     why = {"yes": "", "flag": " without TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1", "no": " has no fused kernels"}
@@ -114,6 +122,7 @@ def assumed(model: str, program: Program, card: Card, cards: int) -> None:
         gpu=card.name,
         arch=card.arch,
         cards=cards,
+        parallel=None if cards == 1 else "fsdp2" if program.shards > 1 else "ddp",
         memory_bytes=card.memory,
         budget_bytes=card.budget,
         attention=list(program.attention),
@@ -123,14 +132,26 @@ def assumed(model: str, program: Program, card: Card, cards: int) -> None:
     )
     say(f"plan    {model} on {cards} x {card.name} ({card.arch}), {card.why}: {gib(card.budget)} GiB for tensors")
     say(f"        {gib(CONTEXT)} GiB are taken to be the runtime's; attention: {attention}")
+    if cards > 1:
+        say(f"        {over_cards(program, cards)}")
     say("        The step was run on tensors without data. Planned, not measured on an AMD card.")
+
+
+def over_cards(program: Program, cards: int) -> str:
+    """Return what each card holds."""
+    if program.shards > 1:
+        shares = (
+            f"1/{cards} of weights, gradients and optimizer states; a block at a time and what is in none are whole"
+        )
+        return f"--parallel fsdp2: each card holds {shares}. Counted from the design, no sharded step was measured."
+    return "--parallel ddp: each card holds the whole model, and gradients once more for their sum; fsdp2 shards them."
 
 
 def one(program: Program, card: Card, cards: int) -> None:
     """Print one configuration by part.
 
     Args:
-        cards: how many cards, each with the whole model.
+        cards: how many cards.
 
     Raises:
         TrainerError: RM737 where it does not fit.
@@ -152,7 +173,7 @@ def table(programs: Sequence[Program], card: Card, cards: int, micro_batch: int 
 
     Args:
         programs: methods and checkpointing to plan, a line each.
-        cards: how many cards, each with the whole model.
+        cards: how many cards.
         micro_batch: rows at a time; None for the largest that fit.
 
     Raises:
@@ -188,7 +209,9 @@ def name_of(program: Program) -> str:
 def described(program: Program) -> str:
     """Return a program as text."""
     checkpointing = "" if program.checkpointing == "off" else f", {program.checkpointing} checkpointing"
-    return f"{name_of(program)} in {program.precision}, {program.rows} x {program.sequence:,} tokens{checkpointing}"
+    over = "" if program.shards == 1 else f", --parallel fsdp2 over {program.shards} cards"
+    rows = f"{program.rows} x {program.sequence:,} tokens"
+    return f"{name_of(program)} in {program.precision}, {rows}{checkpointing}{over}"
 
 
 def worded_rate(found: Fit) -> str:
@@ -204,7 +227,7 @@ def refusal(found: Fit, card: Card, cards: int, tried: int = 1) -> TrainerError:
     """Return RM737 with the numbers and what would fit.
 
     Args:
-        cards: how many cards, each with the whole model.
+        cards: how many cards.
         tried: number of programs of which none fits.
     """
     program = found.program
@@ -218,9 +241,9 @@ def what_fits(program: Program, card: Card, cards: int) -> str:
     """Return the first smaller program that fits, or the memory with which the smallest one does, and its name.
 
     Args:
-        cards: how many cards, each with the whole model.
+        cards: how many cards.
     """
-    ways = smaller_programs(program)
+    ways = smaller_programs(program, cards)
     for each in ways:
         most_rows = program.rows - 1 if each == program else MOST_ROWS
         fitting = largest_fit(each, card, cards=cards, most_rows=most_rows)
@@ -234,12 +257,16 @@ def what_fits(program: Program, card: Card, cards: int) -> str:
     return f"Take a shorter --sequence, a smaller model, or a card of at least {memory} for {described(last.program)}."
 
 
-def smaller_programs(program: Program) -> list[Program]:
-    """Return the program itself and those that take less, in order: with checkpointing, and on frozen NF4 weights.
+def smaller_programs(program: Program, cards: int) -> list[Program]:
+    """Return the program itself and those that take less, in order: checkpointed, sharded, on frozen NF4 weights.
 
     DPO has no quantised form.
+
+    Args:
+        cards: how many cards; of one nothing is sharded.
     """
     checkpointed = replace(program, checkpointing="full")
-    ways = [program] if checkpointed == program else [program, checkpointed]
+    spread = [] if program.shards == cards else [sharded(checkpointed, cards)]
+    ways = [*([program] if checkpointed == program else [program, checkpointed]), *spread]
     quantised = replace(checkpointed, adapter="qlora")
     return ways if program.method == "dpo" or quantised in ways else [*ways, quantised]

@@ -79,9 +79,14 @@ class DistributedConfig:
             common=True,
         ),
     ] = 1
-    parallel: Annotated[str, _ranks("ddp: rows; fsdp2: weights; pipeline: layers", one_of(*PARALLEL), alike=True)] = (
-        "ddp"
-    )
+    parallel: Annotated[
+        str,
+        _ranks(
+            "what ranks share: ddp: rows; fsdp2: weights; pipeline: layers; sequence: tokens of a row",
+            one_of(*PARALLEL),
+            alike=True,
+        ),
+    ] = "ddp"
     comms: Annotated[
         str, _ranks("transport between ranks; auto: the first that passes a probe", one_of(*COMMS), alike=True)
     ] = "auto"

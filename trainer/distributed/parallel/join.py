@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,7 +12,7 @@ from torch.distributed import PrefixStore, rendezvous  # type: ignore[attr-defin
 
 from trainer.distributed.collectives import Ranks
 from trainer.distributed.parallel.rendezvous import meet
-from trainer.distributed.parallel.world import BootstrapGroup, Membership
+from trainer.distributed.parallel.world import PATIENCE, BootstrapGroup, Membership
 from trainer.distributed.torchrun import end_with_launcher
 from trainer.distributed.transports.selection import Choice, Place, choose
 from trainer.distributed.transports.transport import AUTOMATIC, GLOO, candidates
@@ -23,8 +22,6 @@ from trainer.runtime.events import emit
 
 if TYPE_CHECKING:
     from trainer.distributed.watchdog.heartbeat import HeartbeatWriter
-
-PATIENCE = timedelta(hours=1)  # of torch's own groups; the watchdog looks closer
 
 
 def world_size() -> int:
@@ -95,7 +92,7 @@ def join(
 
     Args:
         device: name of this rank's device, such as "cuda:0" or "cpu".
-        parallel: value of `--parallel`: ddp, fsdp2 or pipeline.
+        parallel: value of `--parallel`, one of `choices.PARALLEL`.
         comms: value of `--comms`: a transport's name, or auto.
         compression: value of `--gradient-compression`, one of `reduce.COMPRESSIONS`.
         heartbeat: heartbeat of this rank; None without a watchdog.
@@ -158,6 +155,10 @@ def kind(name: str) -> Callable[..., Ranks]:
         from trainer.distributed.parallel.pipeline import Pipeline
 
         return Pipeline
+    if name == "sequence":
+        from trainer.distributed.parallel.sequence import SequenceSplit
+
+        return SequenceSplit
     from trainer.distributed.parallel.replicas import Replicas
 
     return Replicas

@@ -8,15 +8,18 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
 from trainer.data.loading.batch import Values
 from trainer.device.accelerator import memory_of
 from trainer.distributed.collectives import Forward
 from trainer.distributed.gradient_accumulation import Scale
+from trainer.distributed.parallel import decoder_stage
 from trainer.distributed.parallel.split import cost, cut
 from trainer.distributed.parallel.world import Membership, World
 from trainer.distributed.watchdog.heartbeat import HeartbeatWriter
+from trainer.models.language.model import LanguageModel
 from trainer.models.losses import LossSum
 from trainer.runtime.errors import TrainerError
 
@@ -46,19 +49,41 @@ class Pipeline(World):
         """Split the layers by the cards' memory; layers of other ranks go to host memory.
 
         Raises:
-            TrainerError: RM563 for a model but a plain stack, too few layers, a transport without send and receive.
+            TrainerError: RM563 for a model but a plain stack or a decoder with a loss for each token, too few layers,
+                a transport without send and receive.
         """
         self._require_possible(model)
-        assert isinstance(model, nn.Sequential)
         for tensor in model.state_dict().values():
             self.from_rank(0, tensor)
         memory = self.gather(memory_of(self.member.device))
+        if isinstance(model, LanguageModel):
+            return self._decoder_stage(model, memory)
+        assert isinstance(model, nn.Sequential)
         slices = cut([cost(layer) + 1 for layer in model], memory)
         for index, layer in enumerate(model):
             owner = next(rank for rank, part in enumerate(slices) if part.start <= index < part.stop)
             self.owners |= {f"{index}.{name}": owner for name in layer.state_dict()}
             layer.to(self.member.device if owner == self.rank else "cpu")
         return Stages(model, slices, self)
+
+    def _decoder_stage(self, model: LanguageModel, memory: Sequence[float]) -> nn.Module:
+        """Split a decoder's blocks by the cards' memory; the embedding goes to the first card, the head to the last."""
+        slices = cut(decoder_stage.costs(model), memory)
+        self.owners = {name: decoder_stage.owner_of(name, slices) for name in model.state_dict()}
+        own = decoder_stage.modules_of(model, slices, self.rank)
+        for module in own:
+            module.to(self.member.device)
+        self._own = frozenset(id(parameter) for module in own for parameter in module.parameters())
+        head = model.decoder.head_weight
+        self._tied = head if model.decoder.config.tied and head.requires_grad else None
+        if self._tied is not None:
+            self._ends = dist.new_group([0, self.world_size - 1], backend=self.member.choice.transport.backend)
+        self._stage = decoder_stage.DecoderStage(model, slices, self.rank, self)
+        return self._stage
+
+    _stage: decoder_stage.DecoderStage | None = None
+    _tied: Tensor | None = None  # the weight of embedding and head, which first and last rank both train
+    _ends: Any = None
 
     def accumulate(self, forward: Forward, inputs: Values, targets: Values, **how: Any) -> Tensor:
         """Run one batch through the pipeline in pieces of `size` rows; a smaller rest follows as a batch of its own.
@@ -71,6 +96,9 @@ class Pipeline(World):
             targets: targets of the same rows.
             how: keywords of `gradient_accumulation.accumulate`.
         """
+        if self._stage is not None:
+            with self.section("comms") if self.rank else nullcontext(), self.computing():
+                return decoder_stage.run_pieces(self._stage, forward, inputs, targets, how)
         if not (isinstance(inputs, Tensor) and isinstance(targets, Tensor)):
             what = "--parallel pipeline passes one tensor from stage to stage, and these batches hold several"
             raise TrainerError("RM563", what=what, next="Use --parallel ddp or fsdp2.")
@@ -118,7 +146,11 @@ class Pipeline(World):
         return found
 
     def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        """Nothing to add: each weight is trained on one rank."""
+        """Add up the gradients of the weight that two ranks train, if there is one; all others are of one rank."""
+        if self._tied is not None and self.rank in (0, self.world_size - 1):
+            assert self._tied.grad is not None
+            with self.waiting():
+                dist.all_reduce(self._tied.grad, group=self._ends)
 
     def share_buffers(self, model: nn.Module) -> None:
         """Nothing to share: each buffer is used on one rank."""
@@ -147,20 +179,27 @@ class Pipeline(World):
         optimizer.load_state_dict({**state, "state": mine})
 
     def gradient_norm(self, parameters: Sequence[nn.Parameter]) -> Tensor:
-        """Return the norm of all gradients: each rank holds those of its own layers."""
-        own = super().gradient_norm(parameters).to(self.member.device)
+        """Return the norm of all gradients: each rank holds those of its own layers; a shared one counts once."""
+        counted = [each for each in parameters if self.rank == 0 or each is not self._tied]
+        own = super().gradient_norm(counted).to(self.member.device)
         return self.sum(own.square().reshape(1)).sqrt().squeeze(0)
 
     _own: frozenset[int] = frozenset()
     _dtype = torch.float32
+
+    def release(self) -> None:
+        """Let go of the process groups and of the stages that refer to them."""
+        self._ends = self._stage = None
+        super().release()
 
     def _require_possible(self, model: nn.Module) -> None:
         transport = self.member.choice.transport
         if self.member.compression != "none":
             what = "--parallel pipeline adds no gradients up, so there are none to compress"
             raise TrainerError("RM563", what=what, next="Leave --gradient-compression out, or use --parallel ddp.")
-        if not isinstance(model, nn.Sequential):
-            what = f"--parallel pipeline splits a plain stack of layers, and the model is a {type(model).__name__}"
+        if not isinstance(model, nn.Sequential | LanguageModel):
+            kinds = "a plain stack of layers, or a decoder with a loss for each token"
+            what = f"--parallel pipeline splits {kinds}, and the model is a {type(model).__name__}"
             raise TrainerError("RM563", what=what, next="Use --parallel ddp or fsdp2.")
         if self.member.device.type == "cuda" and transport.backend != "nccl":
             what = f"--parallel pipeline on cards needs NCCL or RCCL, and the transport here is {transport.name}"

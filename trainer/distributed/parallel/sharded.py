@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from errno import EIO
+from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
 from trainer.data.loading.batch import Values
 from trainer.distributed.collectives import Forward
-from trainer.distributed.parallel.world import World
+from trainer.distributed.parallel.world import PATIENCE, World
 from trainer.models.activation_checkpointing import layers
 from trainer.runtime.errors import TrainerError
 
@@ -23,7 +26,9 @@ class Sharded(World):
     """`--parallel fsdp2`: torch's fully_shard on every layer with weights of its own, and on the model."""
 
     lockstep = True  # every forward gathers weights from all ranks
+    saves_shards = True
     undoes = False  # a rank whose memory runs out within forward leaves the others waiting; all begin again
+    _checkpoints: Any = None  # process group
 
     def prepare(self, model: nn.Module) -> nn.Module:
         """Give all ranks rank 0's weights and shard them in place; `model`'s parameters become DTensors.
@@ -41,7 +46,57 @@ class Sharded(World):
         for layer in layers(model):
             fully_shard(layer, mesh=mesh)
         fully_shard(model, mesh=mesh)
+        if self._checkpoints is None:  # of their own: checkpoints are written while training communicates
+            self._checkpoints = dist.new_group(backend="gloo", timeout=PATIENCE)
         return model
+
+    def write_checkpoint(self, folder: Path, step: int, tree: dict[str, Any], facts: dict[str, Any]) -> Path | None:
+        """Write this rank's part of a checkpoint; see `Ranks.write_checkpoint`.
+
+        Args:
+            folder: folder of the run's checkpoints, the same one for all ranks.
+            step: number of steps taken.
+            tree: state of the run on the host.
+            facts: JSON values for the manifest.
+
+        Raises:
+            OSError: where a rank cannot write, or has ended.
+        """
+        from trainer.distributed.sharded_checkpoint import save_load
+
+        try:
+            return save_load.write(folder, step, tree, facts, self._checkpoints)
+        except RuntimeError as error:  # gloo has no class of its own for a rank that ended; the run will find it, too
+            raise OSError(EIO, f"another rank did not write its part: {str(error).splitlines()[0]}") from error
+
+    def read_shards(
+        self, tree: dict[str, Any], checkpoint: Path, model: nn.Module, optimizer: torch.optim.Optimizer
+    ) -> dict[str, Any]:
+        """Return the tree with this rank's parts, read from whatever parts other ranks have written.
+
+        Args:
+            tree: state of the run; a tensor of device meta stands for one in the checkpoint's shards.
+            checkpoint: folder of the checkpoint, verified.
+            model: the prepared model.
+        """
+        from trainer.distributed.sharded_checkpoint import save_load
+
+        weights = model.state_dict()
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+        def target(name: str, _: Tensor) -> Tensor:
+            part, rest = name.removeprefix("/").split("/", 1)
+            if part == "optimizer":
+                return torch.empty_like(parameters[int(rest.split("/")[1])])
+            return torch.empty_like(weights[rest.removeprefix("best/")])
+
+        with self.waiting():
+            return save_load.filled(tree, checkpoint, target, self._checkpoints)
+
+    def release(self) -> None:
+        """Let go of the process groups."""
+        self._checkpoints = None
+        super().release()
 
     def micro_step(self, model: nn.Module, *, last: bool) -> AbstractContextManager[None]:
         """Send gradients in the last micro-step only; until then they stay whole on each rank."""
@@ -70,7 +125,7 @@ class Sharded(World):
     def full_state_dict(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
         """Gather each weight from all ranks."""
         with self.waiting():
-            return {name: gathered(value) for name, value in weights.items()}
+            return {name: gathered(value).cpu() for name, value in weights.items()}  # one at a time on the device
 
     def load_model(self, model: nn.Module, weights: dict[str, Tensor]) -> None:
         """Cut whole weights as the model's are cut; those that are cut already are taken as they are."""

@@ -48,4 +48,6 @@ def cut(costs: Sequence[float], capacities: Sequence[float]) -> list[slice]:
 
 def cost(layer: nn.Module) -> int:
     """Return the bytes that training a layer with AdamW holds for good; activations come on top."""
-    return ADAM * sum(parameter.numel() * parameter.element_size() for parameter in layer.parameters())
+    trained = {True: ADAM, False: 1}
+    weights = sum(trained[each.requires_grad] * each.numel() * each.element_size() for each in layer.parameters())
+    return weights + sum(each.numel() * each.element_size() for each in layer.buffers())

@@ -23,6 +23,7 @@ from trainer.distributed.watchdog.heartbeat import HeartbeatWriter
 from trainer.runtime.errors import TrainerError
 
 LEAVE = timedelta(seconds=5)
+PATIENCE = timedelta(hours=1)  # of torch's own groups; the watchdog looks closer
 
 
 class BootstrapGroup(Ranks):

@@ -13,7 +13,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from trainer.models.decoder.config import AttentionConfig, NormConfig
 from trainer.models.decoder.layers import norm_of
-from trainer.models.decoder.masks import AttentionLayout
+from trainer.models.decoder.masks import AttentionLayout, SequencePart
 from trainer.models.decoder.rope import rotate
 
 BACKENDS = ("sdpa", "math", "flex", "documents")
@@ -114,18 +114,36 @@ class Attention(nn.Module):
             key: (rows, kv_heads, past + tokens, head_dim).
             value: as `key`.
         """
+        if layout.part is not None:
+            return self._of_part(query, key, value, layout, layout.part)
         if self.backend == "flex":
             return self._flex(query, key, value, layout)
         if self.kernel is not None and self._takes_kernel(query, layout):
             return self.kernel(query, key, value, self.scale)
-        groups = self.config.heads // self.config.kv_heads
-        if groups > 1:  # fused kernels other than flash refuse grouped heads, and torch would fall back to math
-            key, value = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)
+        key, value = self._for_each_head(key), self._for_each_head(value)
         if self.backend == "documents" and layout.documents is not None:
             return self._by_document(query, key, value, layout)
         plain = layout.is_plain(self.window)
         with _kernels(self.backend):
             return self._sdpa(query, key, value, None if plain else layout.dense(self.window))
+
+    def _of_part(
+        self, query: Tensor, key: Tensor, value: Tensor, layout: AttentionLayout, part: SequencePart
+    ) -> Tensor:
+        """Return attention of the own tokens to all before them: each span as one call, with a mask."""
+        key, value = (self._for_each_head(part.gather(each)) for each in (key, value))
+        attended = []
+        with _kernels(self.backend):
+            for span, own in zip(part.spans, query.split([s.stop - s.start for s in part.spans], dim=2), strict=True):
+                plain = span.start == 0 and layout.is_plain(self.window)
+                mask = None if plain else layout.of_span(span, self.window)
+                attended.append(self._sdpa(own, key[:, :, : span.stop], value[:, :, : span.stop], mask))
+        return torch.cat(attended, dim=2)
+
+    def _for_each_head(self, shared: Tensor) -> Tensor:
+        """Return (rows, heads, tokens, head_dim): all fused kernels but flash refuse grouped heads."""
+        groups = self.config.heads // self.config.kv_heads
+        return shared.repeat_interleave(groups, dim=1) if groups > 1 else shared
 
     def _takes_kernel(self, query: Tensor, layout: AttentionLayout) -> bool:
         causal = self.backend == "sdpa" and layout.is_plain(self.window)

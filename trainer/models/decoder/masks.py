@@ -5,11 +5,29 @@ One statement serves every attention backend: as a dense mask, as a mask functio
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequencePart:
+    """The tokens of each row that this process holds, where rows are split over several.
+
+    `spans` are their places in the row, in the order in which they are held. `gather` maps keys and values
+    (rows, kv_heads, own tokens, head_dim) to those of all tokens in the row's order; its gradient adds up what all
+    processes found for the own ones.
+    """
+
+    spans: tuple[slice, ...]
+    gather: Callable[[Tensor], Tensor]
+
+    def cut(self, values: Tensor) -> Tensor:
+        """Return the own tokens of (rows, tokens, ...)."""
+        return torch.cat([values[:, span] for span in self.spans], dim=1)
 
 
 @dataclass(kw_only=True)
@@ -19,6 +37,7 @@ class AttentionLayout:
     documents: (rows, tokens), a number for each packed document, PADDING for what fills a row up; None: each row is
     one document.
     past: tokens that a cache already holds; there are no documents then.
+    part: the tokens held here, where rows are split; `tokens` and `documents` are of whole rows all the same.
     """
 
     rows: int
@@ -26,6 +45,7 @@ class AttentionLayout:
     device: torch.device
     documents: Tensor | None = None
     past: int = 0
+    part: SequencePart | None = None
     _made: dict[tuple[str, int | None], Any] = field(default_factory=dict)
 
     def is_plain(self, window: int | None) -> bool:
@@ -35,21 +55,33 @@ class AttentionLayout:
 
     def dense(self, window: int | None) -> Tensor:
         """Return (rows or 1, 1, tokens, past + tokens), True where a token attends. Made once per window."""
-        key = ("dense", window)
-        if key not in self._made:
-            self._made[key] = self._dense(window)
-        mask: Tensor = self._made[key]
+        return self._kept("dense", window, lambda: self._allowed(slice(0, self.tokens), window))
+
+    def of_span(self, span: slice, window: int | None) -> Tensor:
+        """Return (rows or 1, 1, tokens of the span, its end), True where a token of the span attends to one before it.
+
+        Args:
+            span: place in the row; made once per span and window.
+            window: tokens that a token attends to; None for all before it.
+        """
+        return self._kept(f"{span.start}:{span.stop}", window, lambda: self._allowed(span, window))
+
+    def _kept(self, name: str, window: int | None, make: Callable[[], Tensor]) -> Tensor:
+        if (name, window) not in self._made:
+            self._made[name, window] = make()
+        mask: Tensor = self._made[name, window]
         return mask
 
-    def _dense(self, window: int | None) -> Tensor:
-        query = torch.arange(self.past, self.past + self.tokens, device=self.device).unsqueeze(1)
-        key = torch.arange(self.past + self.tokens, device=self.device).unsqueeze(0)
+    def _allowed(self, span: slice, window: int | None) -> Tensor:
+        query = torch.arange(self.past + span.start, self.past + span.stop, device=self.device).unsqueeze(1)
+        key = torch.arange(self.past + span.stop, device=self.device).unsqueeze(0)
         mask = key <= query
         if window is not None:
             mask = mask & (query - key < window)
         mask = mask[None, None]
         if self.documents is not None:
-            mask = mask & (self.documents.unsqueeze(2) == self.documents.unsqueeze(1)).unsqueeze(1)
+            own, others = self.documents[:, span], self.documents[:, : span.stop]
+            mask = mask & (own.unsqueeze(2) == others.unsqueeze(1)).unsqueeze(1)
         return mask
 
     def block(self, window: int | None) -> Any:

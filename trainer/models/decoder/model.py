@@ -14,7 +14,7 @@ from torch.nn import functional
 from trainer.models.decoder.attention import Attention, LayerCache
 from trainer.models.decoder.config import DecoderConfig
 from trainer.models.decoder.layers import FeedForward, norm_of
-from trainer.models.decoder.masks import AttentionLayout
+from trainer.models.decoder.masks import AttentionLayout, SequencePart
 from trainer.models.decoder.rope import frequencies, rotation
 
 Cache = list[LayerCache]
@@ -101,10 +101,10 @@ class Backbone(nn.Module):
             positions: position of each token in its document, from 0, (rows, tokens).
             cache: keys and values of earlier tokens, one entry a layer, extended in place; None to keep none.
         """
-        states = self._embedded(tokens, positions)
+        states = self.embedded(tokens, positions)
         if self.stream is not None and states.device.type != "meta":
             states = states.to(self.stream)
-        turn = self._rotation(positions)
+        turn = self.rotation(positions)
         for number, block in enumerate(self.layers):
             states = block(states, layout, turn, None if cache is None else cache[number])
         if self.last_norm is not None and cache is None and states.device.type != "meta":
@@ -112,7 +112,8 @@ class Backbone(nn.Module):
         outputs: Tensor = self.norm(states)
         return outputs
 
-    def _embedded(self, tokens: Tensor, positions: Tensor) -> Tensor:
+    def embedded(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        """Return the residual stream before the first block, (rows, tokens, width)."""
         states: Tensor = self.embed_tokens(tokens)
         if self.config.embedding_scale != 1.0:
             # Rounded to the dtype of the states first, as Gemma was trained.
@@ -121,7 +122,8 @@ class Backbone(nn.Module):
             states = states + self.embed_positions(positions)
         return functional.dropout(states, self.config.dropout, self.training) if self.config.dropout else states
 
-    def _rotation(self, positions: Tensor) -> tuple[Tensor, Tensor] | None:
+    def rotation(self, positions: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return cosine and sine of positions (rows, tokens), see `rope.rotation`; None for a decoder without."""
         rope = self.config.rope
         if rope is None:
             return None
@@ -157,6 +159,7 @@ class Decoder(nn.Module):
         positions: Tensor | None = None,
         documents: Tensor | None = None,
         cache: Cache | None = None,
+        part: SequencePart | None = None,
     ) -> Tensor:
         """Return hidden states after the last norm, (rows, tokens, width).
 
@@ -165,12 +168,17 @@ class Decoder(nn.Module):
             positions: (rows, tokens), by default counted from 0, or from the end of the cache.
             documents: (rows, tokens), see AttentionLayout; positions are then to begin at 0 in each document.
             cache: keys and values of earlier tokens, one entry a layer, extended in place; None to keep none.
+            part: where rows are split over processes; tokens and positions, then to be given, are of the own part,
+                documents of whole rows.
         """
         past = 0 if cache is None or cache[0].keys is None else cache[0].keys.shape[2]
         rows, length = tokens.shape
         if positions is None:
             positions = torch.arange(past, past + length, device=tokens.device).expand(rows, length)
-        layout = AttentionLayout(rows=rows, tokens=length, device=tokens.device, documents=documents, past=past)
+        whole = length if part is None else max(span.stop for span in part.spans)
+        layout = AttentionLayout(
+            rows=rows, tokens=whole, device=tokens.device, documents=documents, past=past, part=part
+        )
         outputs: Tensor = self.model(tokens, positions, layout, cache)
         return outputs
 

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from trainer.data.tokens.labels import IGNORED
 from trainer.models.adapters.lora import adapters_disabled
+from trainer.models.decoder.masks import SequencePart
 from trainer.models.decoder.model import Decoder
 from trainer.models.language.linear_cross_entropy import (
     PLAIN,
@@ -39,6 +40,7 @@ class LanguageModel(nn.Module):
         weights: Tensor | None = None,
         positions: Tensor | None = None,
         documents: Tensor | None = None,
+        part: SequencePart | None = None,
     ) -> Tensor:
         """Return the weighted sum; all tensors are (rows, tokens), labels those of the next token.
 
@@ -48,9 +50,21 @@ class LanguageModel(nn.Module):
             weights: weight of each label, shape (rows, tokens); None for 1.
             positions: shape (rows, tokens); None counts from 0.
             documents: number of each token's document, shape (rows, tokens); None for one a row.
+            part: where rows are split over processes; see `Decoder.hidden`.
         """
-        hidden = self.decoder.hidden(tokens, positions=positions, documents=documents).flatten(0, 1)
-        flat, scale = labels.flatten(), None if weights is None else weights.flatten()
+        hidden = self.decoder.hidden(tokens, positions=positions, documents=documents, part=part)
+        return self.loss_of(hidden, labels, weights)
+
+    def loss_of(self, hidden: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
+        """Return the weighted sum of the losses of hidden states, a scalar.
+
+        Args:
+            hidden: after the last norm, shape (rows, tokens, width).
+            labels: next token, IGNORED where none is trained, shape (rows, tokens).
+            weights: weight of each label, shape (rows, tokens); None for 1.
+        """
+        hidden, flat = hidden.flatten(0, 1), labels.flatten()
+        scale = None if weights is None else weights.flatten()
         if self.drop_ignored and hidden.device.type != "meta":
             there = (flat != IGNORED).nonzero().squeeze(1)
             hidden, flat, scale = hidden[there], flat[there], None if scale is None else scale[there]

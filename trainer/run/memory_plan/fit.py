@@ -43,7 +43,7 @@ class Fit:
     def facts(self) -> dict[str, Any]:
         """Return the numbers as JSON holds them."""
         program = self.program
-        names = ("adapter", "method", "precision", "rows", "sequence", "checkpointing")
+        names = ("adapter", "method", "precision", "rows", "sequence", "checkpointing", "shards")
         return {
             **{name: getattr(program, name) for name in names},
             "bytes": self.footprint.largest.allocated,
@@ -59,7 +59,7 @@ def fit(program: Program, card: Card, *, cards: int = 1) -> Fit:
 
     Args:
         program: what is trained, with its rows.
-        card: the card; each of several holds the whole and computes its own rows.
+        card: the card; each of several computes its own rows, with the whole model or a shard.
         cards: how many.
     """
     return _decided(_estimate(program, card, cards), card, cards)
@@ -70,12 +70,12 @@ def exact_fit(program: Program, card: Card, *, cards: int = 1) -> Fit:
 
     Args:
         program: what is trained, with its rows.
-        card: the card; each of several holds the whole and computes its own rows.
+        card: the card; each of several computes its own rows, with the whole model or a shard.
         cards: how many.
     """
     found = _fit(program, measured(program), card, cards)
     need = found.footprint.reserved
-    if found.footprint.largest.allocated <= found.budget < need:
+    if found.footprint.largest.allocated <= found.budget < need and program.shards == 1:  # no step has run sharded
         with contextlib.suppress(DoesNotFitError):
             need = measured(program, limit=found.budget).reserved
     return replace(found, need=need)
@@ -86,7 +86,7 @@ def _estimate(program: Program, card: Card, cards: int) -> Fit:
 
 
 def _fit(program: Program, footprint: Footprint, card: Card, cards: int) -> Fit:
-    more = 4 * footprint.trained if cards > 1 else 0  # the buckets in which gradients are summed
+    more = 4 * footprint.trained if cards > program.shards else 0  # the buckets in which ddp sums gradients
     return Fit(
         program=program,
         footprint=footprint,
@@ -105,7 +105,7 @@ def largest_fit(program: Program, card: Card, *, cards: int = 1, most_rows: int 
     Args:
         program: what is trained; its rows are not read.
         card: the card to plan for.
-        cards: how many cards, each with the whole model.
+        cards: how many cards.
         most_rows: rows that are not passed; 0 gives None.
     """
     if most_rows < 1:

@@ -24,6 +24,7 @@ from trainer.run.memory_plan.attention import PlannedAttention
 from trainer.run.memory_plan.compiled import PlannedCompile
 from trainer.run.memory_plan.faster import trials, use_expected
 from trainer.run.memory_plan.live_memory import TRIALS, LiveMemory, Peak
+from trainer.run.memory_plan.sharding import groups_of, spread
 from trainer.tasks.language.network import build
 from trainer.tasks.language_model import sum_of
 
@@ -41,7 +42,8 @@ class Program:
     kernel without and with a mask. fast: whether the faster ways of --fast auto are expected, compiler: those that
     Triton compiles, too. pieces: micro-batches of a step; from two on the gradients of earlier ones are there during
     the next. packed: a row holds several documents. wide_product: the head's gradient is summed in fp32 by the product
-    itself. card: the memory is a card's, and not the host's. units: see `PlannedAttention`.
+    itself. card: the memory is a card's, and not the host's. units: see `PlannedAttention`. shards: cards over which
+    fully_shard spreads weights, gradients and optimizer states.
     """
 
     raw: Mapping[str, Any]
@@ -61,6 +63,7 @@ class Program:
     wide_product: bool = False
     card: bool = True
     units: int = 0
+    shards: int = 1
 
     @property
     def tokens(self) -> int:
@@ -181,7 +184,7 @@ def measured(program: Program, *, limit: int | None = None) -> Footprint:
         states_made(training, memory)
         step(training, program, memory)
         memory.peaks[TRIALS] = tried
-        return _footprint(memory, model)
+        return _footprint(memory, model, program)
 
 
 @functools.cache
@@ -190,13 +193,19 @@ def _bench() -> tuple[FakeTensorMode, PlannedCompile]:
     return FakeTensorMode(), PlannedCompile()
 
 
-def _footprint(memory: LiveMemory, model: nn.Module) -> Footprint:
+def _footprint(memory: LiveMemory, model: nn.Module, program: Program) -> Footprint:
+    peaks = memory.peaks
+    if program.shards > 1:
+        groups = groups_of(model)
+        peaks = {
+            name: spread(name, peak, groups, program.shards, pieces=program.pieces) for name, peak in peaks.items()
+        }
     weights = list(model.parameters())
     counted = sum(each.numel() for each in weights) + sum(
         2 * buffer.numel() for name, buffer in model.named_buffers() if name.endswith("packed")
     )
     return Footprint(
-        peaks=memory.peaks,
+        peaks=peaks,
         flops=memory.flops,
         wide_flops=memory.wide_flops,
         trained=sum(each.numel() for each in weights if each.requires_grad),

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import nn
 
+from trainer.config.choices import WHOLE
 from trainer.config.sections.decoder import DecoderConfig
 from trainer.config.setting import shown
 from trainer.config.train import TrainConfig
@@ -108,7 +109,7 @@ def prepare(attempt: Attempt, task: LearningTask) -> Prepared:
     require_best_on(config, accelerator.device, bootstrap)
     precision = agreed(choose_precision(config.compute.precision, accelerator), bootstrap)
     network = task.network()
-    if config.distributed.parallel == "ddp" or bootstrap.world_size == 1:  # otherwise no card holds the whole
+    if config.distributed.parallel in WHOLE or bootstrap.world_size == 1:  # otherwise no card holds the whole
         require_room(network, accelerator.device, precision, config)
     start = planned_start(network, attempt, task.train_rows, accelerator, precision)
     if start and start.rows:

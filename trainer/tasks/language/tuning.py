@@ -29,7 +29,7 @@ class LanguageTuner:
         if context.precision.name == "fp64":
             return "fp64 is what the others are compared with"
         if context.parallel != "ddp":
-            return f"--parallel {context.parallel} moves weights to other places"
+            return f"--parallel {context.parallel} moves weights or tokens to other ranks"
         return None
 
     def hold(self, model: nn.Module, context: ComputeContext) -> None:

@@ -30,10 +30,11 @@ from trainer.engine.state import Epoch
 from trainer.engine.steps.batch_size_probe import can_be_timed
 from trainer.engine.steps.step_strategy import choose_step
 from trainer.models.mlp import mlp
-from trainer.run.checkpoint_writer import capture, encode
+from trainer.run.checkpoint_writer import capture
 from trainer.run.rank_setup import alike
 from trainer.run.resume_settings import with_settings_of
 from trainer.runtime.errors import TrainerError
+from trainer.storage.checkpoint_tree import encode
 
 GROWING = BatchSchedule(changes=((2, 16), (3, 50)))  # 7, 4 and 1 batches: steps 1 to 7, 8 to 11, 12
 

@@ -12,7 +12,7 @@ from torch import nn
 
 from tests.fixtures.training import gone_on, interrupted, network, same, training, weights
 from trainer.engine.loop import fit
-from trainer.run.checkpoint_writer import decode
+from trainer.storage.checkpoint_tree import decode
 
 
 @pytest.mark.parametrize("name", ["fp32", "fp64", "bf16", "fp16"])

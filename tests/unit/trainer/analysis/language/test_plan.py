@@ -147,3 +147,32 @@ def test_two_cards_hold_the_whole_each_and_share_the_rows(model, capsys):
     first, second = (each for each in events(capsys.readouterr().out) if each["event"] == "planned")
     assert first["bytes"] == second["bytes"]
     assert second["tokens_per_second"][1] == pytest.approx(2 * first["tokens_per_second"][1], abs=2)
+
+
+def test_shards_of_two_cards_fit_where_the_whole_does_not_and_are_offered(tmp_path, capsys):
+    """The size is between the two, by the plan's own numbers."""
+    (tmp_path / "config.json").write_text(
+        json.dumps({**SHAPE, "num_hidden_layers": 6, "hidden_size": 256, "intermediate_size": 1024})
+    )
+    how = {"model": str(tmp_path / "config.json"), "gpu": "RX 7900 XT", "method": "full", "sequence": 64, "fast": "off"}
+    how |= {"activation_checkpointing": "full"}
+    needs = []
+    for parallel in ("ddp", "fsdp2"):
+        plan(PlanRequest(**how, micro_batch=1, cards=2, parallel=parallel))
+        found = events(capsys.readouterr().out)
+        assert next(each["parallel"] for each in found if each["event"] == "plan") == parallel
+        needs.append(next(each["needed_bytes"] for each in found if each["event"] == "planned"))
+    assert needs[1] < needs[0]
+    between = {**how, "memory_gib": (CONTEXT + sum(needs) / 2) / GIB}
+    assert plan(PlanRequest(**between, micro_batch=1, cards=2, parallel="fsdp2")) == 0
+    with pytest.raises(TrainerError, match="RM737") as caught:
+        plan(PlanRequest(**between, micro_batch=1, cards=2))
+    assert "--parallel fsdp2 over 2 cards" in caught.value.next
+
+
+def test_plan_of_several_cards_states_what_each_holds(model, capsys):
+    how = {"model": model, "gpu": "RX 7900 XT", "method": "lora", "activation_checkpointing": "off", "sequence": 64}
+    for cards, parallel, words in ((1, "ddp", None), (2, "ddp", "holds the whole"), (4, "fsdp2", "1/4 of weights")):
+        plan(PlanRequest(**how, micro_batch=1, cards=cards, parallel=parallel))
+        text = capsys.readouterr().err
+        assert "--parallel" not in text if words is None else words in text

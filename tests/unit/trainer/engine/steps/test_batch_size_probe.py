@@ -14,7 +14,8 @@ from trainer.engine.steps import batch_size_probe as advice
 from trainer.engine.steps.batch_size_probe import BatchSizeSuggestion, suggest_batch_size
 from trainer.engine.steps.step_strategy import choose_step
 from trainer.models.mlp import mlp
-from trainer.run.checkpoint_writer import capture, encode
+from trainer.run.checkpoint_writer import capture
+from trainer.storage.checkpoint_tree import encode
 
 ROWS = 640
 

@@ -19,8 +19,9 @@ from trainer.engine.steps import fused_adamw
 from trainer.engine.steps.step_batching import Launches
 from trainer.engine.steps.step_strategy import Memory, choose_step, trial, unproven
 from trainer.models.losses import squared_error_sum
-from trainer.run.checkpoint_writer import capture, encode
+from trainer.run.checkpoint_writer import capture
 from trainer.runtime.errors import TrainerError
+from trainer.storage.checkpoint_tree import encode
 from trainer.telemetry.nan_guard import NanGuard, RecomputeHooks
 
 

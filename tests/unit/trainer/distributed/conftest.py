@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[5]
+ROOT = Path(__file__).resolve().parents[4]
 RunRanks = Callable[..., list[dict[str, Any]]]
 
 
@@ -22,11 +22,11 @@ def free_port() -> int:
         return port
 
 
-def run_two_ranks(program: Path, *arguments: str) -> list[dict[str, Any]]:
-    """Run `program` as two ranks of this machine; return what each printed as its last line."""
+def run_ranks(program: Path, *arguments: str, ranks: int = 2) -> list[dict[str, Any]]:
+    """Run `program` as ranks of this machine; return what each printed as its last line."""
     common = {
-        "WORLD_SIZE": "2",
-        "LOCAL_WORLD_SIZE": "2",
+        "WORLD_SIZE": str(ranks),
+        "LOCAL_WORLD_SIZE": str(ranks),
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(free_port()),
         "GLOO_SOCKET_IFNAME": "lo",
@@ -41,10 +41,10 @@ def run_two_ranks(program: Path, *arguments: str) -> list[dict[str, Any]]:
             stderr=subprocess.PIPE,
             text=True,
         )
-        for rank in range(2)
+        for rank in range(ranks)
     ]
     try:
-        ended = [process.communicate(timeout=120) for process in processes]
+        ended = [process.communicate(timeout=240) for process in processes]
     finally:
         for process in processes:
             process.kill()
@@ -55,4 +55,4 @@ def run_two_ranks(program: Path, *arguments: str) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def two_ranks() -> RunRanks:
-    return run_two_ranks
+    return run_ranks

@@ -49,6 +49,7 @@ class PlanRequest:
     memory_gib: float | None = None
     experimental_attention: bool = False
     fast: str = "auto"
+    optimizer: str = "adamw"
     task: str = "lm"
 
     def card(self) -> Card:
@@ -69,6 +70,7 @@ class PlanRequest:
             attention=card.attention(flag=self.experimental_attention, precision=precision),
             packed=self.rows == "packed",
             fast=self.fast != "off",
+            optimizer=self.optimizer,
             compiler=card.compiler,
         )
         kinds = [self.method] if self.method else list(TABLE)

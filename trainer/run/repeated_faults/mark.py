@@ -109,7 +109,7 @@ def marked(folder: Path, ranks: Ranks, faults: Sequence[Fault]) -> Iterator[Step
         begin(folder, ranks.world_size, faults)
     step, note = StepMark(folder / MARK.format(ranks.rank)), folder / NOTE.format(ranks.rank)
     try:
-        with fatal_signals_noted(note):
+        with fatal_signals_written(note):
             yield step
     except BaseException as error:
         step.end(FAULTED if of_device(error) else ENDED)
@@ -122,7 +122,7 @@ def marked(folder: Path, ranks: Ranks, faults: Sequence[Fault]) -> Iterator[Step
 
 
 @contextlib.contextmanager
-def fatal_signals_noted(path: Path) -> Iterator[None]:
+def fatal_signals_written(path: Path) -> Iterator[None]:
     """Have a signal that ends the process, SIGKILL aside, noted in `path` with the stacks of all threads.
 
     Raises:

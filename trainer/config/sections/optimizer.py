@@ -30,7 +30,7 @@ class OptimizerConfig:
         str,
         _fixed(
             "adamw8bit: moments in 8 bits; muon: for matrices of hidden layers, with AdamW for the rest",
-            one_of(*OPTIMIZERS),
+            one_of(*OPTIMIZERS, also=WORDS["optimizer"]),
             common=True,
             sparse=True,
         ),

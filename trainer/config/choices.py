@@ -50,6 +50,7 @@ EXPORTS = ("onnx",)
 FAST = ("auto", "off", "nondeterministic")
 
 # Optimizer and loop.
+OPTIMIZERS = ("adamw", "adamw8bit", "muon")
 SCHEDULES = ("constant", "cosine", "linear", "wsd", "inverse-sqrt")
 WEIGHTS = ("best", "last")
 BEST_ON = ("device", "host")
@@ -59,6 +60,7 @@ PRECISIONS = ("auto", "fp32", "bf16", "fp16", "fp64")
 STEPS = ("auto", "eager", "graph", "direct")
 FEEDS = ("auto", "device", "host", "mapped")
 COMPILE = ("off", "auto", "on")
+GATES = ("auto", "on", "off")
 RECOMPUTE = ("off", "selective", "full")
 
 # Ranks.

@@ -23,6 +23,8 @@ TAKEN: tuple[tuple[str, str], ...] = (
         "max_grad_norm grad_clip gradient_clip_val clip_grad_norm gradient_clipping clip_grad grad_norm_clip max_norm",
     ),
     ("weight_decay", "wd"),
+    ("optimizer", "optim solver"),
+    ("optimizer=muon", "use_muon"),
     ("schedule", "lr_scheduler_type lr_scheduler lr_schedule lr_decay_style scheduler"),
     ("warmup_steps", "warmup_iters num_warmup_steps lr_warmup_steps lr_warmup_iters"),
     ("warmup_ratio", "lr_warmup_ratio lr_warmup_fraction"),
@@ -196,10 +198,10 @@ INSTEAD: tuple[tuple[str, str], ...] = (
         "jagged_restart_*",
     ),
     (
-        "AdamW is the one optimizer, with betas of 0.9 and 0.999 and eps 1e-8; --weight-decay and --learning-rate set "
-        "it",
-        "optim optim_* optimizer optimizers adam_* beta1 beta2 beta3 betas eps epsilon momentum solver nesterov "
-        "use_adam_mini no_nesterov ns_steps use_galore galore_* use_apollo apollo_* use_badam badam_* use_muon "
+        "--optimizer is adamw, adamw8bit or muon, betas are 0.9 and 0.999 and eps 1e-8; --weight-decay and "
+        "--learning-rate set it",
+        "optim_* optimizers adam_* beta1 beta2 beta3 betas eps epsilon momentum solver nesterov "
+        "use_adam_mini no_nesterov ns_steps use_galore galore_* use_apollo apollo_* use_badam badam_* "
         "muon_* dion_* qgalore_* optimizer_* fused torchdistx_path enable_galore update_proj_gap",
     ),
     (
@@ -367,6 +369,10 @@ WORDS: Mapping[str, Mapping[str, str]] = {
     "precision": {
         **{"no": "fp32", "32": "fp32", "32-true": "fp32", "float32": "fp32", "64": "fp64", "64-true": "fp64"},
         **{"bf16-mixed": "bf16", "bfloat16": "bf16", "16": "fp16", "16-mixed": "fp16", "float16": "fp16"},
+    },
+    "optimizer": {
+        **dict.fromkeys(("adamw_torch", "adamw_torch_fused", "adamw_hf"), "adamw"),
+        **dict.fromkeys(("adamw_8bit", "adamw_bnb_8bit", "paged_adamw_8bit"), "adamw8bit"),
     },
     "method": {"pt": "pretrain"},
     "adapter": {"full": "none"},

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 import torch
 from torch import nn
 
+from trainer.device.capacity import card_memory
 from trainer.device.rng import RngState
 from trainer.runtime.errors import TrainerError
 
@@ -84,7 +85,7 @@ def report(device: torch.device) -> MemoryReport | None:
     """Return the memory of `device`, or None on a CPU, where the system decides."""
     if device.type != "cuda":
         return None
-    free, total = torch.cuda.mem_get_info(device)
+    free, total = card_memory(device)
     reserved, allocated = torch.cuda.memory_reserved(device), torch.cuda.memory_allocated(device)
     return MemoryReport(
         reserved=reserved,
@@ -129,14 +130,16 @@ def changing_buffers(model: nn.Module) -> list[torch.Tensor]:
 def reserve(optimizer: torch.optim.Optimizer) -> None:
     """Ask for the memory that the optimizer's step will take, and give it back: so it runs out here or not at all.
 
+    An optimizer of the trainer's own returns by `reserve` what that is.
     AdamW allocates two moments a weight at its first step. Unless it is fused it takes a temporary a weight at every
     step, when weights and moments are changed already. The allocator keeps what is given back, and the step finds it.
 
     Raises:
         OutOfMemory: where it is not there; nothing has changed then.
     """
-    held = []
-    for group in optimizer.param_groups:
+    own = getattr(optimizer, "reserve", None)
+    held = [] if own is None else own()
+    for group in optimizer.param_groups if own is None else ():
         temporary = 0 if group.get("fused") else 1
         for weight in group["params"]:
             count = temporary + (0 if optimizer.state.get(weight) else 2)

@@ -61,10 +61,21 @@ class Precision:
         return torch.amp.GradScaler(self.device_type) if self.name == "fp16" else None
 
 
-def choose_precision(requested: str, accelerator: Accelerator) -> Precision:
+def candidate(requested: str, accelerator: Accelerator) -> str:
+    """Return the format that is to be tried first for a value of --precision."""
+    if requested != "auto":
+        return requested
+    return "fp32" if accelerator.kind == "cpu" else BEST.get(accelerator.arch, ("fp32", ""))[0]
+
+
+def choose_precision(requested: str, accelerator: Accelerator, *, fault: str = "") -> Precision:
     """Return the format for `auto`, `fp32`, `bf16`, `fp16` or `fp64`.
 
     `auto` never fails: what does not pass falls back to fp32, and the reason states it.
+
+    Args:
+        requested: value of --precision.
+        fault: what a trial of `candidate` in a child process came to; it is not tried in this process then.
 
     Raises:
         TrainerError: RM522 where a format that was asked for by name fails the numeric self-test.
@@ -73,9 +84,9 @@ def choose_precision(requested: str, accelerator: Accelerator) -> Precision:
     if requested in ("fp32", "fp64") and accelerator.kind == "cpu":
         return Precision(name=requested, reason="asked for, or the default", device_type="cpu")
     if requested != "auto":
-        fault, seconds = self_test(requested, device)
-        if fault:
-            raise TrainerError("RM522", what=f"{requested} on {accelerator.device} ({accelerator.arch})", why=fault)
+        found, seconds = (fault, 0.0) if fault else self_test(requested, device)
+        if found:
+            raise TrainerError("RM522", what=f"{requested} on {accelerator.device} ({accelerator.arch})", why=found)
         return Precision(name=requested, reason=f"asked for; {_passed(seconds)}", device_type=device.type)
     if accelerator.kind == "cpu":
         return Precision(name="fp32", reason="auto: a CPU gains nothing reliable from 16 bits", device_type="cpu")
@@ -83,28 +94,39 @@ def choose_precision(requested: str, accelerator: Accelerator) -> Precision:
         why = f"auto: nothing is known of 16-bit formats on {accelerator.arch}"
         return Precision(name="fp32", reason=why, device_type=device.type)
     name, why = BEST[accelerator.arch]
-    fault, seconds = self_test(name, device)
-    if fault:
-        why = f"auto: {accelerator.arch} should do {name} ({why}), but {fault}"
+    found, seconds = (fault, 0.0) if fault else self_test(name, device)
+    if found:
+        why = f"auto: {accelerator.arch} should do {name} ({why}), but {found}"
         return Precision(name="fp32", reason=why, device_type=device.type)
     why = f"auto: {accelerator.arch}: {why}; {_passed(seconds)}"
     return Precision(name=name, reason=why, device_type=device.type)
 
 
 def self_test(name: str, device: torch.device) -> tuple[str | None, float]:
+    """Return the fault of a number format on a device, None for none, and the seconds; see `compared`."""
+    try:
+        return compared(name, device)
+    except RuntimeError as error:
+        return f"it does not compute: {str(error).splitlines()[0]}", 0.0
+
+
+def compared(name: str, device: torch.device) -> tuple[str | None, float]:
     """Compare products, softmax and their gradients in the format with fp64; return the fault and the seconds.
 
     Shapes are (128, 96) by (96, 64): small enough for milliseconds, odd enough for edge tiles.
+
+    Args:
+        name: of the format, a key of DTYPES.
+
+    Raises:
+        RuntimeError: where the device does not compute in it, or has no memory left.
     """
     left, right = _operands()
     want = _reference(left, right)
-    try:
-        _sample(left.float(), right.float(), device, name)  # libraries load at the first call
-        began = time.perf_counter()
-        got = _sample(left.float(), right.float(), device, name)
-        seconds = time.perf_counter() - began
-    except RuntimeError as error:
-        return f"it does not compute: {str(error).splitlines()[0]}", 0.0
+    _sample(left.float(), right.float(), device, name)  # libraries load at the first call
+    began = time.perf_counter()
+    got = _sample(left.float(), right.float(), device, name)
+    seconds = time.perf_counter() - began
     limit = ROUNDINGS[name] * torch.finfo(DTYPES[name] if name != "fp64" else torch.float32).eps
     for label, value, reference in zip(("product", "softmax", "gradient"), got, want, strict=True):
         off = ((value - reference).norm() / reference.norm()).item()

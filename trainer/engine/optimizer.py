@@ -1,9 +1,58 @@
-"""The optimizer of a run: AdamW over the weights that are trained."""
+"""The optimizer of a run, over the weights that are trained: AdamW, AdamW with 8-bit moments, or Muon."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import nn
+
+from trainer.config.choices import OPTIMIZERS
+from trainer.engine.adamw_8bit import AdamW8bit
+from trainer.engine.muon import Muon
+from trainer.models.activation_checkpointing import layers
+from trainer.runtime.errors import TrainerError
+
+ADAMW, ADAMW_8BIT, MUON = OPTIMIZERS
+# Bytes of moments for each byte of a trained weight in fp32, at least: Muon has one moment for matrices.
+STATES = {ADAMW: 2.0, ADAMW_8BIT: 0.5, MUON: 1.0}
+
+
+def require_optimizer(name: str, parallel: str, world_size: int) -> None:
+    """Raise RM529 for an optimizer that takes weights whole where ranks hold parts of them.
+
+    Args:
+        name: value of `--optimizer`.
+        parallel: value of `--parallel`.
+        world_size: number of ranks.
+    """
+    if name != ADAMW and parallel != "ddp" and world_size > 1:
+        what = f"--optimizer {name} with --parallel {parallel}: it takes each weight whole"
+        raise TrainerError("RM529", what=what, next=f"Use --parallel ddp, or --optimizer {ADAMW}.")
+
+
+def optimizer_of(
+    name: str, model: nn.Module, learning_rate: float, *, fused: bool, products: torch.dtype = torch.float32
+) -> torch.optim.Optimizer:
+    """Return the optimizer of the weights that are trained.
+
+    Args:
+        name: value of `--optimizer`.
+        model: network; weights that need no gradient are left out.
+        learning_rate: step size.
+        fused: use one kernel for all weights, where AdamW has one.
+        products: number format of Muon's products: bf16 where the run computes in it, else fp32.
+
+    Raises:
+        TrainerError: RM529 for Muon where the network has no matrix for it.
+    """
+    if name == MUON:
+        return muon(model, learning_rate, products=products)
+    if name == ADAMW_8BIT:
+        wide = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
+        trained = [weight for weight in model.parameters() if weight.requires_grad]
+        return AdamW8bit(trained, lr=learning_rate, wide=[weight for weight in trained if id(weight) in wide])
+    return adamw(model, learning_rate, fused=fused)
 
 
 def adamw(model: nn.Module, learning_rate: float, *, fused: bool) -> torch.optim.AdamW:
@@ -17,3 +66,37 @@ def adamw(model: nn.Module, learning_rate: float, *, fused: bool) -> torch.optim
     known = {weight.device.type for weight in model.parameters()} <= {"cpu", "cuda"}
     trained = [weight for weight in model.parameters() if weight.requires_grad]
     return torch.optim.AdamW(trained, lr=learning_rate, fused=(fused and known) or None)
+
+
+def muon(model: nn.Module, learning_rate: float, *, products: torch.dtype) -> Muon:
+    """Return Muon over the matrices of hidden layers, with AdamW for all other trained weights.
+
+    Args:
+        model: network; weights that need no gradient are left out.
+        learning_rate: step size of both.
+        products: number format of the products that orthogonalise.
+
+    Raises:
+        TrainerError: RM529 where there is no such matrix.
+    """
+    hidden = {id(weight): weight for weight in hidden_matrices(model) if weight.requires_grad}
+    if not hidden:
+        why = "it takes the matrices of hidden layers whole; an adapter's factors are none"
+        raise TrainerError("RM529", what="--optimizer muon: no trained matrix of a hidden layer", why=why)
+    others = [weight for weight in model.parameters() if weight.requires_grad and id(weight) not in hidden]
+    groups: list[dict[str, Any]] = [{"params": list(hidden.values()), "matrices": True}]
+    groups += [{"params": others, "matrices": False}] if others else []
+    return Muon(groups, lr=learning_rate, products=products)
+
+
+def hidden_matrices(model: nn.Module) -> list[torch.Tensor]:
+    """Return the weights of linear layers within a network's blocks; of a plain stack all but the first and the last.
+
+    Embeddings and the output layer are left to AdamW, as the method's author does
+    (https://kellerjordan.github.io/posts/muon/).
+    """
+    blocks = list(getattr(model, "blocks", []))
+    linear = [
+        module for block in blocks or layers(model) for module in block.modules() if isinstance(module, nn.Linear)
+    ]
+    return [module.weight for module in (linear if blocks else linear[1:-1])]

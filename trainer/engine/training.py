@@ -19,7 +19,7 @@ from trainer.device.precision import Precision
 from trainer.distributed.collectives import Ranks
 from trainer.engine.callbacks.callback import TakenSteps
 from trainer.engine.callbacks.callback_list import Callbacks
-from trainer.engine.optimizer import adamw
+from trainer.engine.optimizer import optimizer_of
 from trainer.engine.state import TrainState
 from trainer.models.losses import LossSum, squared_error_sum
 from trainer.runtime.signals import Stop
@@ -42,6 +42,7 @@ class Plan:
         patience: measurements without a lower validation loss after which the run ends; None for no such end.
         clip_norm: largest norm of all gradients together; None for no limit.
         best_on_host: whether the best weights are kept in host memory, not on the device.
+        optimizer: value of --optimizer.
     """
 
     epochs: int
@@ -55,6 +56,7 @@ class Plan:
     patience: int | None = None
     clip_norm: float | None = None
     best_on_host: bool = False
+    optimizer: str = "adamw"
 
 
 class StoppedError(Exception):
@@ -163,7 +165,13 @@ def new_training(
     return Training(
         model=model,
         forward=ranks.prepare(model),
-        optimizer=adamw(model, plan.learning_rate, fused=ranks.world_size == 1 and scaler is None),
+        optimizer=optimizer_of(
+            plan.optimizer,
+            model,
+            plan.learning_rate,
+            fused=ranks.world_size == 1 and scaler is None,
+            products=torch.bfloat16 if precision.name == "bf16" else summed,
+        ),
         train=train,
         validation=validation,
         sampler=sampler,

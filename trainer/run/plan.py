@@ -22,6 +22,7 @@ def plan_of(config: TrainConfig) -> Plan:
         patience=loop.patience,
         clip_norm=optimizer.clip_norm,
         best_on_host=loop.best_on == "host",
+        optimizer=optimizer.optimizer,
     )
 
 

@@ -128,7 +128,8 @@ def trained(training: Training, prepared: Prepared, attempt: Attempt, folder: Ru
         TrainerError: RM554 where the run was asked to end, and what `fit` raises.
     """
     config = attempt.config
-    compile_if_worth_it(training, config.compute.compile, config.distributed.parallel)
+    against = prepared.gates.refusals().get("compile", "")
+    compile_if_worth_it(training, config.compute.compile, config.distributed.parallel, against=against)
     select_step_strategy(training, config.compute.step)
     architecture = prepared.network.description | prepared.task.replay_settings()
     own = callbacks_of(training, config.telemetry, folder, prepared.accelerator, architecture, config.as_dict())

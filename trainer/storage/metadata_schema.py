@@ -152,7 +152,7 @@ class AttentionRecord:
 class RemediesRecord:
     """What a run did about a fault of a card or its libraries: `names` of the remedies, and why.
 
-    `died_at` has the steps, from 1, at which earlier attempts ended without a message.
+    `died_at` has the steps, from 1, at which earlier attempts ended without a message, those of unknown cause too.
     """
 
     names: list[str]
@@ -235,6 +235,8 @@ class Metadata:
     callbacks: list[CallbackRecord] | None = None
     rank_choice: RankChoiceRecord | None = None
     remedies: RemediesRecord | None = None
+    gates: dict[str, Any] | None = None
+    shared_memory: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,6 +288,8 @@ class LanguageMetadata:
     callbacks: list[CallbackRecord] | None = None
     rank_choice: RankChoiceRecord | None = None
     remedies: RemediesRecord | None = None
+    gates: dict[str, Any] | None = None
+    shared_memory: dict[str, Any] | None = None
 
 
 def json_schema() -> dict[str, Any]:

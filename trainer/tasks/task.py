@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -94,6 +94,7 @@ class ComputeContext:
     """How a network is to be computed, for what is tried before training.
 
     rows: of a step, at a time. before: each part's choice of an unfinished run, or of rank 0; these alone are tried.
+    refused: attention kernels by name, "compile" and "triton", that failed a gate, and why; they are not used.
     """
 
     device: str
@@ -102,6 +103,7 @@ class ComputeContext:
     checkpointing: str
     parallel: str
     before: Mapping[str, str] | None = None
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 class Tuner(Protocol):

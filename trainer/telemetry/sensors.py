@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from trainer.device.unified_memory import address_of
 from trainer.runtime.listing import matching
 
 SYSFS = Path("/sys")
@@ -82,10 +83,7 @@ def pci_address(device: str) -> str | None:
     """Return the card's PCI address as in 0000:03:00.0, None where torch does not report it (before 2.6 or so)."""
     import torch
 
-    properties = torch.cuda.get_device_properties(device)
-    numbers = [getattr(properties, f"pci_{part}_id", None) for part in ("domain", "bus", "device")]
-    domain, bus, slot = (-1 if number is None else int(number) for number in numbers)
-    return None if -1 in (domain, bus, slot) else f"{domain:04x}:{bus:02x}:{slot:02x}.0"
+    return address_of(torch.cuda.get_device_properties(device))
 
 
 def hwmon(root: Path, address: str | None) -> Path | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from trainer.config.choices import BAD_RECORDS, LM, METHODS, PLANNED, RECOMPUTE, STOP_TOKEN, TOO_LONG
+from trainer.config.choices import BAD_RECORDS, LM, METHODS, OPTIMIZERS, PLANNED, RECOMPUTE, STOP_TOKEN, TOO_LONG
 from trainer.config.parsing import number, one_of, switch, whole, zero_or_more
 from trainer.config.sections.decoder import MOST_RANK
 from trainer.config.sections.tokens import MOST_SEQUENCE
@@ -92,6 +92,7 @@ COMMANDS: dict[str, tuple[str, dict[str, tuple[Callable[[str], Any], str, bool]]
             "memory_gib": (number(4096), "memory of a card (default: that of its kind)", False),
             "experimental_attention": (switch, "true: AOTriton's experimental kernels are switched on", False),
             "fast": (one_of("auto", "off"), "auto or off, as for training (default: auto)", False),
+            "optimizer": (one_of(*OPTIMIZERS), "as for training (default: adamw)", False),
             "task": (one_of(LM), "lm", False),
         },
     ),

@@ -51,6 +51,7 @@ class PlanRequest:
     memory_gib: float | None = None
     experimental_attention: bool = False
     fast: str = "auto"
+    optimizer: str = "adamw"
     task: str = "lm"
 
     def card(self) -> Card:
@@ -71,6 +72,7 @@ class PlanRequest:
             attention=card.attention(flag=self.experimental_attention, precision=precision),
             packed=self.rows == "packed",
             fast=self.fast != "off",
+            optimizer=self.optimizer,
             compiler=card.compiler,
         )
         kinds = [self.method] if self.method else list(TABLE)

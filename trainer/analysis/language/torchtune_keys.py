@@ -137,8 +137,10 @@ def _loss(value: Any, recipe: Mapping[str, Any]) -> Became | Left:
 
 
 def _optimizer(value: Any, recipe: Mapping[str, Any]) -> Became | Left:
+    if last_name(value) in ("AdamW8bit", "PagedAdamW8bit"):
+        return Became(settings={"optimizer": "adamw8bit"}, note="the trainer's own, in plain torch; nothing is paged")
     if last_name(value) != "AdamW":
-        return Left(why="the trainer has AdamW, and takes it in place of this")
+        return Left(why="the trainer has AdamW, 8-bit AdamW and Muon, and takes AdamW in place of this")
     if "optimizer.weight_decay" in recipe:
         return Became(settings={}, note="AdamW is the trainer's")
     return Became(settings={"weight_decay": 0.01}, note="AdamW is the trainer's; 0.01 is torch's default")

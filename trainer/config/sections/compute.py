@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from trainer.config.choices import COMPILE, FEEDS, PRECISIONS, RECOMPUTE, STEPS
+from trainer.config.choices import COMPILE, FEEDS, GATES, PRECISIONS, RECOMPUTE, STEPS
 from trainer.config.other_programs import WORDS
 from trainer.config.parsing import Reader, one_of, or_auto, switch, whole
 from trainer.config.setting import Flag, OnResume
@@ -53,6 +53,16 @@ class ComputeConfig:
     compile: Annotated[
         str, Flag("auto: kept if equal and faster", one_of(*COMPILE, also=WORDS["compile"]), "model")
     ] = "off"
+    gates: Annotated[
+        str,
+        Flag(
+            "try number format, attention, 4-bit weights, adapters and compiled code in a child process first; "
+            "auto: on cards",
+            one_of(*GATES),
+            "run",
+            sparse=True,
+        ),
+    ] = "auto"
     activation_checkpointing: Annotated[
         str,
         Flag("less memory, more time", one_of(*RECOMPUTE, also=WORDS["activation_checkpointing"]), "model", alike=True),

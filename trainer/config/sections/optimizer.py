@@ -10,7 +10,7 @@ from functools import partial
 from typing import Annotated, ClassVar
 
 from trainer.config.batch_schedule import CONSTANT, MOST_EPOCHS, MOST_ROWS, BatchSchedule, parse_batch_schedule
-from trainer.config.choices import BEST_ON, SCHEDULES, WEIGHTS
+from trainer.config.choices import BEST_ON, OPTIMIZERS, SCHEDULES, WEIGHTS
 from trainer.config.other_programs import WORDS
 from trainer.config.parsing import Reader, number, one_of, or_none, share, whole, zero_or_more
 from trainer.config.setting import Flag, OnResume
@@ -23,9 +23,18 @@ _steps = or_none(whole(1, MOST_STEPS))
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
-    """AdamW, its learning-rate schedule, and the limit of its gradients."""
+    """The optimizer, its learning-rate schedule, and the limit of its gradients."""
 
     title: ClassVar[str] = "Optimizer"
+    optimizer: Annotated[
+        str,
+        _fixed(
+            "adamw8bit: moments in 8 bits; muon: for matrices of hidden layers, with AdamW for the rest",
+            one_of(*OPTIMIZERS, also=WORDS["optimizer"]),
+            common=True,
+            sparse=True,
+        ),
+    ] = "adamw"
     learning_rate: Annotated[float, _fixed("learning rate of AdamW", number(10), common=True)] = 5e-5
     weight_decay: Annotated[float, _fixed("AdamW weight decay", zero_or_more(10), common=True)] = 0.01
     schedule: Annotated[

@@ -84,21 +84,25 @@ def decide(
     return Decision(use=False, reason=reason)
 
 
-def compile_if_worth_it(training: Training, requested: str, parallel: str) -> None:
+def compile_if_worth_it(training: Training, requested: str, parallel: str, *, against: str = "") -> None:
     """Compile what the loop calls if that passes on every rank, and report the decision as an event.
 
     Args:
         requested: value of `--compile`: auto, on or off.
         parallel: value of `--parallel`.
+        against: why compiled code is not to be tried in this process; empty for nothing.
 
     Raises:
-        TrainerError: RM567 as `decide` does, RM563 for `on` with a model in parts.
+        TrainerError: RM567 as `decide` does and for `on` where something is against it, RM563 for `on` with a model in
+            parts.
     """
     if requested == "off":
         return
     ranks = training.ranks
     if ranks.world_size > 1 and parallel != "ddp":
         decision = refused(requested, f"--parallel {parallel} is not compiled")
+    elif against:
+        decision = refused(requested, against, code="RM567")
     else:
         decision = decide(requested, training.model, loss_on_a_batch(training), dtype=computed_in(training))
     use = not ranks.any_rank(not decision.use)[0]
@@ -128,10 +132,16 @@ def loss_on_a_batch(training: Training) -> Step:
     return loss
 
 
-def refused(requested: str, reason: str) -> Decision:
-    """Return the decision not to compile, or raise where it was demanded."""
+def refused(requested: str, reason: str, *, code: str = "RM563") -> Decision:
+    """Return the decision not to compile, or raise where it was demanded.
+
+    Args:
+        requested: value of `--compile`: auto or on.
+        reason: why not.
+        code: of the error.
+    """
     if requested == "on":
-        raise TrainerError("RM563", what=reason)
+        raise TrainerError(code, what=reason)
     return Decision(use=False, reason=reason)
 
 

@@ -44,6 +44,7 @@ class LoraLinear(nn.Module):
     """
 
     enabled: bool = True
+    padded: int = 0  # rank that products are computed with, filled up with zeros; 0: the adapter's own
 
     def __init__(self, base: nn.Linear | NF4Linear, rank: int, *, scale: float, dropout: float) -> None:
         super().__init__()
@@ -58,8 +59,11 @@ class LoraLinear(nn.Module):
         if not self.enabled:
             return outputs
         dropped = functional.dropout(inputs, self.dropout, self.training) if self.dropout else inputs
-        down = functional.linear(dropped, self.lora_A.to(inputs.dtype))
-        up = functional.linear(down, self.lora_B.to(down.dtype))
+        more = max(0, self.padded - len(self.lora_A))
+        into = functional.pad(self.lora_A, (0, 0, 0, more)) if more else self.lora_A
+        out = functional.pad(self.lora_B, (0, more)) if more else self.lora_B
+        down = functional.linear(dropped, into.to(inputs.dtype))
+        up = functional.linear(down, out.to(down.dtype))
         return outputs + (self.scale * up).to(outputs.dtype)
 
     @torch.no_grad()
@@ -157,6 +161,19 @@ def lora_modules(model: nn.Module) -> Iterator[tuple[str, LoraLinear]]:
     for name, module in model.named_modules():
         if isinstance(module, LoraLinear):
             yield name, module
+
+
+def pad_ranks(model: nn.Module, rank: int) -> None:
+    """Have each adapter compute its products with a rank filled up to `rank` by zeros, which change no result.
+
+    A library that reads a narrow operand in wide tiles then reads what is there.
+
+    Args:
+        model: model with adapters, changed in place.
+        rank: least rank of a product; 0 for the adapters' own.
+    """
+    for _, module in lora_modules(model):
+        module.padded = rank
 
 
 @contextlib.contextmanager

@@ -75,6 +75,7 @@ class NF4Linear(nn.Module):
     packed: Tensor
     scales: Tensor
     bias: Tensor | None
+    held: Tensor | None
 
     def __init__(self, base: nn.Linear) -> None:
         super().__init__()
@@ -83,6 +84,7 @@ class NF4Linear(nn.Module):
         self.register_buffer("packed", packed)
         self.register_buffer("scales", scales)
         self.register_buffer("bias", None if base.bias is None else base.bias.detach())
+        self.register_buffer("held", None, persistent=False)
 
     def _apply(self, fn: Any, recurse: bool = True) -> NF4Linear:
         """Move with the model; scales stay in fp32 when the model is cast."""
@@ -99,6 +101,11 @@ class NF4Linear(nn.Module):
         self.packed.copy_(packed)
         self.scales.copy_(scales)
 
+    @torch.no_grad()
+    def hold_dense(self, dtype: torch.dtype) -> None:
+        """Hold the dequantised weight, too: the same values without dequantising at each use, for more memory."""
+        self.held = dequantize(self.packed, self.scales, torch.Size((self.out_features, self.in_features)), dtype)
+
     @property
     def device(self) -> torch.device:
         """Where the weight is."""
@@ -106,6 +113,8 @@ class NF4Linear(nn.Module):
 
     def dense(self, dtype: torch.dtype, by: Callable[..., Tensor] = dequantize) -> Tensor:
         """Return the weight (outputs, inputs), `by` a function that computes what `dequantize` does."""
+        if self.held is not None:
+            return self.held.to(dtype)
         return by(self.packed, self.scales, torch.Size((self.out_features, self.in_features)), dtype)
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -130,6 +139,18 @@ class _Product(torch.autograd.Function):
         (gradient,) = gradients
         with torch.autocast(gradient.device.type, enabled=False):
             return gradient @ ctx.layer.dense(gradient.dtype), None
+
+
+def hold_dense(model: nn.Module, dtype: torch.dtype) -> None:
+    """Have each 4-bit layer of a model hold its dequantised weight in `dtype`.
+
+    Args:
+        model: model on the host, changed in place.
+        dtype: of the weights that are held: that of the products.
+    """
+    for module in model.modules():
+        if isinstance(module, NF4Linear):
+            module.hold_dense(dtype)
 
 
 def quantize_linear_layers(model: nn.Module, names: list[str]) -> None:

@@ -126,8 +126,8 @@ def why_not(block: Block, activation: str) -> str | None:
     found = [module for module in block.modules() if isinstance(module, LoraLinear)]
     if not found:
         return "no layer has an adapter"
-    if any(module.dropout for module in found):
-        return "the adapter has dropout"
+    if any(module.dropout or module.padded for module in found):
+        return "the adapter has dropout" if any(module.dropout for module in found) else "its rank is filled up"
     adapters = {id(weight) for module in found for weight in (module.lora_A, module.lora_B)}
     if any(weight.requires_grad and id(weight) not in adapters for weight in block.parameters()):
         return "weights other than the adapters' are trained"

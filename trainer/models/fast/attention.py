@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -64,16 +64,26 @@ class Call:
         return replace(self, config=heads, rows=1, tokens=min(self.tokens, MOST_LENGTH))
 
 
-def choose(call: Call, only_name: str | None = None) -> tuple[Kernel | None, Choice]:
+def choose(
+    call: Call, only_name: str | None = None, refused: Mapping[str, str] | None = None
+) -> tuple[Kernel | None, Choice]:
     """Return the kernel and the choice; no kernel where all are wrong or refuse.
 
-    only_name: the label of the one kernel to try, of an unfinished run.
+    Args:
+        only_name: the label of the one kernel to try, of an unfinished run.
+        refused: kernels by name that are not to be tried, and why; None for none.
     """
     grouped = call.config.heads != call.config.kv_heads
     kernels = [Kernel(name=name, grouped=form) for name in KERNELS for form in ((True, False) if grouped else (False,))]
     wanted = [kernel for kernel in kernels if only_name in (None, kernel.label)]
     exact = results(partial(written_out, scale=call.scale), [each.double().cpu() for each in drawn(call.small)])
-    trials = [examined(kernel, call, exact) for kernel in wanted]
+    against = refused or {}
+    trials = [
+        Trial(name=kernel.label, refused=against[kernel.name])
+        if kernel.name in against
+        else examined(kernel, call, exact)
+        for kernel in wanted
+    ]
     kernel = leanest(wanted, trials)
     if kernel is None:
         return None, Choice(name="torch's choice", why=reason(trials), trials=tuple(trials))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
@@ -29,7 +29,8 @@ Work = Callable[[Block, Tensor, AttentionLayout, Any], Tensor]
 class Request:
     """What training computes: rows of so many tokens at a time, products in `dtype`, under which checkpointing.
 
-    before: the names chosen by an unfinished run, which keeps its bits; empty for a new one.
+    before: the names chosen by an unfinished run, which keeps its bits; empty for a new one. refused: attention kernels
+    by name, and "compile" and "triton", that are not to be tried, and why.
     """
 
     rows: int
@@ -39,6 +40,7 @@ class Request:
     checkpointing: str = "off"
     before: Mapping[str, str] | None = None
     rotated: bool = True
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def stream(self) -> torch.dtype:
@@ -100,7 +102,7 @@ def _attention(decoder: Decoder, request: Request) -> Choice:
         device=request.device,
         dtype=request.dtype,
     )
-    kernel, choice = attention.choose(call, request.earlier("attention"))
+    kernel, choice = attention.choose(call, request.earlier("attention"), request.refused)
     for module in decoder.modules():
         if isinstance(module, Attention):
             module.kernel = kernel
@@ -162,15 +164,14 @@ def _candidates(
     """Return the ways by name, best first, each as what makes a block's; or why there is none."""
     reasons = {adapted.why_not(block, activation) for block in blocks} - {None}
     if not reasons:
-        ops = {
-            "adapters folded, compiled elementwise": elementwise.compiled(),
-            "adapters folded, plain elementwise": elementwise.PLAIN,
-        }
+        ops = {"adapters folded, plain elementwise": elementwise.PLAIN}
+        if "compile" not in request.refused:
+            ops = {"adapters folded, compiled elementwise": elementwise.compiled(), **ops}
         how: dict[str, Any] = {"dtype": request.dtype, "stream": request.stream}
         return {name: partial(_adapted, activation, each, how) for name, each in ops.items()}, ""
     if any(adapted.is_adapted(block) for block in blocks):
         return {}, "; ".join(sorted(str(each) for each in reasons))
-    reasons = {compiled.why_not(block) for block in blocks} - {None}
+    reasons = {compiled.why_not(block) or request.refused.get("compile") for block in blocks} - {None}
     if reasons:
         return {}, "; ".join(sorted(str(each) for each in reasons))
     shared = compiled.CompiledBlock()
@@ -185,6 +186,8 @@ def _install(decoder: Decoder, blocks: list[Block], make: Callable[[Block], Work
     for block in blocks:
         block.fast = make(block) if block.fast is None else block.fast
     first = blocks[0].fast
+    if "compile" in request.refused and not isinstance(first, adapted.AdaptedBlock):
+        return
     ops = first.ops if isinstance(first, adapted.AdaptedBlock) else elementwise.compiled(dynamic=False)
     last = partial(last_norm, ops, request.dtype)
     if not judged("last norm", _error_of_norm(last, decoder.model.norm, request), request.dtype).refused:
@@ -355,6 +358,6 @@ def _loss(model: nn.Module, decoder: Decoder, request: Request) -> Choice:
         device=request.device,
         checkpointing=request.checkpointing,
     )
-    head, choice = cross_entropy.choose(call, request.earlier("loss"))
+    head, choice = cross_entropy.choose(call, request.earlier("loss"), request.refused)
     model.head = head  # type: ignore[assignment]
     return choice

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -74,9 +74,15 @@ def _triton() -> Softmax:
     return softmax
 
 
-def choose(call: Call, only_name: str | None = None) -> tuple[Head, Choice]:
-    """Return how the head's losses are formed, and the choice; `only_name`: the way of an unfinished run."""
-    known = candidates()
+def choose(call: Call, only_name: str | None = None, refused: Mapping[str, str] | None = None) -> tuple[Head, Choice]:
+    """Return how the head's losses are formed, and the choice.
+
+    Args:
+        only_name: the way of an unfinished run, which alone is tried.
+        refused: "compile" and "triton" where code made by them is not to be used, and why; None for none.
+    """
+    against = {"compiled" if name == "compile" else name: why for name, why in (refused or {}).items()}
+    known = {name: make for name, make in candidates().items() if name not in against}
     wanted = {name: make for name, make in known.items() if only_name in (None, name)} or {"plain": known["plain"]}
     exact = softmax_gradient(*(_wide(each) for each in drawn(replace(call, tokens=ROWS, device=torch.device("cpu")))))
     made: dict[str, Softmax] = {}
@@ -84,6 +90,8 @@ def choose(call: Call, only_name: str | None = None) -> tuple[Head, Choice]:
     best = fastest(trials)
     name = best.name if best else "plain"
     head = Head(softmax=made.get(name, softmax_gradient), chunk=call.chunk, wide=wide_product(call.device, call.dtype))
+    left_out = [Trial(name=name, refused=against[name]) for name in candidates() if name in against]
+    trials += left_out
     why = f"chunks of {call.chunk:,} tokens; the fastest that is right: {reason(trials)}"
     return head, Choice(name=name, why=why, trials=tuple(trials))
 

@@ -43,7 +43,7 @@ class Fit:
     def facts(self) -> dict[str, Any]:
         """Return the numbers as JSON holds them."""
         program = self.program
-        names = ("adapter", "method", "precision", "rows", "sequence", "checkpointing", "shards")
+        names = ("adapter", "method", "precision", "rows", "sequence", "checkpointing", "optimizer", "shards")
         return {
             **{name: getattr(program, name) for name in names},
             "bytes": self.footprint.largest.allocated,

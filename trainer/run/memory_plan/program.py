@@ -42,8 +42,8 @@ class Program:
     kernel without and with a mask. fast: whether the faster ways of --fast auto are expected, compiler: those that
     Triton compiles, too. pieces: micro-batches of a step; from two on the gradients of earlier ones are there during
     the next. packed: a row holds several documents. wide_product: the head's gradient is summed in fp32 by the product
-    itself. card: the memory is a card's, and not the host's. units: see `PlannedAttention`. shards: cards over which
-    fully_shard spreads weights, gradients and optimizer states.
+    itself. card: the memory is a card's, and not the host's. units: see `PlannedAttention`. optimizer: value of
+    --optimizer. shards: cards over which fully_shard spreads weights, gradients and optimizer states.
     """
 
     raw: Mapping[str, Any]
@@ -63,6 +63,7 @@ class Program:
     wide_product: bool = False
     card: bool = True
     units: int = 0
+    optimizer: str = "adamw"
     shards: int = 1
 
     @property
@@ -236,9 +237,10 @@ def training_of(program: Program, model: nn.Module) -> Training:
         seed=0,
         micro_batch=program.rows,
         clip_norm=program.clip_norm,
+        optimizer=program.optimizer,
     )
     training = new_training(model, rows, rows, plan, precision=precision, device=DEVICE, loss_sum=sum_of, guarded=False)
-    if training.scaler is not None and program.card:
+    if training.scaler is not None and program.card and program.optimizer == "adamw":
         for group in training.optimizer.param_groups:
             group["foreach"] = True  # torch's choice on a card, where weights are plain tensors
     return training

@@ -19,7 +19,7 @@ from trainer.run.checkpoint_writer import Checkpointer
 from trainer.run.metadata import metadata
 from trainer.run.phases.prepare import Attempt, Prepared, names_of
 from trainer.run.plan import plan_of
-from trainer.run.repeated_faults.remedy import Treatment
+from trainer.run.repeated_faults.remedy import Treatment, killed_from_outside
 from trainer.run.resume_callbacks import hashes_of, report_changed_callbacks
 from trainer.run.resume_point import (
     report_rounding,
@@ -50,6 +50,10 @@ def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks:
         record["fast"] = prepared.fast
     if prepared.start is not None:
         record["micro_batch"] = prepared.start.facts()
+    if prepared.gates.verdicts:
+        record["gates"] = prepared.gates.facts()
+    if prepared.shared_memory is not None:
+        record["shared_memory"] = prepared.shared_memory
     if attempt.treatment.remedies:
         record["remedies"] = attempt.treatment.facts()
     record["allocator"] = allocator_settings(os.environ)
@@ -61,9 +65,21 @@ def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks:
         reported = ("run", "task", "data", "split", "device", "precision", "allocator", "callbacks", "seed", "threads")
         emit("start", **{name: record[name] for name in reported if name in record})
         report_treatment(attempt.treatment)
+        report_shared_memory(prepared.shared_memory)
         report_rounding(attempt.config, ranks, attempt.settings)
         report_changed_callbacks(attempt.settings, record)
     return record
+
+
+def report_shared_memory(shared: dict[str, Any] | None) -> None:
+    """Report how much memory is used of what a card shares with the host, where it has none of its own.
+
+    Args:
+        shared: see `limit_shared_memory`.
+    """
+    if shared is not None:
+        emit("shared_memory", **shared)
+        say(f"memory  {shared['limit'] / 2**30:,.1f} GiB of {shared['pool']} at most: {shared['why']}")
 
 
 def report_treatment(treatment: Treatment) -> None:
@@ -72,6 +88,9 @@ def report_treatment(treatment: Treatment) -> None:
         emit("remedies", **treatment.facts())
         names = " and ".join(treatment.names)
         say(f"faults  {treatment.reason}: trains with {names}; results are equal up to rounding")
+    if sentence := killed_from_outside(treatment):
+        emit("notice", what=sentence)
+        say(f"faults  {sentence}")
 
 
 def assemble(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks: Ranks, record: dict[str, Any]) -> Training:

@@ -13,15 +13,20 @@ from trainer.config.sections.decoder import DecoderConfig
 from trainer.config.setting import shown
 from trainer.config.train import TrainConfig
 from trainer.device.accelerator import Accelerator, choose, make_reproducible, unused_cards
-from trainer.device.capacity import require_memory
-from trainer.device.precision import Precision, choose_precision
+from trainer.device.capacity import limit_shared_memory, require_memory
+from trainer.device.precision import DTYPES, Precision, choose_precision
 from trainer.distributed.collectives import Ranks
 from trainer.distributed.parallel.join import device_of_rank
 from trainer.engine.batch_size_change import require_rows, steps_of
 from trainer.engine.callbacks.user_callback import UserCallback, load_all
 from trainer.engine.lr_schedule import require_schedule
+from trainer.engine.optimizer import STATES, require_optimizer
 from trainer.engine.steps.attention_selection import Chosen, attend
 from trainer.models.activation_checkpointing import checkpointed, layers
+from trainer.models.adapters.lora import pad_ranks
+from trainer.models.adapters.nf4 import hold_dense
+from trainer.run.gates.decide import Gates, may_vary, pass_gates, treated_by
+from trainer.run.gates.subject import PRECISION
 from trainer.run.memory_plan.start_size import StartSize, start_size
 from trainer.run.plan import requested_attention, rows_tried
 from trainer.run.rank_setup import placed, require_alike, require_best_on
@@ -64,6 +69,8 @@ class Prepared:
     attention: Chosen | None
     fast: dict[str, Any] | None
     callbacks: tuple[UserCallback, ...] = ()
+    gates: Gates = field(default_factory=Gates)
+    shared_memory: dict[str, Any] | None = None
 
 
 def read(attempt: Attempt) -> tuple[LearningTask, Attempt]:
@@ -97,8 +104,9 @@ def prepare(attempt: Attempt, task: LearningTask) -> Prepared:
     config, bootstrap = attempt.config, attempt.bootstrap
     users = load_all(config.telemetry.callback, is_main=bootstrap.is_main, world_size=bootstrap.world_size)
     require_rows(config.loop.batch_schedule, task.train_rows)
+    require_optimizer(config.optimizer.optimizer, config.distributed.parallel, bootstrap.world_size)
     require_schedule(config.optimizer, steps_of(config.loop, task.train_rows))
-    make_reproducible(seed=config.loop.seed, threads=config.compute.threads, deterministic=not results_may_vary(config))
+    make_reproducible(seed=config.loop.seed, threads=config.compute.threads, deterministic=not may_vary(config))
     require_alike(bootstrap, config, task.data_sha256)
     accelerator = choose(device_of_rank(config.compute.device))
     if bootstrap.world_size == 1 and (sentence := unused_cards(accelerator)):
@@ -107,14 +115,19 @@ def prepare(attempt: Attempt, task: LearningTask) -> Prepared:
     attempt = treated(attempt, accelerator)
     config = attempt.config
     require_best_on(config, accelerator.device, bootstrap)
-    precision = agreed(choose_precision(config.compute.precision, accelerator), bootstrap)
     network = task.network()
+    gates = pass_gates(config, network.planned, accelerator, attempt.treatment, bootstrap)
+    attempt = replace(attempt, treatment=treated_by(gates, attempt.treatment))
+    apply(attempt.treatment)
+    shared = limit_shared_memory(accelerator.device) if accelerator.kind == "rocm" else None
+    fault = gates.fault(PRECISION)
+    precision = agreed(choose_precision(config.compute.precision, accelerator, fault=fault), bootstrap)
     if config.distributed.parallel in WHOLE or bootstrap.world_size == 1:  # otherwise no card holds the whole
         require_room(network, accelerator.device, precision, config)
-    start = planned_start(network, attempt, task.train_rows, accelerator, precision)
+    start = planned_start(held_dense(network, gates), attempt, task.train_rows, accelerator, precision)
     if start and start.rows:
         attempt = replace(attempt, config=config.having(micro_batch=start.rows))
-    model, attention, fast = built(network, attempt, accelerator.device, precision)
+    model, attention, fast = built(network, attempt, accelerator.device, precision, gates)
     if attempt.settings and attempt.name:
         require_same_data(task, attempt.name, attempt.settings)
     return Prepared(
@@ -128,7 +141,16 @@ def prepare(attempt: Attempt, task: LearningTask) -> Prepared:
         attention=attention,
         fast=fast,
         callbacks=users,
+        gates=gates,
+        shared_memory=shared,
     )
+
+
+def held_dense(network: NetworkSpec, gates: Gates) -> NetworkSpec:
+    """Return the network as its memory is to be planned: 4-bit weights that are held dense take what LoRA's do."""
+    if network.planned is None or not gates.dense_nf4:
+        return network
+    return replace(network, planned={**network.planned, "adapter": "lora"})
 
 
 def treated(attempt: Attempt, accelerator: Accelerator) -> Attempt:
@@ -165,6 +187,7 @@ def planned_start(
     how = {
         "checkpointing": config.compute.activation_checkpointing,
         "clip_norm": config.optimizer.clip_norm,
+        "optimizer": config.optimizer.optimizer,
         "fast": not isinstance(config.model, DecoderConfig) or config.model.fast != "off",
     }
     found: StartSize | None = None
@@ -182,13 +205,8 @@ def plannable(config: TrainConfig, accelerator: Accelerator) -> bool:
     return on_card and config.compute.micro_batch is None
 
 
-def results_may_vary(config: TrainConfig) -> bool:
-    """Return whether kernels are allowed whose results differ from run to run."""
-    return isinstance(config.model, DecoderConfig) and config.model.fast == "nondeterministic"
-
-
 def built(
-    network: NetworkSpec, attempt: Attempt, device: str, precision: Precision
+    network: NetworkSpec, attempt: Attempt, device: str, precision: Precision, gates: Gates
 ) -> tuple[nn.Module, Chosen | None, dict[str, Any] | None]:
     """Return the network with its first weights where it is to be, its attention kernel, and its faster ways.
 
@@ -199,9 +217,12 @@ def built(
     model = network.build().to(dtype=precision.weights)
     if network.load:
         network.load(model)
-    context = compute_context_of(attempt, device, precision)
+    context = replace(compute_context_of(attempt, device, precision), refused=gates.refusals())
     if network.tune:
         network.tune.hold(model, context)
+    pad_ranks(model, gates.padded)
+    if gates.dense_nf4:
+        hold_dense(model, DTYPES[precision.name])
     model = placed(model, device, config.distributed, bootstrap)
     before = (attempt.settings or {}).get("attention")
     attention = attend(
@@ -273,6 +294,7 @@ def require_room(network: NetworkSpec, device: str, precision: Precision, config
         device,
         bytes_each=precision.weights.itemsize,
         best_on_host=config.loop.best_on == "host",
+        states=STATES[config.optimizer.optimizer],
         remedy=network.remedy,
     )
 

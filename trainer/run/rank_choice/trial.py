@@ -172,7 +172,8 @@ def rate(prepared: Prepared, config: TrainConfig, ranks: Ranks) -> dict[str, Any
     """Return the rows a second over all ranks of `config`'s steps, and how they were taken."""
     endless = config.having(max_steps=None, epochs=ENDLESS, patience=None)
     training = training_of(prepared, endless, ranks, Callback())
-    compile_if_worth_it(training, config.compute.compile, config.distributed.parallel)
+    against = prepared.gates.refusals().get("compile", "")
+    compile_if_worth_it(training, config.compute.compile, config.distributed.parallel, against=against)
     choice = choose_step(config.compute.step, training)
     watch = watched(training, prepared, config)
     with contextlib.suppress(StoppedError):

@@ -21,7 +21,7 @@ from trainer.config.sections.decoder import DecoderConfig
 from trainer.config.train import TrainConfig
 from trainer.device.accelerator import Accelerator
 from trainer.device.blas import select_back_end
-from trainer.run.repeated_faults.mark import Fault, died_at, faults_of
+from trainer.run.repeated_faults.mark import Fault, death_in, faults_of
 
 # The host runs ahead of the card by some steps, so that one fault is met at neighbouring ones.
 NEAR = 8
@@ -79,11 +79,14 @@ class Treatment:
 def remedies_after(faults: Sequence[Fault]) -> int:
     """Return how many remedies the next attempt takes: one more where the last two deaths under as many are near.
 
+    Deaths of unknown cause do not count: SIGKILL from outside strikes any step, the same one twice where a run is
+    resumed often, and another BLAS would change the run's numbers for nothing.
+
     Args:
         faults: attempts that died, the latest last.
     """
     used = max((fault.remedies for fault in faults), default=0)
-    last = [fault.step for fault in faults if fault.remedies == used][-2:]
+    last = [fault.step for fault in faults if fault.known and fault.remedies == used][-2:]
     repeated = len(last) == 2 and abs(last[0] - last[1]) <= NEAR
     return min(used + repeated, len(LADDER))
 
@@ -97,13 +100,23 @@ def after_deaths(folder: Path, kind: Literal["cpu", "cuda", "rocm"]) -> Treatmen
     """
     faults = faults_of(folder)
     used = max((fault.remedies for fault in faults), default=0)
-    if (step := died_at(folder)) is not None:
-        faults = (*faults, Fault(step=step, remedies=used))
+    if (fault := death_in(folder, remedies=used)) is not None:
+        faults = (*faults, fault)
     remedies = 0 if kind == "cpu" else remedies_after(faults)
     if not remedies:
         return Treatment(faults=faults)
-    steps = [fault.step for fault in faults]
-    return Treatment(faults=faults, remedies=remedies, reason=f"the process died without a message at steps {steps}")
+    deaths = ", ".join(f"of {fault.cause} in step {fault.step}" for fault in faults if fault.known)
+    return Treatment(faults=faults, remedies=remedies, reason=f"the process died {deaths}")
+
+
+def killed_from_outside(treatment: Treatment) -> str:
+    """Return a sentence on the last attempt where it ended for an unknown cause; empty for none."""
+    if not treatment.faults or treatment.faults[-1].known:
+        return ""
+    return (
+        f"the last attempt ended in step {treatment.faults[-1].step} without noting a fault, as SIGKILL from outside "
+        "or a power cut does: nothing is changed for it"
+    )
 
 
 def against_narrow_products(treatment: Treatment, config: TrainConfig, accelerator: Accelerator) -> Treatment:

@@ -81,6 +81,18 @@ USAGE: tuple[CatalogEntry, ...] = entries(
         "Leave --best-on out, or use --parallel ddp.",
     ),
     (
+        "RM528",
+        "The adapter's products are wrong on this card",
+        "Narrow products were tried in child processes: as they are, without torch's Lt library, and filled up to 64.",
+        "Use --adapter none, --device cpu, or a cell of another release; --gates off trains without this check.",
+    ),
+    (
+        "RM529",
+        "The optimizer does not fit the run",
+        "Muon takes the matrices of hidden layers, and like 8-bit AdamW each of them whole.",
+        "Use --optimizer adamw.",
+    ),
+    (
         "RM590",
         "No such probe",
         "A probe was named that the smoke suite does not have.",

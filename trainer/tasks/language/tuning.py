@@ -53,6 +53,7 @@ class LanguageTuner:
             device=torch.device(context.device),
             checkpointing=context.checkpointing,
             before=context.before,
+            refused=context.refused,
         )
         chosen = use_fast(model, request)
         torch.cuda.empty_cache()  # what the trials took is in the way of a step's larger tensors

@@ -33,7 +33,15 @@ def test_settings_that_decide_no_weights_are_listed() -> None:
     assert set(named(OnResume.NEW)) == {
         *("chunk_size", "workers", "cache"),
         *("output", "run", "resume", "checkpoint_every", "keep", "export", "skip_gpu_cleanup"),
-        *("use_mixed_precision", "micro_batch", "compile", "activation_checkpointing", "feed", "loader_workers"),
+        *(
+            "use_mixed_precision",
+            "micro_batch",
+            "compile",
+            "activation_checkpointing",
+            "feed",
+            "loader_workers",
+            "gates",
+        ),
         *("ranks", "parallel", "comms", "gradient_compression", "max_restarts", "hang_timeout", "hang_floor"),
         *("track", "nan_guard"),
         *("cell", "cell_absent", "forced", "image", "commit", "rank_choice"),

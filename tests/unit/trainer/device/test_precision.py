@@ -7,8 +7,8 @@ import torch
 
 from tests.fixtures.training import training, weights
 from trainer.device import precision
-from trainer.device.accelerator import Accelerator
-from trainer.device.precision import BEST, Precision, choose_precision, self_test
+from trainer.device.accelerator import Accelerator, choose
+from trainer.device.precision import BEST, Precision, candidate, choose_precision, self_test
 from trainer.runtime.errors import TrainerError
 
 CPU = torch.device("cpu")
@@ -112,3 +112,19 @@ def test_overflows_are_skipped_and_counted() -> None:
     assert len(seen) == 21 - run.state.skipped
     assert run.state.history[-1].skipped == run.state.skipped
     assert any(not torch.equal(before[name], value) for name, value in run.model.named_parameters())
+
+
+@pytest.mark.parametrize(("requested", "name"), [("bf16", "bf16"), ("auto", "fp32")])
+def test_candidate_of_a_cpu_is_what_was_asked_for_or_fp32(requested: str, name: str) -> None:
+    assert candidate(requested, choose("cpu")) == name
+
+
+def test_fault_found_in_a_child_process_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainer.device.precision.self_test", None)
+    card = Accelerator(device="cuda:0", kind="rocm", name="SIMULATED", arch="gfx1100", memory_bytes=2**34)
+    found = choose_precision("auto", card, fault="the process died of SIGSEGV")
+    assert found.name == "fp32"
+    assert "SIGSEGV" in found.reason
+    with pytest.raises(TrainerError, match="RM522") as caught:
+        choose_precision("bf16", card, fault="the process died of SIGSEGV")
+    assert "SIGSEGV" in caught.value.why

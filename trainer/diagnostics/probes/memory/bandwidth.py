@@ -30,7 +30,8 @@ def measure(device: Device) -> dict[str, float]:
 
     size, seconds = ON_CPU, CPU_SECONDS
     if device.kind != "cpu":
-        size, seconds = min(ON_CARD, (capacity.free_memory("cuda:0") or ON_CARD) // PART), CARD_SECONDS
+        free = capacity.free_memory("cuda:0")
+        size, seconds = ON_CARD if free is None else min(ON_CARD, free // PART), CARD_SECONDS
     source, target = (torch.ones(size // 4, device=device.torch_type) for _ in range(2))
     reads = [fastest(work, device.torch_type, seconds / 2) for work in (source.sum, source.amax)]
     writes = fastest(lambda: target.fill_(2.0), device.torch_type, seconds)

@@ -17,6 +17,7 @@ PIECE = 64 * MIB  # a pattern is made and compared in pieces of this, in bytes
 LARGEST = GIB  # bytes of a block
 WORK = 5 * PIECE  # bytes that making and comparing a piece takes at most
 SPARE = 512 * MIB  # bytes that stay free on a card: the work, and code that is loaded meanwhile
+LEAST_FREE = SPARE + PIECE  # bytes; a card with less has no room for one piece, and none for what measures it
 SHARED_SHARE = 0.5  # of the machine's available memory, where the card has none of its own
 ON_CPU = 64 * MIB
 TRAFFIC = 12  # bytes moved for a byte and pattern: made twice, written, compared
@@ -51,7 +52,7 @@ def free_bytes(device: Device) -> int:
     """Return the free bytes of the first card or of the machine; of shared memory only a part of what others leave."""
     if device.kind == "cpu":
         return capacity.free_memory("cpu") or ON_CPU
-    free = capacity.free_memory("cuda:0") or 0
+    free = capacity.free_memory("cuda:0") or 0  # None and a full card are alike: no byte is known to be free
     if not shares_memory(device):
         return free
     available = capacity.free_memory("cpu")

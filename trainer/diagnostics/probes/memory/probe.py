@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from trainer.diagnostics.probes import entry, numerics, placement
 from trainer.diagnostics.probes.entry import Request
 from trainer.diagnostics.probes.memory import bandwidth, holding, patterns
-from trainer.diagnostics.probes.memory.holding import GIB, MIB, PIECE, Room
+from trainer.diagnostics.probes.memory.holding import GIB, LEAST_FREE, MIB, PIECE, Room
 from trainer.diagnostics.probes.memory.patterns import BITS, PATTERNS, WORD, Piece, Wrong
 from trainer.diagnostics.probes.verdict import Check, Device, Number, Verdict, at_least, at_most, conclude, equal
 from trainer.diagnostics.probes.verdict import not_applicable as absent
@@ -25,12 +25,46 @@ SMALL = 4 * MIB  # bytes of a piece on a CPU, and of the comparison's own trial
 
 
 def measure(request: Request) -> Verdict:
-    """Take the bandwidth, hold memory, and try each pattern on all of it.
+    """Take the bandwidth, hold memory, and try each pattern on all of it; a card without room for that fails.
 
     Raises:
         NoDeviceError: the expected kind of card is not there.
     """
-    device, seed = placement.place(request.expect), numerics.fresh_seed()
+    device = placement.place(request.expect)
+    if device.kind == "cpu":
+        return tried(device, request)
+    import torch
+
+    if (free := holding.free_bytes(device)) < LEAST_FREE:
+        return without_room(device, free, "other programs hold the card's memory: end them and run the probe again")
+    try:
+        return tried(device, request)
+    except torch.cuda.OutOfMemoryError:
+        left = holding.free_bytes(device)
+        return without_room(
+            device, left, f"{free >> 20} MiB were free at first, and other programs took them meanwhile"
+        )
+
+
+def without_room(device: Device, free: int, why: str) -> Verdict:
+    """Return the verdict on a card of which nothing could be tried.
+
+    Args:
+        free: bytes that are free.
+        why: reason and next step, as text.
+    """
+    check = Check(
+        name="room", status="fail", measured=free / MIB, limit=LEAST_FREE / MIB, unit="MiB free, at least", detail=why
+    )
+    kept = [Number(name="free", value=round(free / MIB, 1), unit="MiB")]
+    return conclude(
+        probe="memory", summary="", checks=[check], numbers=kept, device=device, versions=placement.versions()
+    )
+
+
+def tried(device: Device, request: Request) -> Verdict:
+    """Return the verdict on memory that is there."""
+    seed = numerics.fresh_seed()
     seconds = min(FULL_SECONDS, TIME_SHARE * request.timeout_seconds)
     speeds = bandwidth.measure(device)
     empty_cache(device)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from trainer.analysis.language.torchtune_keys import RULES, Became, Left, rule_of
 from trainer.config.recipe import keys
 
@@ -27,3 +29,17 @@ def test_quantised_base_is_qlora():
     assert rule_of("model._component_")(network, {"model.quantize_base": True}) == Became(
         settings={"adapter": "qlora"}, note="sizes are those of the model folder's config.json"
     )
+
+
+@pytest.mark.parametrize(
+    ("component", "settings"),
+    [
+        ("torch.optim.AdamW", {"weight_decay": 0.01}),
+        ("bitsandbytes.optim.AdamW8bit", {"optimizer": "adamw8bit"}),
+        ("bitsandbytes.optim.PagedAdamW8bit", {"optimizer": "adamw8bit"}),
+    ],
+)
+def test_optimizer_of_a_recipe_becomes_the_trainers(component: str, settings: dict[str, object]) -> None:
+    found = RULES["optimizer._component_"](component, {})
+    assert isinstance(found, Became)
+    assert found.settings == settings

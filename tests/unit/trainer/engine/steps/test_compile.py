@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.fixtures.training import training
 from trainer.engine.steps import compile as compilation
-from trainer.engine.steps.compile import Decision, Trial, decide, judge, missing
+from trainer.engine.steps.compile import Decision, Trial, compile_if_worth_it, decide, judge, missing
 from trainer.runtime.errors import TrainerError
 
 
@@ -118,3 +119,16 @@ def test_card_without_a_c_compiler_for_tritons_driver_is_a_reported_refusal(monk
     assert "no C compiler" in missing(torch.device("cuda")), "Triton looks for gcc and clang alone"
     monkeypatch.setattr(compilation.shutil, "which", lambda name: "/usr/bin/gcc" if name == "gcc" else None)
     assert missing(torch.device("cuda")) == ""
+
+
+@pytest.mark.parametrize(("requested", "code"), [("auto", None), ("on", "RM567")])
+def test_compiler_that_failed_its_gate_is_not_tried(requested: str, code: str | None, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(torch, "compile", None)
+    run = training()
+    if code:
+        with pytest.raises(TrainerError, match=code):
+            compile_if_worth_it(run, requested, "ddp", against="its gate failed")
+    else:
+        compile_if_worth_it(run, requested, "ddp", against="its gate failed")
+        assert "left out: its gate failed" in capsys.readouterr().err
+    assert run.forward is run.model

@@ -21,12 +21,22 @@ ON_HOST = Program(raw=SMALL, rows=4, sequence=128, fast=False, card=False, preci
         {"adapter": "lora", "checkpointing": "full"},
         {"adapter": "qlora", "precision": "bf16"},
         {"adapter": "lora", "method": "dpo"},
+        {"optimizer": "adamw8bit"},
+        {"optimizer": "muon"},
     ],
     ids=str,
 )
 def test_plan_for_a_host_equals_what_its_allocator_reports(how):
     planned, real = error_on_host(replace(ON_HOST, **how))
     assert planned == pytest.approx(real, rel=0.01)
+
+
+def test_optimizers_with_smaller_states_take_less():
+    held = {}
+    for name in ("adamw", "adamw8bit", "muon"):
+        held[name] = measured(replace(ON_CARD, optimizer=name)).peaks["forward"].parts["optimizer"]
+    assert held["adamw8bit"] < 0.6 * held["adamw"]
+    assert held["muon"] < 0.8 * held["adamw"]
 
 
 def test_checkpointing_holds_less_and_computes_more():

@@ -14,14 +14,21 @@ import torch
 from trainer.config.train import TrainConfig
 from trainer.device.accelerator import Accelerator
 from trainer.run.repeated_faults import remedy
-from trainer.run.repeated_faults.mark import FAULTS, LAYOUT, MAGIC, MARK, Fault
-from trainer.run.repeated_faults.remedy import LADDER, NEAR, Treatment, after_deaths, against_narrow_products
+from trainer.run.repeated_faults.mark import FAULTS, LAYOUT, MAGIC, MARK, NOTE, UNKNOWN, Fault
+from trainer.run.repeated_faults.remedy import (
+    LADDER,
+    NEAR,
+    Treatment,
+    after_deaths,
+    against_narrow_products,
+    killed_from_outside,
+)
 
 ADAPTED = {"task": "lm", "data": Path("text.txt"), "adapter": "lora", "model": Path("base")}
 
 
-def faults(*steps: int, remedies: int = 0) -> tuple[Fault, ...]:
-    return tuple(Fault(step=step, remedies=remedies) for step in steps)
+def faults(*steps: int, remedies: int = 0, cause: str = "SIGABRT") -> tuple[Fault, ...]:
+    return tuple(Fault(step=step, remedies=remedies, cause=cause) for step in steps)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +45,11 @@ def faults(*steps: int, remedies: int = 0) -> tuple[Fault, ...]:
         ((*faults(40, 40), *faults(40, 41, remedies=1)), 2),
         ((*faults(40, 40), *faults(90, 300, remedies=1)), 1),
         ((*faults(40, 40), *faults(40, 41, remedies=1), *faults(40, 40, remedies=2)), len(LADDER)),
+        (faults(40, 40, 40, cause=UNKNOWN), 0),
+        ((*faults(40), *faults(40, cause=UNKNOWN)), 0),
+        ((*faults(40), *faults(90, cause=UNKNOWN), *faults(40)), 1),  # a kill between two faults hides neither
+        ((*faults(40, 40), *faults(40, 40, remedies=1, cause=UNKNOWN)), 1),
+        (faults(40, 40, cause="hang"), 1),
     ],
 )
 def test_second_death_near_the_first_takes_one_remedy_more(died: tuple[Fault, ...], remedies: int) -> None:
@@ -46,16 +58,29 @@ def test_second_death_near_the_first_takes_one_remedy_more(died: tuple[Fault, ..
 
 def died(folder: Path, step: int) -> None:
     (folder / MARK.format(0)).write_bytes(LAYOUT.pack(MAGIC, 1, step))
+    (folder / NOTE.format(0)).write_text("Fatal Python error: Aborted\n")
 
 
 @pytest.mark.parametrize(("kind", "remedies"), [("rocm", 1), ("cuda", 1), ("cpu", 0)])
 def test_cpu_has_no_remedy_and_keeps_its_deaths(kind: str, remedies: int, tmp_path: Path) -> None:
-    (tmp_path / FAULTS).write_text('[{"step": 12, "remedies": 0}]')
+    (tmp_path / FAULTS).write_text('[{"step": 12, "remedies": 0, "cause": "SIGABRT"}]')
     died(tmp_path, 13)
     found = after_deaths(tmp_path, kind)  # type: ignore[arg-type]
     assert found.faults == faults(12, 13)
     assert found.remedies == remedies
-    assert ("12, 13" in found.reason) == bool(remedies)
+    assert ("of SIGABRT in step 12, of SIGABRT in step 13" in found.reason) == bool(remedies)
+    assert killed_from_outside(found) == ""
+
+
+def test_kills_from_outside_change_nothing_and_are_reported(tmp_path: Path) -> None:
+    (tmp_path / FAULTS).write_text('[{"step": 13, "remedies": 0, "cause": "unknown"}]')
+    died(tmp_path, 13)
+    (tmp_path / NOTE.format(0)).write_text("")
+    found = after_deaths(tmp_path, "rocm")
+    assert (found.remedies, found.reason) == (0, "")
+    assert found.faults == faults(13, 13, cause=UNKNOWN)
+    assert "step 13" in killed_from_outside(found)
+    assert killed_from_outside(Treatment()) == ""
 
 
 def card(arch: str) -> Accelerator:
@@ -119,21 +144,33 @@ import os, signal
 from trainer.engine.callbacks import Callback
 class Killer(Callback):
     def on_step_begin(self, run):
-        if run.state.step == 6 and os.environ.get("ROCBLAS_USE_HIPBLASLT") != "0":
-            os.kill(os.getpid(), signal.SIGKILL)
+        died = os.path.exists({marker!r})
+        if run.state.step == 6 and os.environ.get("ROCBLAS_USE_HIPBLASLT") != "0" and not died:
+            os.kill(os.getpid(), signal.{signal})
 """
 
 
-def test_run_that_is_killed_twice_at_one_step_ends_with_the_remedy_on_record(tmp_path: Path) -> None:
-    """SIMULATED fault: a callback kills the process at step 7 until the BLAS is another."""
-    (tmp_path / "killer.py").write_text(KILLER)
+def attempts(folder: Path, signal: str, count: int, marker: str = "absent") -> list[int]:
+    """Return the exit statuses of so many attempts at one run, whose step 7 a callback ends. SIMULATED fault."""
+    (folder / "killer.py").write_text(KILLER.format(signal=signal, marker=str(folder / marker)))
     environment = {name: value for name, value in os.environ.items() if name not in remedy.OWN_CHOICE}
     flags = "--epochs 3 --data-fraction 0.2 --run r --resume auto --device cpu --checkpoint-every 3 --baselines none"
-    argv = [sys.executable, "-c", PROGRAM, "train", *flags.split(), "--output", str(tmp_path)]
-    argv += ["--callback", f"{tmp_path}/killer.py:Killer"]
-    codes = [subprocess.run(argv, env=environment, capture_output=True, check=False).returncode for _ in range(3)]
-    assert codes == [-9, -9, 0]
+    argv = [sys.executable, "-c", PROGRAM, "train", *flags.split(), "--output", str(folder)]
+    argv += ["--callback", f"{folder}/killer.py:Killer"]
+    return [subprocess.run(argv, env=environment, capture_output=True, check=False).returncode for _ in range(count)]
+
+
+def test_run_that_aborts_twice_at_one_step_ends_with_the_remedy_on_record(tmp_path: Path) -> None:
+    """SIMULATED fault: a callback ends the process as a card's runtime does until the BLAS is another."""
+    assert attempts(tmp_path, "SIGABRT", 3) == [-6, -6, 0]
     record = json.loads((tmp_path / "r" / "metadata.json").read_text())
     assert record["remedies"]["names"] == [LADDER[0].name]
     assert record["remedies"]["died_at"] == [7, 7]
-    assert not list((tmp_path / "r").glob("*.mark"))
+    assert not [*(tmp_path / "r").glob("*.mark"), *(tmp_path / "r").glob("*.fault")]
+
+
+def test_run_that_is_killed_twice_at_one_step_from_outside_resumes_unchanged(tmp_path: Path) -> None:
+    assert attempts(tmp_path, "SIGKILL", 2) == [-9, -9]
+    (tmp_path / "calm").touch()
+    assert attempts(tmp_path, "SIGKILL", 1, marker="calm") == [0]
+    assert "remedies" not in json.loads((tmp_path / "r" / "metadata.json").read_text())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from trainer.device import capacity
+from trainer.diagnostics.probes import placement
 from trainer.diagnostics.probes.entry import Request
 from trainer.diagnostics.probes.memory import bandwidth, holding, patterns, probe
 from trainer.diagnostics.probes.memory.holding import GIB, MIB, Room
@@ -98,3 +100,56 @@ def test_sentence_counts_the_patterns_where_the_time_was_too_short() -> None:
     words = probe.summarise(XT, room, 19 * GIB, SPEEDS, len(PATTERNS) - 1)
     assert f"kept {len(PATTERNS) - 1} of {len(PATTERNS)} patterns" in words
     assert "all patterns" not in words
+
+
+class Full:
+    """A SIMULATED card: its free bytes in the order of the questions; each allocation is refused."""
+
+    def __init__(self, *free: int) -> None:
+        self.free, self.allocations = list(free), 0
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(placement, "place", lambda expect: XT)
+        monkeypatch.setattr(capacity, "free_memory", lambda device: self.free.pop(0))
+        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: object())
+        monkeypatch.setattr(torch, "ones", self.refused)
+        monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+
+    def refused(self, *size: int, **how: object) -> torch.Tensor:
+        self.allocations += 1
+        raise torch.cuda.OutOfMemoryError("injected")
+
+
+@pytest.mark.parametrize("free", [0, 1, holding.LEAST_FREE - 1])
+def test_card_that_other_programs_fill_gets_a_verdict_and_nothing_is_allocated(
+    free: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = Full(free)
+    card.install(monkeypatch)
+    verdict = probe.measure(Request(expect="rocm"))
+    assert (verdict.status, failing(verdict), card.allocations) == ("fail", ["room"], 0)
+    assert "other programs hold the card's memory" in verdict.summary
+    assert {each.name: each.value for each in verdict.numbers}["free"] == round(free / MIB, 1)
+
+
+def test_card_that_fills_meanwhile_gets_a_verdict_with_both_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    card = Full(GIB, GIB, 3 * MIB)  # asked before, by the bandwidth, and after memory ran out
+    card.install(monkeypatch)
+    verdict = probe.measure(Request(expect="rocm"))
+    assert (verdict.status, failing(verdict), card.allocations) == ("fail", ["room"], 1)
+    assert "1024 MiB were free at first" in verdict.summary
+    assert {each.name: each.value for each in verdict.numbers} == {"free": 3.0}
+
+
+def test_bandwidth_of_a_full_card_asks_for_no_more_than_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+
+    def ones(size: int, device: str) -> torch.Tensor:
+        sizes.append(size)
+        raise torch.cuda.OutOfMemoryError("injected")
+
+    monkeypatch.setattr(capacity, "free_memory", lambda device: 8 * MIB)
+    monkeypatch.setattr(torch, "ones", ones)
+    with pytest.raises(torch.cuda.OutOfMemoryError):
+        bandwidth.measure(XT)
+    assert sizes == [MIB // 4]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.fixtures.packed_documents import FAMILIES, alone, made, packed
-from trainer.models.decoder.attention import use_backend
+from tests.fixtures.packed_documents import FAMILIES, alone, made, packed, use_backend
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -18,8 +17,3 @@ def test_flex_attention_gives_the_outputs_of_documents_alone(family):
         use_backend(model, "sdpa")
         expected = torch.cat([model.hidden(one)[0] for one in alone(tokens, documents)])
     assert torch.allclose(given, expected, atol=1e-5)
-
-
-def test_use_backend_with_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(ValueError, match="sdpa, math, flex, documents"):
-        use_backend(made("llama"), "flash3")

@@ -64,9 +64,10 @@ def asked_of(name: str, run: str, data: str) -> tuple[str, ...]:
     return (name, *folder, *model, f"--data={data}")
 
 
-SAMPLE, TABLE, BARS, TEXT = "trainer/data/sp500_vix_daily.csv", made("table.csv"), made("bars.csv"), made("text.txt")
+SAMPLE, TABLE, BARS, TEXT = "trainer/data/sp500_vix_daily.csv", made("table.csv"), made("bars.csv"), made("text.jsonl")
 FORECASTS = (made("bars-forecast.csv"), made("table-forecast.csv"))
 REPORT, SMALLER = made("report.html"), made("smaller")
+DECODER = ("--decoder-layers=1", "--decoder-width=32")
 CASES = (
     Case(name="train-bars", argv=(*RUN, "--run=bars", "--epochs=3"), files=of_run("bars")),
     Case(
@@ -86,7 +87,7 @@ CASES = (
     ),
     Case(
         name="train-lm",
-        argv=(*RUN, "--run=lm", "--max-steps=3", "--method=pretrain", f"--data={TEXT}"),
+        argv=(*RUN, "--run=lm", "--task=lm", "--max-steps=3", "--sequence=64", f"--data={TEXT}", *DECODER),
         files=of_run("lm"),
     ),
     Case(
@@ -148,7 +149,8 @@ def write_inputs(folder: Path) -> None:
     ]
     (folder / "table.csv").write_text("\n".join(["a,b,colour,y", *lines, ""]))
     words = ("the", "card", "computes", "a", "step", "of", "training", "and", "then", "another")
-    (folder / "text.txt").write_text("\n".join(" ".join(draw.choices(words, k=12)) + "." for _ in range(400)) + "\n")
+    texts = [" ".join(draw.choices(words, k=12)) for _ in range(400)]
+    (folder / "text.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
 
 
 def run_case(case: Case, tree: Path) -> Outcome:
@@ -204,6 +206,14 @@ def full_name(commit: str) -> str:
     return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
+def keep(commits: dict[str, str], found: dict[str, dict[str, str]]) -> None:
+    """Add what was found to the raw results under both commits; what they hold of other cases and commits stays."""
+    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    pair = kept.setdefault("..".join(commit[:12] for commit in commits.values()), {})
+    pair |= {"device": "cpu", "data": "SYNTHETIC, and the sample of daily bars", "found": pair.get("found", {}) | found}
+    RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+
+
 def main() -> int:
     """Run the commands in both commits, print and keep what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -221,9 +231,7 @@ def main() -> int:
             found[case.name] = compared(*(run_case(case, Path(folder) / name) for name in commits))
             for file, what in found[case.name].items():
                 print(f"{case.name:18} {file:60} {what}", flush=True)
-    RESULTS.write_text(
-        json.dumps({"commits": commits, "device": "cpu", "data": "SYNTHETIC", "found": found}, indent=1) + "\n"
-    )
+    keep(commits, found)
     return 0 if all(what == "equal" for files in found.values() for what in files.values()) else 1
 
 

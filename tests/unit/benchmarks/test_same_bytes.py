@@ -1,11 +1,12 @@
 """Two commits' outputs compared file by file, on made-up outcomes and on a small git repository."""
 
+import json
 import subprocess
 
 import pytest
 
 from benchmarks import same_bytes
-from benchmarks.same_bytes import CASES, Case, Outcome, compared, export, run_case
+from benchmarks.same_bytes import CASES, Case, Outcome, compared, export, keep, run_case
 
 
 def outcome(status=0, **sha256):
@@ -29,6 +30,14 @@ def test_command_that_wrote_nothing_is_not_equal():
 def test_cases_have_names_of_their_own_and_something_to_compare():
     assert len({case.name for case in CASES}) == len(CASES)
     assert all(case.files or case.printed for case in CASES)
+
+
+def test_results_of_other_commits_and_cases_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(same_bytes, "RESULTS", tmp_path / "kept.json")
+    for old, case, what in (("a", "one", "equal"), ("b", "one", "differs"), ("a", "two", "equal")):
+        keep({"old": old, "new": "n"}, {case: {"file": what}})
+    kept = json.loads((tmp_path / "kept.json").read_text())
+    assert {pair: list(about["found"]) for pair, about in kept.items()} == {"a..n": ["one", "two"], "b..n": ["one"]}
 
 
 @pytest.fixture

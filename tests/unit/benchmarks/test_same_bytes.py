@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from benchmarks import same_bytes
-from benchmarks.same_bytes import CASES, Case, Outcome, compared, export, keep, run_case
+from benchmarks.same_bytes import CASES, Case, Outcome, compared, content_of, export, keep, run_case
 
 
 def outcome(status=0, **sha256):
@@ -30,6 +30,15 @@ def test_command_that_wrote_nothing_is_not_equal():
 def test_cases_have_names_of_their_own_and_something_to_compare():
     assert len({case.name for case in CASES}) == len(CASES)
     assert all(case.files or case.printed for case in CASES)
+
+
+def test_page_is_compared_without_the_time_of_its_run(tmp_path):
+    pages = [tmp_path / name for name in ("a.html", "b.html", "c.html", "d.txt", "e.txt")]
+    texts = ("at 2026-11-23T15:58:34+00:00: 1", "at 2026-11-23T16:40:14+00:00: 1", "at 2026-11-23T15:58:34+00:00: 2")
+    for page, text in zip(pages, (*texts, *texts[:2]), strict=True):
+        page.write_text(text)
+    one, later, other, text, later_text = (content_of(page) for page in pages)
+    assert (one == later, one == other, text == later_text) == (True, False, False)
 
 
 def test_results_of_other_commits_and_cases_are_kept(tmp_path, monkeypatch):

@@ -37,7 +37,7 @@ def test_room_of_many_files_is_spread_over_processes(tmp_path, files, only, spre
     ]
 
 
-def test_one_file_of_tests_runs_in_one_process(tmp_path):
+def test_file_of_tests_runs_in_one_process(tmp_path):
     (tmp_path / "test_one.py").write_text(PASSES)
     argv = suite.part_argv("python", ["test_one.py"], "", cores=2, root=tmp_path)
     assert argv == ["python", "-m", "pytest", "test_one.py"]

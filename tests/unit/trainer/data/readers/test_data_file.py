@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.fixtures.bar_files import read_whole
 from trainer.data.bar import Bars
+from trainer.data.readers.data_file import digest_of
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.paths import SAMPLE
 
@@ -32,7 +33,7 @@ def test_sample_matches_its_note() -> None:
     bars, file = read_whole(SAMPLE)
     note = SAMPLE.with_name("SOURCE.md").read_text()
     assert f"{len(bars):,} trading days, {bars.date[0].astype('M8[D]')} to {bars.date[-1].astype('M8[D]')}" in note
-    assert file.sha256 == hashlib.sha256(SAMPLE.read_bytes()).hexdigest()
+    assert file.sha256 == digest_of(SAMPLE) == hashlib.sha256(SAMPLE.read_bytes()).hexdigest()
     assert file.source is not None
     assert file.source.startswith("arch 8.0.0")
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from tests.fixtures.packed_documents import FAMILIES, alone, made, packed, use_backend
+from trainer.models.decoder.attention import Attention
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -17,3 +18,9 @@ def test_flex_attention_gives_the_outputs_of_documents_alone(family):
         use_backend(model, "sdpa")
         expected = torch.cat([model.hidden(one)[0] for one in alone(tokens, documents)])
     assert torch.allclose(given, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_attention_of_a_new_decoder_leaves_the_kernel_to_torch(family):
+    found = {each.backend for each in made(family).modules() if isinstance(each, Attention)}
+    assert found == {"sdpa"}

@@ -88,7 +88,8 @@ def moment(output: Path, name: str) -> str:
 
 def kill_one(output: Path, name: str, seconds: float, rng: random.Random) -> list[str]:
     """Kill one run at least once, then let it end; return where the kills hit."""
-    log, hits = output / f"{name}.log", []
+    log = output / f"{name}.log"
+    hits: list[str] = []
     while not hits or rng.random() < LATER:
         process = start(output, name, log)
         time.sleep(rng.uniform(0, LATEST * seconds))
@@ -124,7 +125,7 @@ def kills(count: int, output: Path, want: dict[str, bytes], seconds: float, rng:
     }
 
 
-def damages() -> dict[str, Callable[[Path, random.Random], None]]:
+def damages() -> dict[str, Callable[[Path, random.Random], object]]:
     """Return the ways to damage one checkpoint's folder."""
     return {
         "bit flipped": _flip,
@@ -136,8 +137,14 @@ def damages() -> dict[str, Callable[[Path, random.Random], None]]:
         "tensors of another": lambda folder, rng: shutil.copy(_other(folder) / "tensors.safetensors", folder),
         "manifest of another": lambda folder, rng: shutil.copy(_other(folder) / "manifest.json", folder),
         "a pickle instead": _pickle,
-        "half written": lambda folder, rng: [path.unlink() for path in folder.iterdir() if path.name != "state.json"],
+        "half written": lambda folder, rng: _remove_all_but_state(folder),
     }
+
+
+def _remove_all_but_state(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.name != "state.json":
+            path.unlink()
 
 
 def damage_some(count: int, output: Path, want: dict[str, bytes], rng: random.Random) -> dict[str, Any]:

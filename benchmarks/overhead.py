@@ -130,7 +130,8 @@ def overhead(width: int, device: str, pairs: int) -> dict[str, Any]:
     batch, _ = rows_for_five_milliseconds(width, device)
     part = data(batch * 50, device)
     bare, training = Bare(part, width, batch), ours(part, width, batch)
-    bare.run_epoch(), one_epoch(training)
+    bare.run_epoch()
+    one_epoch(training)
     timed = []
     for turn in range(pairs):
         works = [bare.run_epoch, lambda: one_epoch(training)]
@@ -157,7 +158,8 @@ def host_cost(device: str, pairs: int) -> dict[str, Any]:
     for guarded in (False, True):
         bare, training = Bare(part, 16, 32), ours(part, 16, 32)
         training.guarded = guarded
-        bare.run_epoch(), one_epoch(training)
+        bare.run_epoch()
+        one_epoch(training)
         more = [
             processor_seconds(lambda: one_epoch(training)) - processor_seconds(bare.run_epoch)  # noqa: B023
             for _ in range(pairs)
@@ -174,7 +176,9 @@ def checkpoint_cost(width: int, device: str, minutes: float) -> dict[str, Any]:
         keeper = Checkpointer(run=Path(folder), interval=Interval(), retention=Retention())
         training = ours(part, width, batch, keeper)
         one_epoch(training)
-        stalls, plain, kept = [], [], []
+        stalls: list[float] = []
+        plain: list[float] = []
+        kept: list[float] = []
         ends = time.monotonic() + 60 * minutes
         while time.monotonic() < ends or len(kept) < 5:
             keeper.on_train_end(training)
@@ -225,7 +229,7 @@ def main() -> int:
     make_reproducible(seed=0, threads=1)
     accelerator = choose(told.device)
     width = told.width or (512 if accelerator.kind == "cpu" else 8192)
-    result = {
+    result: dict[str, Any] = {
         "machine": f"{accelerator.name} ({accelerator.arch}), {platform.machine()}, {os.cpu_count()} CPUs",
         "torch": torch.__version__,
         "load_before": os.getloadavg()[0],

@@ -88,10 +88,11 @@ def wait() -> None:
 def prepared(one: Configuration, gate: Gate) -> Iterator[None]:
     """Draw weights on the card, set its limit once they are placed, and time by oneself, within the context."""
     from trainer.models.fast import attention, choose, cross_entropy, proof
+    from trainer.run import rank_setup
     from trainer.run.phases import prepare
     from trainer.tasks.language_model import LanguageTask
 
-    network, placed, seconds_of = LanguageTask.network, prepare.placed, choose.seconds_of
+    network, placed, seconds_of = LanguageTask.network, rank_setup.placed, proof.seconds_of
     there = torch.cuda.is_available()
 
     def drawn(build: Callable[[], Any]) -> Any:
@@ -123,13 +124,13 @@ def prepared(one: Configuration, gate: Gate) -> Iterator[None]:
         return replace(spec, build=lambda: drawn(spec.build), load=None)
 
     timing = (choose, attention, cross_entropy)
-    LanguageTask.network, prepare.placed = own, limited  # type: ignore[method-assign]
+    LanguageTask.network, prepare.placed = own, limited  # type: ignore[method-assign, attr-defined, assignment]
     for module in timing:
         module.seconds_of = alone  # type: ignore[attr-defined]
     try:
         yield
     finally:
-        LanguageTask.network, prepare.placed = network, placed  # type: ignore[method-assign]
+        LanguageTask.network, prepare.placed = network, placed  # type: ignore[method-assign, attr-defined]
         for module in timing:
             module.seconds_of = seconds_of  # type: ignore[attr-defined]
 
@@ -318,7 +319,7 @@ def run_all(names: list[str], workers: int, results: Path, until: float) -> None
             with lock:
                 while waiting and (fitting := _next(waiting, MOST_GIB - held[0])) is None:
                     lock.wait()
-                if not waiting or time.monotonic() > until:
+                if not waiting or fitting is None or time.monotonic() > until:
                     return
                 waiting.remove(fitting)
                 held[0] += CONFIGURATIONS[fitting].expected
@@ -341,13 +342,14 @@ def run_all(names: list[str], workers: int, results: Path, until: float) -> None
 
 def _next(waiting: list[str], room: int) -> str | None:
     fitting = [name for name in waiting if CONFIGURATIONS[name].expected <= room]
-    return max(fitting, key=lambda name: CONFIGURATIONS[name].expected, default=None)
+    return max(fitting, key=lambda name: CONFIGURATIONS[name].expected) if fitting else None
 
 
 def shown(found: dict[str, Any]) -> str:
     """Return a line of results."""
     if "failed" in found:
-        return "failed: " + found["failed"][-300:].replace("\n", " | ")
+        last = str(found["failed"])[-300:].replace("\n", " | ")
+        return f"failed: {last}"
     peak = {key: round(value / GIB, 3) for key, value in found["peak"].items()}
     return json.dumps({**peak, "s": found["seconds_a_step"], "halvings": found["halvings"], **found["process"]})
 

@@ -60,7 +60,10 @@ def no_parts(operator: Callable[[cst.Call], Iterable[cst.Call]]) -> Callable[...
 
 def leave_messages() -> None:
     """Apply the rule to mutmut's operators."""
-    changed = {mutators.operator_string: no_phrases, mutators.operator_arg_removal: no_parts}
+    changed: dict[Any, Callable[..., Any]] = {
+        mutators.operator_string: no_phrases,
+        mutators.operator_arg_removal: no_parts,
+    }
     operators: list[Any] = mutators.mutation_operators  # type: ignore[assignment]
     operators[:] = [(kind, changed[make](make) if make in changed else make) for kind, make in operators]
 

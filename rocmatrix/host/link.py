@@ -25,7 +25,6 @@ class Link:
     target: int
     kind: str
     weight: int | None
-    least_bandwidth: int | None
     most_bandwidth: int | None
     flags: int
     direct: bool
@@ -45,7 +44,6 @@ class Link:
             target=properties["node_to"],
             kind=KINDS.get(number, f"type {number}"),
             weight=properties.get("weight"),
-            least_bandwidth=properties.get("min_bandwidth") or None,
             most_bandwidth=properties.get("max_bandwidth") or None,
             flags=properties.get("flags", 0),
             direct=direct,

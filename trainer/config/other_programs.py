@@ -15,8 +15,12 @@ TAKEN: tuple[tuple[str, str], ...] = (
     ("epochs", "num_train_epochs num_epochs n_epochs max_epochs nb_epoch nb_epochs train_epochs max_train_epochs"),
     (
         "max_steps",
+<<<<<<< HEAD
         "max_iters max_iter num_steps train_steps total_steps max_train_steps num_train_steps iterations "
         "num_iterations steps train_iters",
+=======
+        "max_iters num_steps train_steps total_steps max_train_steps num_train_steps iterations num_iterations steps",
+>>>>>>> wip-h15
     ),
     (
         "clip_norm",
@@ -55,11 +59,16 @@ TAKEN: tuple[tuple[str, str], ...] = (
     ),
     ("max_rows", "max_samples max_train_samples num_samples"),
     ("patience", "early_stopping_patience n_iter_no_change early_stop_patience"),
+<<<<<<< HEAD
     ("eval_every", "eval_steps eval_interval val_check_interval eval_freq eval_frequency validation_steps"),
     (
         "checkpoint_every",
         "save_steps save_interval save_every checkpoint_interval checkpointing_steps save_freq save_every_n_steps",
     ),
+=======
+    ("eval_every", "eval_steps eval_interval val_check_interval eval_freq eval_frequency"),
+    ("checkpoint_every", "save_steps save_interval save_every checkpoint_interval checkpointing_steps save_freq"),
+>>>>>>> wip-h15
     ("keep=last={}", "save_total_limit checkpoints_total_limit"),
     ("loader_workers", "dataloader_num_workers num_workers n_workers max_data_loader_n_workers"),
     ("threads", "num_threads num_cpu_threads_per_process n_threads n_jobs"),
@@ -80,11 +89,26 @@ TAKEN: tuple[tuple[str, str], ...] = (
     (
         "activation_checkpointing=full",
         "gradient_checkpointing use_gradient_checkpointing enable_activation_checkpointing grad_checkpointing "
+<<<<<<< HEAD
         "fsdp_activation_checkpointing recompute_activations checkpoint_activations",
+=======
+        "fsdp_activation_checkpointing",
+>>>>>>> wip-h15
     ),
+    ("activation_checkpointing=selective", "recompute_activations"),
 )
 # What to give instead, and why a flag is not taken as it is.
 INSTEAD: tuple[tuple[str, str], ...] = (
+    (
+        "--epochs takes passes over the rows, as scikit-learn's max_iter does with sgd and adam; --max-steps takes "
+        "optimizer steps",
+        "max_iter",
+    ),
+    (
+        "--eval-every takes the steps between validations, as diffusers' validation_steps does; Keras' counts the "
+        "batches of one, and a validation here takes all rows that --validation-share holds out",
+        "validation_steps val_steps",
+    ),
     (
         "--batch-size is the rows of a step, --micro-batch how many of them at a time: N steps of accumulation are "
         "--batch-size N times --micro-batch",
@@ -168,9 +192,15 @@ INSTEAD: tuple[tuple[str, str], ...] = (
     ),
     (
         "--eval-every takes steps between validations; without it there is one at the end of each epoch",
+<<<<<<< HEAD
         "eval_strategy evaluation_strategy evals_per_epoch check_val_every_n_epoch eval_epochs do_eval eval_delay "
         "eval_on_start num_sanity_val_steps initial_validation final_validation evaluate_example eval_metric "
         "extra_eval_args eval_iters run_validation_every_n_steps validation_every",
+=======
+        "eval_strategy evaluation_strategy evals_per_epoch check_val_every_n_epoch validation_freq eval_epochs do_eval "
+        "eval_delay eval_on_start num_sanity_val_steps initial_validation final_validation evaluate_example "
+        "eval_metric extra_eval_args eval_iters run_validation_every_n_steps",
+>>>>>>> wip-h15
     ),
     (
         "a run has no switch for its parts: `train` trains and validates (--eval-every), `predict` and `evaluate` "

@@ -1,9 +1,11 @@
 """The training loop, top to bottom: batch, forward, backward, clip, optimizer step, log, validate, checkpoint.
 
-`fit` is the run, `run_epoch` an epoch, `train_step` one optimizer step with autograd. Where `training.launches` is
-set (`engine/steps`: a CUDA graph, or kernels without autograd), it takes the whole batches of an epoch several at a
-time, in the same way to the bit, and `train_step` takes the rest. All that a step depends on is in `Training`;
-`TrainState` is where the run stands. It can be interrupted between two steps only.
+`fit` is the run, `run_epoch` an epoch, `train_step` one optimizer step with autograd. Where `training.launches` is set
+(`engine/steps`: a CUDA graph, or kernels without autograd), it takes the whole batches of an epoch several at a time,
+in the same way to the bit, and `train_step` takes the rest. `loss.backward()` is called for each micro-batch in
+`distributed/gradient_accumulation.accumulate`, the loss is estimated on validation rows in `engine/measurement`, the
+learning rate is in `engine/lr_schedule`, and checkpoints are written by `run/checkpoint_writer`. All that a step
+depends on is in `Training`; `TrainState` is where the run stands. It can be interrupted between two steps only.
 """
 
 from __future__ import annotations

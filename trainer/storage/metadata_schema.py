@@ -320,12 +320,3 @@ def read(data: Any) -> Metadata:
         raise ValueError(f"the run learned a task of kind {data['task']!r}, which has no rows with features")
     metadata: Metadata = read_as(Metadata, data, "")
     return metadata
-
-
-def read_language(data: Any) -> LanguageMetadata:
-    """Return the content of a language model's metadata.json. Raises ValueError as `read`."""
-    version = data.get("schema_version") if isinstance(data, dict) else None
-    if version != SCHEMA_VERSION:
-        raise ValueError(f"schema_version is {version!r}, this trainer reads {SCHEMA_VERSION}")
-    metadata: LanguageMetadata = read_as(LanguageMetadata, data, "")
-    return metadata

@@ -1,4 +1,4 @@
-"""`./invokew evidence`: what is on record, the level it supports, and records from and for others."""
+"""`./invokew evidence`: list records and the levels they support, import and export records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`./invokew nightly`: a night begun or resumed, what became worse, and how it ends."""
+"""`./invokew nightly`: start or resume a night, report regressions, and return the exit status."""
 
 from __future__ import annotations
 

@@ -52,10 +52,11 @@ def test(args: Test) -> None:
     runner = native_env.prepare(known_matrix(), ROOT, cell=None)  # refuses another environment before writing to it
     native_env.install_requirements(ROOT, "dev")
     environment = {**os.environ, "TESTCONTAINERS_RYUK_DISABLED": "true"}
+    cores = len(os.sched_getaffinity(0))
     if chosen:
-        argv = [runner.python, "-m", "pytest", *chosen, *(["-k", only] if only else [])]
+        argv = suite.part_argv(runner.python, chosen, only, cores=cores, root=ROOT)
     else:
-        argv = suite.argv(runner.python, only, cores=len(os.sched_getaffinity(0)))
+        argv = suite.argv(runner.python, only, cores=cores)
     sys.exit(subprocess.run(argv, cwd=ROOT, env=environment, check=False).returncode)
 
 

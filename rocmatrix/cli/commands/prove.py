@@ -1,4 +1,4 @@
-"""`./invokew prove`: what a person reads of a proof, and how it ends."""
+"""`./invokew prove`: print a proof's findings, and return the exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run spec, said to an engine in each of its languages: pure functions, from data to data, one module a target.
+"""One run spec as text for each engine and scheduler: pure functions, one module a target.
 
 Every emitter carries every kind of setting; one that a target has no word for is refused, never dropped unseen.
 """

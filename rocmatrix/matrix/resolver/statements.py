@@ -5,7 +5,7 @@ Pure: today's date is a parameter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from rocmatrix.matrix import derived_rules
 from rocmatrix.matrix.matrix import Architecture, Matrix
 from rocmatrix.matrix.rule import Rule
-from rocmatrix.matrix.statement import UNOPENABLE, Evidence
+from rocmatrix.matrix.statement import Evidence
 
 RULES_FILE = "matrix/rules.yaml"
 
@@ -58,14 +58,6 @@ def statements(matrix: Matrix) -> Iterator[StatementAt]:
     yield from _of_releases(matrix)
     yield from _of_tables(matrix)
     yield from _of_cells(matrix)
-
-
-def without_a_source(found: Iterable[StatementAt]) -> Iterator[tuple[StatementAt, str]]:
-    """Yield statements, claims set aside, with each of their sources that no reader can open again."""
-    for statement in found:
-        for source in () if statement.claim else statement.evidence.sources:
-            if UNOPENABLE.search(source):
-                yield statement, source
 
 
 def _of_rule(file: str, rule: Rule) -> Iterator[StatementAt]:

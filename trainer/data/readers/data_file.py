@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.data.bar import Bars, joined
-from trainer.data.readers.bars import Reading, Source, open_source
+from trainer.data.readers.bars import Source
 from trainer.runtime.errors import TrainerError
 
 
@@ -23,17 +23,6 @@ class DataFile:
     sha256: str
     source: str | None
     read: dict[str, Any] = field(default_factory=dict)
-
-
-def read_bars(path: Path, reading: Reading | None = None) -> tuple[Bars, DataFile]:
-    """Read all bars at `path`; columns may stand in any order, further columns are ignored.
-
-    Raises:
-        TrainerError: RM510 to RM516, RM573 to RM575, for a mistake in the file, with its line where it has one.
-        OSError: where the system fails in a way that is no property of the file.
-    """
-    source = open_source(path, reading or Reading())
-    return all_bars(source), data_file(source)
 
 
 def all_bars(source: Source) -> Bars:

@@ -184,16 +184,3 @@ def _kernels(backend: str) -> Any:
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     return sdpa_kernel(SDPBackend.MATH)
-
-
-def use_backend(model: nn.Module, backend: str) -> None:
-    """Have every attention within `model` use `backend`.
-
-    Raises:
-        ValueError: for a backend that there is not.
-    """
-    if backend not in BACKENDS:
-        raise ValueError(f"no attention backend called {backend!r}; known: {', '.join(BACKENDS)}")
-    for each in model.modules():
-        if isinstance(each, Attention):
-            each.backend = backend

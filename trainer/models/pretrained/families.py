@@ -77,11 +77,6 @@ def _layers(raw: Raw, key: str = "num_hidden_layers") -> int:
     return layers
 
 
-def is_built_in(raw: Raw) -> bool:
-    """Return whether the decoder here implements this family."""
-    return raw.get("model_type") in FAMILIES
-
-
 def _unsupported(key: str, value: Any) -> TrainerError:
     return TrainerError("RM707", what=f"{key} = {value!r} is not implemented", where="config.json")
 

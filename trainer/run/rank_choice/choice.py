@@ -24,7 +24,6 @@ from trainer.runtime.events import emit, say
 from trainer.runtime.signals import ends_on_sigterm
 from trainer.storage.run_folder import folder_of, to_resume
 
-AUTO = "auto"
 TRIAL = "TRAINER_RANK_TRIAL"  # set for a trial: the folder that it may write to
 LOOK = "TRAINER_RANK_TRIAL_LOOK"  # set where it is to count cards, and to measure nothing
 CARDS, RATE = "rank-trial-cards", "rank-trial-rate"  # events of a trial

@@ -19,25 +19,14 @@ SPARE = 64  # roundings of the features' own format below which a direction is t
 EXACT = 1e-10  # of the target's spread: a forecast this near differs by rounding alone
 
 
-def baseline_forecasts(train: Dataset, part: Dataset, codes: Sequence[int] = ()) -> dict[str, Floats]:
-    """Return each baseline's forecast for `part`, shape (rows,); only `train` is fitted to.
-
-    `codes` gives for each feature how many values it has where it is a code, else 0: a fit takes these apart.
-
-    Args:
-        codes: number of values of each feature that is a code, else 0.
-    """
-    return forecasts_by_part(train, {"part": part}, codes)["part"]
-
-
 def forecasts_by_part(
     train: Dataset, parts: Mapping[str, Dataset], codes: Sequence[int] = ()
 ) -> dict[str, dict[str, Floats]]:
-    """Return the same for several parts, by the parts' names: the fit, which costs the most, is made once.
+    """Return each baseline's forecasts for each part, by name, shape (rows,); only `train` is fitted to, once.
 
     Args:
         parts: what to forecast, by name.
-        codes: number of values of each feature that is a code, else 0.
+        codes: number of values of each feature that is a code, else 0; a fit takes the values of a code apart.
     """
     weights, mean = _least_squares(train, codes), train.target.mean()
     return {name: _forecasts(part, mean, weights, codes) for name, part in parts.items()}

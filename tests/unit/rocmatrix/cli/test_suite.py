@@ -23,6 +23,26 @@ def test_suite_names_the_whole_folder_of_tests_and_the_choice():
     assert "-k" not in suite.argv("python", "", cores=2)
 
 
+@pytest.mark.parametrize(("files", "only", "spread"), [(15, "", False), (16, "", True), (16, "words", False)])
+def test_room_of_many_files_is_spread_over_processes(tmp_path, files, only, spread):
+    (tmp_path / "room" / "deeper").mkdir(parents=True)
+    for number in range(files):
+        (tmp_path / "room" / "deeper" / f"test_{number}.py").write_text(PASSES)
+    argv = suite.part_argv("python", ["room"], only, cores=2, root=tmp_path)
+    assert argv == [
+        *("python", "-m", "pytest"),
+        *(["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"] if spread else []),
+        *(["-k", only] if only else []),
+        "room",
+    ]
+
+
+def test_file_of_tests_runs_in_one_process(tmp_path):
+    (tmp_path / "test_one.py").write_text(PASSES)
+    argv = suite.part_argv("python", ["test_one.py"], "", cores=2, root=tmp_path)
+    assert argv == ["python", "-m", "pytest", "test_one.py"]
+
+
 @pytest.mark.parametrize(("content", "status"), [(PASSES, 0), (FAILS, 1)])
 def test_suite_of_two_groups_returns_the_failure_of_either(tmp_path, content, status):
     for folder, text in (("container", PASSES), ("unit", content)):

@@ -4,9 +4,9 @@ from rocmatrix.doctor import knowledge
 from rocmatrix.doctor.environment import rules
 from rocmatrix.doctor.statements import statements
 from rocmatrix.matrix.resolver.freshness import outdated
-from rocmatrix.matrix.resolver.statements import without_a_source
 from rocmatrix.runtime.paths import ROOT
 from tests.fixtures.cells import MATRIX
+from tests.fixtures.sources import without_a_source
 
 FOUND = list(statements(ROOT))
 

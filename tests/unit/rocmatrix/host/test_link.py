@@ -26,7 +26,6 @@ def test_kind_is_named_or_kept_as_its_number(number, kind, xgmi):
 
 def test_bandwidth_of_zero_is_unknown():
     assert (link(max_bandwidth=0).most_bandwidth, link().most_bandwidth) == (None, None)
-    assert link(max_bandwidth=50000, min_bandwidth=0).least_bandwidth is None
 
 
 def test_text_names_what_is_known_and_what_is_missing():

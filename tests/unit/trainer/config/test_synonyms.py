@@ -40,6 +40,7 @@ def test_synonyms_name_settings_that_are_there_and_hide_none() -> None:
         (["--precision=bf16-mixed"], ["--precision=bf16"]),
         (["--sample_packing=false", "--use_rslora"], ["--packing=false", "--lora-stabilized=true"]),
         (["--warmup_steps", "5", "--weight_decay", "0.1"], ["--warmup-steps=5", "--weight-decay=0.1"]),
+        (["--recompute-activations"], ["--activation-checkpointing=selective"]),  # Megatron-LM's is selective
     ],
 )
 def test_flag_of_another_program_is_taken_where_it_means_the_same(typed: list[str], ours: list[str]) -> None:
@@ -54,6 +55,22 @@ def test_flag_that_means_something_else_is_refused_with_the_right_one() -> None:
         assert named, text
         assert named <= known, text
         assert {synonyms.advice(f"--{name.rstrip('*')}") for name in names.split()} == {text}
+
+
+@pytest.mark.parametrize(
+    ("typed", "ours"),
+    [
+        ("--max_iter", ("--epochs", "--max-steps")),  # epochs in scikit-learn, steps elsewhere
+        ("--validation_steps", ("--eval-every",)),  # batches of a validation in Keras, steps between two in diffusers
+        ("--val-steps", ("--eval-every",)),
+        ("--validation-freq", ("--eval-every",)),  # epochs in Keras
+    ],
+)
+def test_flag_of_two_meanings_is_refused_with_both(typed: str, ours: tuple[str, ...]) -> None:
+    with pytest.raises(TrainerError) as refused:
+        parse(["train", typed, "50"])
+    assert refused.value.code == "RM500"
+    assert all(name in synonyms.advice(typed) for name in ours)
 
 
 def test_flag_that_nothing_stands_in_for_is_refused_with_the_reason() -> None:

@@ -22,9 +22,9 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
+from tests.fixtures.bar_files import read_whole
 from tests.fixtures.quick_runs import train
 from trainer.cli import main
-from trainer.data.readers.data_file import read_bars
 from trainer.models.mlp import mlp
 from trainer.run import train as job
 from trainer.run.phases import finish as end
@@ -105,7 +105,7 @@ def test_plain_torch_and_the_metadata_give_the_reported_figures(
     model = nn.Sequential(*(part for layer in layers for part in (layer, nn.ReLU())))[:-1]
     suffix = ".safetensors" if load is load_file else ".pt"
     model.load_state_dict(load(finished / f"model{suffix}"))
-    rows = make_dataset(read_bars(SAMPLE)[0], metadata["target"]["horizon"])
+    rows = make_dataset(read_whole(SAMPLE)[0], metadata["target"]["horizon"])
     for part in ("validation", "test"):
         first, last = (np.datetime64(metadata["split"][part][f"{end}_date"], "s") for end in ("first", "last"))
         chosen = (first <= rows.date) & (rows.date <= last)

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 import torch
 
+from tests.fixtures.baselines import baseline_forecasts
 from tests.fixtures.tables import mixed, written
 from trainer.analysis.compress.measure import measured
 from trainer.config.train import TrainConfig
 from trainer.tasks.bars import prepare
 from trainer.tasks.metrics import regression
-from trainer.tasks.metrics.regression import baseline_forecasts, r2, rmse
+from trainer.tasks.metrics.regression import r2, rmse
 from trainer.tasks.metrics.simple_models import codes_apart
 from trainer.tasks.prepared import Task
 from trainer.tasks.row_task import RowTask

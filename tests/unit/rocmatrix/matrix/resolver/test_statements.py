@@ -3,9 +3,10 @@
 import pytest
 
 from rocmatrix.matrix.resolver.freshness import outdated
-from rocmatrix.matrix.resolver.statements import StatementAt, statements, without_a_source
+from rocmatrix.matrix.resolver.statements import StatementAt, statements
 from rocmatrix.matrix.statement import UNOPENABLE, Evidence
 from tests.fixtures.cells import MATRIX
+from tests.fixtures.sources import without_a_source
 
 FOUND = list(statements(MATRIX))
 

@@ -7,7 +7,8 @@ import jsonschema
 import pytest
 
 from trainer.cli import main
-from trainer.storage.metadata_schema import json_schema, read_language
+from trainer.storage.metadata_schema import LanguageMetadata, json_schema
+from trainer.storage.record_shape import read_as
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
 TINY = ["--sequence", "64", "--decoder-layers", "1", "--decoder-width", "32", "--device", "cpu", "--batch-size", "8"]
@@ -58,7 +59,7 @@ def test_commands_of_the_chain_use_the_output_of_the_one_before(walked, capsys, 
     for name in ("base", "tuned"):
         record = json.loads((folder / name / "metadata.json").read_text())
         jsonschema.validate(record, json_schema())
-        assert read_language(record).run == name
+        assert read_as(LanguageMetadata, record, "").run == name
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**record, "language": {}}, json_schema())
     for job in (["predict", "--data", "x"], ["compress"]):

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.fixtures.baselines import baseline_forecasts
 from tests.fixtures.synthetic_bars import write_synthetic
 from trainer.cli import main
 from trainer.config.sections.bars import BarsConfig
@@ -16,7 +17,6 @@ from trainer.data.features.feature_file import read_table
 from trainer.data.loading import chunks
 from trainer.data.split import Scaler
 from trainer.tasks.bars import finite_rows, table_rows
-from trainer.tasks.metrics.regression import baseline_forecasts
 
 
 def rows(count: int) -> Dataset:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.fixtures.bar_files import read_whole
 from trainer.data.bar import Bars
-from trainer.data.readers.data_file import read_bars
+from trainer.data.readers.data_file import digest_of
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.paths import SAMPLE
 
@@ -23,16 +24,16 @@ def refusal(folder: Path, *lines: str, end: str = "\n") -> TrainerError:
     path = folder / "bars.csv"
     path.write_text("\n".join(lines) + end)
     with pytest.raises(TrainerError) as caught:
-        read_bars(path)
+        read_whole(path)
     assert str(path) in caught.value.where
     return caught.value
 
 
 def test_sample_matches_its_note() -> None:
-    bars, file = read_bars(SAMPLE)
+    bars, file = read_whole(SAMPLE)
     note = SAMPLE.with_name("SOURCE.md").read_text()
     assert f"{len(bars):,} trading days, {bars.date[0].astype('M8[D]')} to {bars.date[-1].astype('M8[D]')}" in note
-    assert file.sha256 == hashlib.sha256(SAMPLE.read_bytes()).hexdigest()
+    assert file.sha256 == digest_of(SAMPLE) == hashlib.sha256(SAMPLE.read_bytes()).hexdigest()
     assert file.source is not None
     assert file.source.startswith("arch 8.0.0")
 
@@ -41,12 +42,12 @@ def test_source_is_claimed_only_for_the_very_bytes(tmp_path: Path) -> None:
     copy = tmp_path / SAMPLE.name
     copy.write_bytes(SAMPLE.read_bytes().replace(b"1833.21", b"1833.22"))
     (tmp_path / "SOURCE.md").write_bytes(SAMPLE.with_name("SOURCE.md").read_bytes())
-    assert read_bars(copy)[1].source is None
+    assert read_whole(copy)[1].source is None
 
 
 def test_written_bars_are_read_back(make_bars: Callable[..., Bars], write_csv: Callable[[Bars], Path]) -> None:
     bars = make_bars(50)
-    again, file = read_bars(write_csv(bars))
+    again, file = read_whole(write_csv(bars))
     assert file.name == "bars.csv"
     for name, values in vars(bars).items():
         np.testing.assert_array_equal(getattr(again, name), values)
@@ -57,7 +58,7 @@ def test_columns_may_stand_in_any_order_with_others_between(tmp_path: Path) -> N
     path.write_text(
         "\ufeffnote,VIX_Close,volume, close ,low,high,open,date\nx,13.5,1000,11,9,12,10,2014-01-03 09:31\n\n"
     )
-    bars, _ = read_bars(path)
+    bars, _ = read_whole(path)
     assert (bars.open[0], bars.high[0], bars.low[0], bars.close[0]) == (10, 12, 9, 11)
     assert str(bars.date[0]) == "2014-01-03T14:31:00"  # UTC; the file has New York wall clock
 
@@ -125,14 +126,14 @@ def test_last_line_without_end_is_cut_off(tmp_path: Path) -> None:
 def test_path_that_is_no_file_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "bars.csv").write_text("x")
     with pytest.raises(TrainerError, match="RM510"):
-        read_bars(tmp_path / name)
+        read_whole(tmp_path / name)
 
 
 @pytest.mark.parametrize("content", [b"date\xff\n", b"dat\x00e\n", b'date,"open\n', b"PK\x03\x04\x00\xe4\n"])
 def test_file_that_is_no_text_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "bars.csv").write_bytes(content)
     with pytest.raises(TrainerError, match="RM510"):
-        read_bars(tmp_path / "bars.csv")
+        read_whole(tmp_path / "bars.csv")
 
 
 @given(st.data())
@@ -142,5 +143,5 @@ def test_truncation_inside_a_line_is_always_seen(tmp_path_factory: pytest.TempPa
     path = tmp_path_factory.mktemp("cut") / "bars.csv"
     path.write_bytes(content[:length])
     with pytest.raises(TrainerError) as caught:
-        read_bars(path)
+        read_whole(path)
     assert caught.value.code == ("RM516" if length else "RM511")

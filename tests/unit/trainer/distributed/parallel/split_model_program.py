@@ -12,9 +12,12 @@ import torch
 from rank_program import ROWS, STEPS, alone, batch, difference, model_of  # beside this file
 from torch import Tensor, nn
 
+from trainer.device.precision import Precision
+from trainer.distributed.collectives import Ranks
 from trainer.distributed.parallel import pipeline
 from trainer.distributed.parallel.join import connect, join
 from trainer.distributed.parallel.world import World
+from trainer.engine.loop import Plan, TensorPartition, fit, new_training
 from trainer.models.losses import squared_error_sum
 
 
@@ -98,7 +101,46 @@ def against_one_process(world: World) -> dict[str, Any]:
         "losses of one process": losses_alone(),
         "own": undisturbed["own"],
         "all": reference.numel(),
+        "clipping": clipping_against_one_process(world),
     }
+
+
+class Norms:
+    """The norm of all gradients at each optimizer step, as the optimizer finds them."""
+
+    def __init__(self, ranks: Ranks) -> None:
+        self.ranks, self.found = ranks, list[float]()
+
+    def __call__(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        self.found.append(self.ranks.gradient_norm(optimizer.param_groups[0]["params"]).item())
+
+
+def clipped(ranks: Ranks, limit: float | None) -> tuple[Tensor, list[float], list[float]]:
+    """Return weights, gradient norms after clipping, and validation losses of a run of the training loop in fp64."""
+    inputs, targets = batch(0, torch.float64, rows=5 * ROWS)
+    rows, held_out = (
+        TensorPartition(inputs=inputs[cut], targets=targets[cut]) for cut in (slice(0, 44), slice(44, 55))
+    )
+    plan = Plan(epochs=2, batch_size=ROWS, learning_rate=1e-2, seed=0, micro_batch=3, eval_every=3, clip_norm=limit)
+    precision = Precision(name="fp64", reason="test", device_type="cpu")
+    model, device = model_of(0, torch.float64), torch.device("cpu")
+    run = new_training(model, rows, held_out, plan, ranks=ranks, precision=precision, device=device)
+    norms = Norms(ranks)
+    run.optimizer.register_step_pre_hook(norms)
+    history = fit(run)
+    whole = {name: value.clone() for name, value in ranks.full_state_dict(run.model.state_dict()).items()}
+    return flat(whole), norms.found, [epoch.validation_loss for epoch in history]
+
+
+def clipping_against_one_process(world: World) -> dict[str, Any]:
+    """Differences from one process, with a limit that every step, some steps and no step reaches; norms of a rank."""
+    unlimited = clipped(Ranks(), None)[1]
+    found: dict[str, Any] = {"unlimited": unlimited}
+    for name, limit in {"every": min(unlimited) / 20, "some": sorted(unlimited)[4], "no": 1e6}.items():
+        (weights, norms, losses), (expected, _, losses_alone) = clipped(world, limit), clipped(Ranks(), limit)
+        gap = max(abs(one - other) for one, other in zip(losses, losses_alone, strict=True))
+        found[name] = {"limit": limit, "norms": norms, "weights": difference(weights, expected), "losses": gap}
+    return found
 
 
 def losses_alone() -> float:

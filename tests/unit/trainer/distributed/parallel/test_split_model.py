@@ -36,3 +36,16 @@ def test_ranks_each_train_their_part_only(found: Found) -> None:
 def test_ranks_losses_add_up_to_that_of_one_process(found: Found) -> None:
     assert found[0]["losses"] == found[1]["losses"]
     assert found[0]["losses"] == pytest.approx(found[0]["losses of one process"], rel=1e-5)
+
+
+@pytest.mark.parametrize("steps", ["every", "some", "no"])
+def test_gradients_of_a_split_model_are_clipped_by_the_norm_of_all(found: Found, steps: str) -> None:
+    for rank in found:
+        seen = rank["clipping"][steps]
+        assert seen["weights"] < 1e-12
+        assert seen["losses"] < 1e-12
+        assert len(seen["norms"]) == len(rank["clipping"]["unlimited"]) == 8
+        assert max(seen["norms"]) <= seen["limit"] * (1 + 1e-9)
+        at_limit = [norm for norm in seen["norms"] if norm == pytest.approx(seen["limit"], rel=1e-4)]
+        assert len(at_limit) == 8 if steps == "every" else len(at_limit) < 8
+        assert bool(at_limit) == (steps != "no")

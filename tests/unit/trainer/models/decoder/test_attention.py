@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.fixtures.packed_documents import FAMILIES, alone, made, packed
-from trainer.models.decoder.attention import use_backend
+from tests.fixtures.packed_documents import FAMILIES, alone, made, packed, use_backend
+from trainer.models.decoder.attention import Attention
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -20,6 +20,7 @@ def test_flex_attention_gives_the_outputs_of_documents_alone(family):
     assert torch.allclose(given, expected, atol=1e-5)
 
 
-def test_use_backend_with_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(ValueError, match="sdpa, math, flex, documents"):
-        use_backend(made("llama"), "flash3")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_attention_of_a_new_decoder_leaves_the_kernel_to_torch(family):
+    found = {each.backend for each in made(family).modules() if isinstance(each, Attention)}
+    assert found == {"sdpa"}

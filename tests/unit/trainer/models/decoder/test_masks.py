@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.fixtures.packed_documents import FAMILIES, alone, made, packed
-from trainer.models.decoder.attention import use_backend
+from tests.fixtures.packed_documents import FAMILIES, alone, made, packed, use_backend
 from trainer.models.decoder.masks import AttentionLayout
 from trainer.models.language.linear_cross_entropy import linear_cross_entropy_sum
 

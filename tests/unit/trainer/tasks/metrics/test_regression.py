@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.fixtures.baselines import baseline_forecasts
 from trainer.data.bar import Bars
 from trainer.data.dataset import Dataset
 from trainer.data.split import Split, split_by_time
 from trainer.tasks.bars import make_dataset
-from trainer.tasks.metrics.regression import BASELINES, baseline_forecasts, r2, rmse, score
+from trainer.tasks.metrics.regression import BASELINES, r2, rmse, score
 
 
 @pytest.fixture

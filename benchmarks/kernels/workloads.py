@@ -132,7 +132,9 @@ def rows_network(make: Callable[[], nn.Module], columns: int, dtype: torch.dtype
 
 def adamw(device: torch.device) -> None:
     """AdamW over several weights at once, fp32."""
-    weights = [torch.randn(size, device=device, requires_grad=True) for size in ((896, 4864), (4864,), (896, 896), (7,))]
+    weights = [
+        torch.randn(size, device=device, requires_grad=True) for size in ((896, 4864), (4864,), (896, 896), (7,))
+    ]
     for weight in weights:
         weight.grad = torch.randn_like(weight)
     optimizer = torch.optim.AdamW(weights, lr=torch.tensor(1e-3, device=device), foreach=True, capturable=True)

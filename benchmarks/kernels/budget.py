@@ -1,11 +1,11 @@
 """Hold what Triton compiles for AMD cards to a budget: registers, spills and shared memory of each kernel.
 
     .ci/kernels                                      # fetch Triton, once
-    python -m benchmarks.kernels.budget              # compile everything for every architecture, compare, write the table
+    python -m benchmarks.kernels.budget              # compile all for every architecture, compare, write the table
     python -m benchmarks.kernels.budget --accept     # and take the figures over as the new budget
 
-The budget is benchmarks/kernels/budget.json, the table benchmarks/results/kernels.json. A figure above its budget fails,
-and so does an architecture that is refused now or was refused before. Nothing is run: no AMD card was there.
+The budget is benchmarks/kernels/budget.json, the table benchmarks/results/kernels.json. A figure above its budget
+fails, and so does an architecture that is refused now or was refused before. Nothing is run: no AMD card was there.
 """
 
 from __future__ import annotations

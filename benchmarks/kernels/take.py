@@ -3,8 +3,8 @@
     python -m benchmarks.kernels.take FILE [WORKLOAD …]
 
 Runs every workload (benchmarks/kernels/workloads.py), forward and backward, on the card of this machine, and records
-what is handed to Triton to be compiled. Kernels that differ in names alone are kept once. The file names the card, torch and
-Triton that made it; nothing in it has run on the architectures that it is compiled for later.
+what is handed to Triton to be compiled. Kernels that differ in names alone are kept once. The file names the card,
+torch and Triton that made it; nothing in it has run on the architectures that it is compiled for later.
 """
 
 from __future__ import annotations

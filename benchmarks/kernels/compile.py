@@ -13,6 +13,7 @@ given AMD's ROCm as its version and the architecture's properties for that. Noth
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import multiprocessing
 import re
@@ -69,7 +70,7 @@ def figures(compiled: Any) -> dict[str, Any]:
     """Return registers, spills and shared memory of a code object, from its own notes."""
     text = compiled.asm["amdgcn"]
     found = {name: int(re.findall(pattern, text)[-1]) for name, pattern in FIGURES.items()}
-    return {**found, "bytes": len(compiled.asm["hsaco"])}
+    return {**found, "bytes": len(compiled.asm.get("hsaco", b""))}
 
 
 def properties(architecture: str) -> Any:
@@ -91,19 +92,55 @@ def properties(architecture: str) -> Any:
     )
 
 
+def without_linker() -> bool:
+    """Have a Triton that takes ROCm's linker stop before it, where that is not there; return whether it does.
+
+    From 3.5 on Triton links by itself. Registers and spills stand in the assembly, which comes before.
+    """
+    from triton.backends import backends
+
+    backend = backends["amd"].compiler
+    try:
+        found = getattr(backend, "path_to_rocm_lld", lambda: "its own")()
+    except Exception:  # Triton raises a bare one
+        found = None
+    if found is None:
+        backend.make_hsaco = staticmethod(lambda source, metadata, options: b"")
+        backend.path_to_rocm_lld = staticmethod(lambda: "true")  # asked for its version alone
+    return found is None
+
+
 def own_sources() -> dict[str, tuple[Any, dict[str, Any]]]:
     """Return the trainer's own kernels, each as Triton's source and its options."""
-    from triton.compiler import ASTSource
-
     from trainer.models.fast import triton_softmax
 
     found = {}
     for type_ in ("bf16", "fp16", "fp32"):
         types = {"logits": f"*{type_}", "labels": "*i64", "scales": "*fp32", "losses": "*fp32"}
-        types |= dict.fromkeys(("stride", "vocabulary", "ignored"), "i32") | {"PIECE": "constexpr"}
-        source = ASTSource(fn=triton_softmax.softmax_rows, signature=types, constexprs={"PIECE": triton_softmax.PIECE})
+        types |= dict.fromkeys(("stride", "vocabulary", "ignored"), "i32")
+        source = ast_source(triton_softmax.softmax_rows, types, {"PIECE": triton_softmax.PIECE})
         found[f"softmax_rows {type_}"] = (source, {"num_warps": triton_softmax.WARPS})
     return found
+
+
+def ast_source(function: Any, types: dict[str, str], constants: dict[str, Any]) -> Any:
+    """Return Triton's source of a kernel; before 3.2 its arguments were counted, not named.
+
+    Args:
+        function: what `triton.jit` made.
+        types: of its arguments by name.
+        constants: of its other arguments by name.
+    """
+    from triton.compiler import ASTSource
+
+    if "constexprs" in inspect.signature(ASTSource.__init__).parameters:
+        named = types | dict.fromkeys(constants, "constexpr")
+        return ASTSource(fn=function, signature=named, constexprs=constants)
+    place = function.arg_names.index
+    by_number = {place(name): type_ for name, type_ in types.items()}
+    return ASTSource(
+        fn=function, signature=by_number, constants={place(name): value for name, value in constants.items()}
+    )
 
 
 def generated_sources(kernel: dict[str, Any], number: int, architecture: str) -> Iterator[tuple[Any, dict[str, Any]]]:
@@ -207,9 +244,10 @@ def main() -> int:
     import triton
 
     torch.version.hip = "7.2"  # a stand-in: Inductor's heuristics then take what they take on AMD cards
-    from torch._inductor.runtime import triton_helpers, triton_heuristics  # noqa: F401  # once, before the forks
-
-    print(json.dumps({"triton": triton.__version__, "torch": torch.__version__}), flush=True)
+    if plan["generated"]:
+        from torch._inductor.runtime import triton_helpers, triton_heuristics  # noqa: F401  # once, before the forks
+    versions = {"triton": triton.__version__, "torch": torch.__version__, "linked": not without_linker()}
+    print(json.dumps(versions), flush=True)
     for architecture in plan["architectures"]:
         for row in rows_of(plan, architecture):
             print(json.dumps(row), flush=True)

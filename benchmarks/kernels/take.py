@@ -1,10 +1,12 @@
-"""Take the Triton kernels that Inductor writes for the trainer's models: sources, types, constants and warps, as JSON.
+"""Take the Triton kernels that Inductor writes for the trainer's models: sources and heuristics, as JSON.
 
-    python -m benchmarks.kernels.take FILE [WORKLOAD …]
+    python -m benchmarks.kernels.take FILE [WORKLOAD …]                               # on a machine with a card
+    PYTHONPATH=FOLDER_WITH_TRITON python -m benchmarks.kernels.take FILE --no-card    # on one without
 
-Runs every workload (benchmarks/kernels/workloads.py), forward and backward, on the card of this machine, and records
-what is handed to Triton to be compiled. Kernels that differ in names alone are kept once. The file names the card,
-torch and Triton that made it; nothing in it has run on the architectures that it is compiled for later.
+Has every workload (benchmarks/kernels/workloads.py) compiled, forward and backward, and records what Inductor writes.
+Without a card its Triton back end writes for the CPU's tensors, under the properties of an AMD card; these kernels are
+never run, and the workloads' numbers are of no use. Kernels that differ in names alone are kept once. The file states
+which of the two made it, with the versions; nothing in it has run on an AMD card.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 MOST_BYTES = 500_000
+STAND_IN = "gfx1100"  # the architecture whose properties Inductor is given without a card
 
 
 @dataclass(kw_only=True)
@@ -34,83 +37,70 @@ class Taken:
     kernels: dict[str, dict[str, Any]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     workload: str = ""
-    heuristics: str = ""
 
-    def add(self, source: Any, options: dict[str, Any]) -> None:
-        """Record one kernel with one configuration, as Inductor hands it to Triton.
+    def add(self, name: str, source: str) -> None:
+        """Record one kernel as Inductor writes it.
 
         Args:
-            source: Triton's ASTSource.
-            options: what Triton is to compile it with.
+            name: of the function.
+            source: text of the kernel's module.
         """
-        body = anonymous(source.fn.src, source.fn.__name__)
+        heuristics, _, function = source.partition("@triton_heuristics.")[2].partition("@triton.jit")
+        body = re.sub(rf"\b{re.escape(name)}\b", "kernel", function[function.index("def ") :]).rstrip() + "\n"
         key = hashlib.sha256(body.encode()).hexdigest()[:12]
-        kernel = self.kernels.setdefault(
-            key,
-            {"name": source.fn.__name__, "workloads": [], "heuristics": self.heuristics, "source": body}
-            | {"configurations": []},
-        )
-        if self.workload not in kernel["workloads"]:
-            kernel["workloads"].append(self.workload)
-        found = configuration(source, options)
-        if found not in kernel["configurations"]:
-            kernel["configurations"].append(found)
+        empty = {"name": name, "workloads": [], "heuristics": heuristics.strip(), "source": body}
+        workloads = self.kernels.setdefault(key, empty)["workloads"]
+        if self.workload not in workloads:
+            workloads.append(self.workload)
 
 
-def anonymous(text: str, name: str) -> str:
-    """Return a kernel's source with `kernel` for its name, and without remarks on where it came from.
+class NotRun:
+    """Stands in for a compiled kernel on a machine without a card."""
 
-    Args:
-        text: source of the function, decorators left out or not.
-        name: of the function.
-    """
-    begin = text.index("def ")
-    return re.sub(rf"\b{re.escape(name)}\b", "kernel", text[begin:]).rstrip() + "\n"
-
-
-def configuration(source: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the types, constants, attributes and options of one compilation, as JSON holds them.
-
-    Args:
-        source: Triton's ASTSource.
-        options: what Triton is to compile it with.
-    """
-    names = source.fn.arg_names
-    attributes = {",".join(map(str, key)): value for key, value in sorted(source.attrs.items())}
-    return {
-        "signature": dict(source.signature),
-        "constants": {names[key[0]]: value for key, value in source.constants.items()},
-        "attributes": attributes,
-        "options": {name: options[name] for name in ("num_warps", "num_stages") if name in options},
-    }
+    def run(self, *arguments: Any, **more: Any) -> None:
+        """Leave the outputs as they are."""
 
 
 @contextmanager
-def recording(taken: Taken) -> Iterator[None]:
-    """Note what Inductor has Triton compile in this process."""
-    import triton
+def recording(taken: Taken, *, card: bool) -> Iterator[None]:
+    """Note what Inductor has compiled in this process; without a card it is not."""
     from torch._inductor.async_compile import AsyncCompile
 
-    compile_, load = triton.compile, AsyncCompile.triton
+    load = AsyncCompile.triton
 
-    def loaded(self: Any, name: str, source: str, *more: Any) -> Any:
-        taken.heuristics = source.partition("@triton_heuristics.")[2].partition("@triton.jit")[0].strip()
-        return load(self, name, source, *more)
+    def loaded(self: Any, name: str, source: str, *more: Any, **options: Any) -> Any:
+        taken.add(name, source)
+        return load(self, name, source, *more, **options) if card else NotRun()
 
-    def recorded(source: Any, *arguments: Any, **more: Any) -> Any:
-        if hasattr(source, "fn"):
-            taken.add(source, more.get("options") or {})
-        return compile_(source, *arguments, **more)
-
-    triton.compile, AsyncCompile.triton = recorded, loaded  # type: ignore[method-assign]
+    AsyncCompile.triton = loaded  # type: ignore[method-assign,assignment]
     try:
         yield
     finally:
-        triton.compile, AsyncCompile.triton = compile_, load  # type: ignore[method-assign]
+        AsyncCompile.triton = load  # type: ignore[method-assign]
+
+
+def write_for(architecture: str) -> None:
+    """Have Inductor write Triton for the CPU's tensors, as for an AMD card of the architecture.
+
+    Args:
+        architecture: gfx name.
+    """
+    import torch
+    import torch._inductor.config
+    import torch.utils._triton
+    from torch._inductor.runtime import hints
+
+    from benchmarks.kernels.compile import properties
+
+    found = properties(architecture)._replace(type="cpu")
+    torch.version.hip = "7.2"
+    torch._inductor.config.cpu_backend = "triton"
+    torch.utils._triton.triton_hash_with_backend = lambda: "none"  # which asks for a driver
+    hints.DeviceProperties.create = classmethod(lambda cls, device: found)  # type: ignore[method-assign,assignment]
 
 
 def take(names: list[str], device: Any) -> Taken:
-    """Run the workloads on the device and return what was compiled.
+    """Have the workloads compiled on the device and return what was written.
 
     Args:
         names: of the workloads; empty for all.
@@ -121,7 +111,7 @@ def take(names: list[str], device: Any) -> Taken:
     from benchmarks.kernels.workloads import WORKLOADS
 
     taken = Taken()
-    with recording(taken):
+    with recording(taken, card=device.type != "cpu"):
         for taken.workload in names or WORKLOADS:
             torch.manual_seed(0)
             torch._dynamo.reset()
@@ -142,13 +132,14 @@ def document(taken: Taken, device: Any) -> dict[str, Any]:
     import torch
     import triton
 
+    without = f"none: written for the CPU's tensors under the properties of a card of {STAND_IN}, and not run"
     made_by = {
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "none",
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else without,
         "torch": torch.__version__,
         "triton": triton.__version__,
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
     }
-    return {"made_by": made_by, "refused": taken.refused, "kernels": [taken.kernels[key] for key in taken.kernels]}
+    return {"made_by": made_by, "refused": taken.refused, "kernels": list(taken.kernels.values())}
 
 
 def main() -> int:
@@ -156,12 +147,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("workloads", nargs="*")
+    parser.add_argument("--no-card", action="store_true")
     args = parser.parse_args()
-    # In this process alone, and from no cache: otherwise Triton is called where nothing is recorded, or not at all.
+    # In this process alone, and from no cache: otherwise Inductor writes where nothing is recorded, or not at all.
     os.environ |= {"TORCHINDUCTOR_COMPILE_THREADS": "1", "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}
     import torch
 
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = torch.device("cpu" if args.no_card else "cuda")
+    if args.no_card:
+        write_for(STAND_IN)
     text = json.dumps(document(take(args.workloads, device), device), indent=1)
     args.file.write_text(text + "\n")
     held = json.loads(text)

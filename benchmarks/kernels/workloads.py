@@ -26,7 +26,7 @@ from trainer.models.residual import residual
 from trainer.models.transformer import transformer
 from trainer.run.memory_plan.shapes import SHAPES
 
-ROWS, TOKENS, VOCABULARY = 2, 1024, 50304
+ROWS, TOKENS, VOCABULARY = 1, 1024, 50304
 GEMMA: dict[str, Any] = {  # norms with weights less 1 and tanh-gelu; 2B by its config.json
     **{"model_type": "gemma", "vocab_size": 256000, "hidden_size": 2048, "intermediate_size": 16384},
     **{"num_hidden_layers": 18, "num_attention_heads": 8, "num_key_value_heads": 1, "head_dim": 256},
@@ -137,7 +137,7 @@ def adamw(device: torch.device) -> None:
     ]
     for weight in weights:
         weight.grad = torch.randn_like(weight)
-    optimizer = torch.optim.AdamW(weights, lr=torch.tensor(1e-3, device=device), foreach=True, capturable=True)
+    optimizer = torch.optim.AdamW(weights, lr=1e-3, foreach=True, capturable=device.type == "cuda")
     torch.compile(optimizer.step)()
 
 

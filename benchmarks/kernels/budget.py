@@ -1,8 +1,9 @@
 """Hold what Triton compiles for AMD cards to a budget: registers, spills and shared memory of each kernel.
 
-    .ci/kernels                                      # fetch Triton, once
+    .ci/kernels                                       # fetch Triton, once
     python -m benchmarks.kernels.budget              # compile all for every architecture, compare, write the table
     python -m benchmarks.kernels.budget --accept     # and take the figures over as the new budget
+    python -m benchmarks.kernels.budget --own --triton FOLDER     # the trainer's own, by the Triton of a cell
 
 The budget is benchmarks/kernels/budget.json, the table benchmarks/results/kernels.json. A figure above its budget
 fails, and so does an architecture that is refused now or was refused before. Nothing is run: no AMD card was there.
@@ -144,18 +145,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--accept", action="store_true")
     parser.add_argument("--triton", type=Path, default=TRITON)
-    parser.add_argument("--architectures", nargs="*", default=None)
+    parser.add_argument("--every", action="store_true", help="Inductor's kernels for every architecture: an hour")
+    parser.add_argument("--own", action="store_true", help="the trainer's own kernels alone")
     args = parser.parse_args()
     began = time.monotonic()
-    versions, rows = compile_rows(plan_of(args.architectures or architectures()), args.triton)
+    versions, rows = compile_rows(plan_of(architectures()) | {"generated": None}, args.triton)
+    if not args.own:
+        plan = plan_of(architectures() if args.every else REPRESENTATIVES, own=False)
+        rows += compile_rows(plan, args.triton)[1]
     found = figures(rows)
-    content = {**versions, "seconds": round(time.monotonic() - began), "architectures": found}
-    broken = list(exceeded(found, {} if args.accept else read_budget()["architectures"]))
+    broken = [] if args.accept or args.own else list(exceeded(found, read_budget()["architectures"]))
     if args.accept:
-        BUDGET.write_text(json.dumps({**versions, "architectures": found}, indent=1) + "\n")
-        broken = [line for line in broken if not line.endswith("no budget")]
-    RESULTS.write_text(json.dumps(content, indent=1) + "\n")
-    print(*broken, f"{len(rows)} compilations in {content['seconds']} s, {len(broken)} above the budget", sep="\n")
+        first = {"first_configuration": figures(row for row in rows if row["configuration"] == 0)}
+        BUDGET.write_text(json.dumps({**versions, "architectures": found, **first}, indent=1) + "\n")
+    results = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
+    results[versions["triton"]] = {**versions, "seconds": round(time.monotonic() - began), "architectures": found}
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    print(*broken, f"{len(rows)} compilations by Triton {versions['triton']}, {len(broken)} above the budget", sep="\n")
     return 1 if broken else 0
 
 

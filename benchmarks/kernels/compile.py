@@ -2,8 +2,8 @@
 
     PYTHONPATH=FOLDER_WITH_TRITON python -m benchmarks.kernels.compile PLAN
 
-PLAN is JSON: {"architectures": [names], "own": bool, "generated": file or null, "numbers": [of kernels] or null,
-"configurations": how many of each kernel}. A process of its own for each architecture, made anew after one that ended:
+PLAN is JSON: {"architectures": [names], "own": bool, "generated": file or null, "numbers": {architecture: [of kernels]}
+or null for all, "configurations": how many of each kernel}. A process of its own for each architecture, made anew after one that ended:
 LLVM ends its process on code that it cannot select, which no `try` catches.
 
 Inductor's kernels are compiled with the block sizes and warps that its heuristics take on the architecture; torch is
@@ -188,12 +188,12 @@ def compiled(source: Any, options: dict[str, Any], architecture: str) -> dict[st
     return {**found, "options": {"num_warps": options.get("num_warps")}, "seconds": round(time.monotonic() - began, 2)}
 
 
-def jobs(plan: dict[str, Any]) -> list[tuple[str, int | None]]:
-    """Return the kernels of a plan: names of the trainer's own, numbers of Inductor's."""
+def jobs(plan: dict[str, Any], architecture: str) -> list[tuple[str, int | None]]:
+    """Return the kernels for an architecture: names of the trainer's own, numbers of Inductor's."""
     found: list[tuple[str, int | None]] = [(name, None) for name in own_sources()] if plan["own"] else []
     if plan["generated"]:
         kernels = json.loads(Path(plan["generated"]).read_text())["kernels"]
-        numbers = range(len(kernels)) if plan["numbers"] is None else plan["numbers"]
+        numbers = range(len(kernels)) if plan["numbers"] is None else plan["numbers"][architecture]
         found += [(kernels[number]["name"], number) for number in numbers]
     return found
 
@@ -208,13 +208,14 @@ def compile_all(plan: dict[str, Any], architecture: str, todo: list[tuple[str, i
             made = generated_sources(kernels[number], number, architecture)
             most = plan["configurations"]
             rows = [compiled(*each, architecture) for _, each in zip(range(most), made, strict=False)]
-        pipe.send([{"architecture": architecture, "kernel": name, "number": number, **row} for row in rows])
+        about = {"architecture": architecture, "kernel": name, "number": number}
+        pipe.send([{**about, "configuration": place, **row} for place, row in enumerate(rows)])
     pipe.close()
 
 
 def rows_of(plan: dict[str, Any], architecture: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of one architecture; a kernel in which the process ended is refused by that."""
-    todo = jobs(plan)
+    todo = jobs(plan, architecture)
     fork = multiprocessing.get_context("fork")
     while todo:
         receiver, sender = fork.Pipe(duplex=False)
@@ -234,7 +235,8 @@ def rows_of(plan: dict[str, Any], architecture: str) -> Iterator[dict[str, Any]]
         child.join()
         if todo:
             name, number = todo.pop(0)
-            yield {"architecture": architecture, "kernel": name, "number": number, "refused": ended, "seconds": 0.0}
+            about = {"architecture": architecture, "kernel": name, "number": number, "configuration": 0}
+            yield {**about, "refused": ended, "seconds": 0.0}
 
 
 def main() -> int:

@@ -139,7 +139,21 @@ def document(taken: Taken, device: Any) -> dict[str, Any]:
         "triton": triton.__version__,
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
     }
-    return {"made_by": made_by, "refused": taken.refused, "kernels": list(taken.kernels.values())}
+    return {"made_by": made_by, "refused": taken.refused, "kernels": largest(list(taken.kernels.values()))}
+
+
+def largest(kernels: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return of each workload the elementwise kernel and the reduction with the longest sources.
+
+    These use most registers. What several workloads share counts for the first.
+    """
+    found = []
+    for workload in dict.fromkeys(name for kernel in kernels for name in kernel["workloads"]):
+        own = [kernel for kernel in kernels if kernel["workloads"][0] == workload]
+        for kinds in (("pointwise", "foreach"), ("reduction", "persistent_reduction")):
+            of_kind = [kernel for kernel in own if kernel["heuristics"].startswith(kinds)]
+            found += sorted(of_kind, key=lambda kernel: -len(kernel["source"]))[:1]
+    return found
 
 
 def main() -> int:

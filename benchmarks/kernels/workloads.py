@@ -26,7 +26,7 @@ from trainer.models.residual import residual
 from trainer.models.transformer import transformer
 from trainer.run.memory_plan.shapes import SHAPES
 
-ROWS, TOKENS, VOCABULARY = 1, 1024, 50304
+ROWS, TOKENS, VOCABULARY = 1, 512, 50304
 GEMMA: dict[str, Any] = {  # norms with weights less 1 and tanh-gelu; 2B by its config.json
     **{"model_type": "gemma", "vocab_size": 256000, "hidden_size": 2048, "intermediate_size": 16384},
     **{"num_hidden_layers": 18, "num_attention_heads": 8, "num_key_value_heads": 1, "head_dim": 256},
@@ -154,24 +154,27 @@ def norms(how: str) -> Callable[[], nn.Module]:
 
 WORKLOADS: dict[str, Work] = {
     **two_types(decoder_block, "block of Qwen 2.5", "Qwen 2.5"),
-    **two_types(decoder_block, "block of Qwen 3", "Qwen 3"),
     **two_types(decoder_block, "block of GPT-2", "GPT-2"),
-    **two_types(decoder_block, "block of Gemma", "Gemma"),
-    **{f"LoRA over {name}, bf16": partial(adapted_block, name) for name in MODELS},
+    "block of Qwen 3, bf16": partial(decoder_block, "Qwen 3", torch.bfloat16),
+    "LoRA over Qwen 2.5, bf16": partial(adapted_block, "Qwen 2.5"),
+    "LoRA over GPT-2, bf16": partial(adapted_block, "GPT-2"),
+    "LoRA over Gemma, bf16": partial(adapted_block, "Gemma"),
     **two_types(loss_chunk, "cross entropy of a chunk"),
     **two_types(attention_math, "attention without a fused kernel"),
-    **two_types(whole_decoder, "decoder of Qwen 2.5, one layer", "Qwen 2.5"),
-    **two_types(whole_decoder, "decoder of GPT-2, one layer", "GPT-2"),
-    **two_types(rows_network, "mlp, layer norm", norms("layer"), 64),
-    **two_types(rows_network, "mlp, batch norm", norms("batch"), 64),
-    **two_types(
-        rows_network, "residual", lambda: residual(64, [256, 256], 3, activation="SiLU", norm="layer", dropout=0.0), 64
-    ),
-    **two_types(
+    "decoder of Qwen 2.5, one layer, bf16": partial(whole_decoder, "Qwen 2.5", torch.bfloat16),
+    "mlp, layer norm, fp32": partial(rows_network, norms("layer"), 64, torch.float32),
+    "mlp, batch norm, fp32": partial(rows_network, norms("batch"), 64, torch.float32),
+    "residual, bf16": partial(
         rows_network,
-        "transformer over columns",
+        lambda: residual(64, [256, 256], 3, activation="SiLU", norm="layer", dropout=0.0),
+        64,
+        torch.bfloat16,
+    ),
+    "transformer over columns, fp32": partial(
+        rows_network,
         lambda: transformer(32, [256, 256], 3, token_width=64, heads=4, activation="GELU"),
         32,
+        torch.float32,
     ),
     "AdamW, foreach": adamw,
 }

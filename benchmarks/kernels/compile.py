@@ -3,8 +3,8 @@
     PYTHONPATH=FOLDER_WITH_TRITON python -m benchmarks.kernels.compile PLAN
 
 PLAN is JSON: {"architectures": [names], "own": bool, "generated": file or null, "numbers": {architecture: [of kernels]}
-or null for all, "configurations": how many of each kernel}. A process of its own for each architecture, made anew after one that ended:
-LLVM ends its process on code that it cannot select, which no `try` catches.
+or null for all, "configurations": how many of each kernel}. A process of its own for each architecture, made anew after
+one that ended: LLVM ends its process on code that it cannot select, which no `try` catches.
 
 Inductor's kernels are compiled with the block sizes and warps that its heuristics take on the architecture; torch is
 given AMD's ROCm as its version and the architecture's properties for that. Nothing is run.

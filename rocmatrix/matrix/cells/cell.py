@@ -57,8 +57,8 @@ class Variable(Strict):
             torch: version of torch, such as "2.12.1".
             rocm: ROCm version, such as "7.2"; None for a CPU build.
         """
-        axes = {"architecture": architecture, "torch": torch, "rocm": rocm}
-        return self.when.matches(**axes) and not any(each.matches(**axes) for each in self.unless)
+        holds = (each.matches(architecture=architecture, torch=torch, rocm=rocm) for each in (self.when, *self.unless))
+        return next(holds) and not any(holds)
 
 
 class CellEntry(Strict):

@@ -27,7 +27,7 @@ TRITON = ROOT / ".rocmatrix" / "ci" / "triton"
 GENERATED = Path(__file__).with_name("generated.json")
 BUDGET = Path(__file__).with_name("budget.json")
 RESULTS = ROOT / "benchmarks" / "results" / "kernels.json"
-COUNTED = ("vgprs", "spilled", "sgprs_spilled", "shared")
+COUNTED = ("vgprs", "spilled", "sgprs_spilled")  # shared memory is held to the card's own limit
 # Bytes of shared memory (LDS) that one workgroup can have: LLVM's limits, llvm/test/CodeGen/AMDGPU/lds-limit-*.ll.
 SHARED = {"gfx950": 163840, "gfx1250": 327680}
 SHARED_OTHERS = 65536

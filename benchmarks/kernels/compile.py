@@ -32,7 +32,6 @@ FIGURES = {
     "vgprs": r"\.vgpr_count:\s+(\d+)",
     "spilled": r"\.vgpr_spill_count:\s+(\d+)",
     "sgprs_spilled": r"\.sgpr_spill_count:\s+(\d+)",
-    "shared": r"\.group_segment_fixed_size:\s+(\d+)",
     "scratch": r"\.private_segment_fixed_size:\s+(\d+)",
 }
 HEAD = """import triton
@@ -70,7 +69,7 @@ def figures(compiled: Any) -> dict[str, Any]:
     """Return registers, spills and shared memory of a code object, from its own notes."""
     text = compiled.asm["amdgcn"]
     found = {name: int(re.findall(pattern, text)[-1]) for name, pattern in FIGURES.items()}
-    return {**found, "bytes": len(compiled.asm.get("hsaco", b""))}
+    return {**found, "shared": int(compiled.metadata.shared), "bytes": len(compiled.asm.get("hsaco", b""))}
 
 
 def properties(architecture: str) -> Any:

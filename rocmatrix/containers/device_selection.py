@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import struct
 from collections.abc import Mapping, Sequence
 
 from rocmatrix.host.hardware import Card, Hardware, groups_of
@@ -9,6 +11,7 @@ from rocmatrix.host.sysfs import DeviceNode
 from rocmatrix.matrix.matrix import Cell
 from rocmatrix.runtime.errors import RocmatrixError
 
+ACL_USER, ACL_MASK = 0x02, 0x10  # tags of entries: linux/posix_acl.h
 VISIBILITY = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 
 
@@ -92,14 +95,18 @@ def without_integrated(hardware: Hardware, environment: Mapping[str, str]) -> di
     return {"ROCR_VISIBLE_DEVICES": ",".join(names)}
 
 
-def usable_nodes(hardware: Hardware, chosen: Sequence[Card], *, user: str) -> tuple[DeviceNode, ...]:
+def usable_nodes(
+    hardware: Hardware, chosen: Sequence[Card], *, user: str, rootless: bool = False
+) -> tuple[DeviceNode, ...]:
     """Return /dev/kfd and the render nodes of `chosen`; nothing for no card.
 
-    `user` is "uid:gid". Raises RM302 where a node is missing, or stays closed to that user even with its group.
+    `user` is "uid:gid". Raises RM302 where a node is missing, or stays closed to that user even with its group; a
+    rootless engine hands no group on.
 
     Args:
         chosen: cards whose render nodes are needed.
         user: "uid:gid" in numbers.
+        rootless: the engine runs as this user.
     """
     if not chosen:
         return ()
@@ -107,11 +114,22 @@ def usable_nodes(hardware: Hardware, chosen: Sequence[Card], *, user: str) -> tu
     found += [_present(card.render_path or f"the render node of card {card.index}", card.render) for card in chosen]
     nodes = tuple(found)
     uid, gid = (int(number) for number in user.split(":"))
-    groups = frozenset({gid, *groups_of(nodes)})
+    groups = frozenset({gid} if rootless else {gid, *groups_of(nodes)})
     for node in nodes:
-        if not node.opens_for(uid=uid, groups=groups):
-            raise _closed(node, user)
+        if not (node.opens_for(uid=uid, groups=groups) or (rootless and _listed(node, uid))):
+            raise _closed_to_rootless(node, user) if rootless else _closed(node, user)
     return nodes
+
+
+def _listed(node: DeviceNode, uid: int) -> bool:
+    """Whether the node's access list names the user, who then may read and write it (acl(5); logind's uaccess)."""
+    try:
+        raw = os.getxattr(node.host, "system.posix_acl_access")
+    except OSError:
+        return False
+    entries = [struct.unpack_from("<HHI", raw, at) for at in range(4, len(raw) - 7, 8)]
+    mask = next((rights for tag, rights, _ in entries if tag == ACL_MASK), 0o7)
+    return any(tag == ACL_USER and number == uid and rights & mask & 0o6 == 0o6 for tag, rights, number in entries)
 
 
 def _present(path: str, node: DeviceNode | None) -> DeviceNode:
@@ -132,4 +150,17 @@ def _closed(node: DeviceNode, user: str) -> RocmatrixError:
         why=f"it belongs to {node.uid}:{node.gid} with mode {node.mode:04o}, and no group opens it",
         next="Give it to a group that may read and write it, with a udev rule such as "
         'SUBSYSTEM=="kfd", GROUP="render", MODE="0660".',
+    )
+
+
+def _closed_to_rootless(node: DeviceNode, user: str) -> RocmatrixError:
+    uid = user.partition(":")[0]
+    return RocmatrixError(
+        "RM302",
+        what=f"{node.path} cannot be opened by user {user} under a rootless engine",
+        why=f"it belongs to {node.uid}:{node.gid} with mode {node.mode:04o}; such an engine leaves its user's further "
+        "groups outside, and a number given by --group-add is another group of the host",
+        next=f"Name the user on the node: sudo setfacl -m u:{uid}:rw {node.host} (until it is made anew), or open it "
+        'by a udev rule: KERNEL=="kfd", MODE="0666" and SUBSYSTEM=="drm", KERNEL=="renderD*", MODE="0666" '
+        "(ROCm/ROCm-docker#90); or use the engine that runs as root, or --in native.",
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
@@ -176,6 +177,33 @@ def obstacle() -> str | None:
     except RocmatrixError as error:
         return f"{error.where}: {error.what}"
     return None
+
+
+def is_rootless() -> bool:
+    """Return whether the engine runs as a user, whose own number is then a container's root. False where none answers.
+
+    Source: `docker info`, SecurityOptions (docs.docker.com/engine/security/rootless).
+    """
+    try:
+        client = connect()
+    except RocmatrixError:
+        return False
+    try:
+        return "rootless" in security_options(client.info())
+    except failures():
+        return False
+    finally:
+        client.close()
+
+
+def security_options(info: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of an engine's security options: seccomp, cgroupns, rootless, userns and others.
+
+    Args:
+        info: what the engine reports of itself, as `docker info` has it.
+    """
+    options = (str(option).partition(",")[0] for option in info.get("SecurityOptions") or ())
+    return frozenset(option.removeprefix("name=") for option in options)
 
 
 def image(client: docker.DockerClient, reference: str) -> Image | None:

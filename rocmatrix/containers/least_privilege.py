@@ -92,14 +92,39 @@ def user(value: str) -> settings.User:
     return settings.User(value=value, reason=f"{reason}; by number, for the image knows no names", source=ENGINE)
 
 
-def devices(nodes: Sequence[DeviceNode], chosen: Sequence[Card]) -> Iterator[settings.Device | settings.Group]:
-    """Yield the nodes of the chosen cards, and the groups that open them."""
+ROOTLESS = "docs.docker.com/engine/security/rootless/uid-gid-mapping"
+
+
+def user_of_rootless(value: str) -> settings.User:
+    """Return the identity of a run under a rootless engine, which takes its own user for root.
+
+    Args:
+        value: that user on the host, "uid:gid".
+    """
+    return settings.User(
+        value="0:0",
+        reason=f"the engine is rootless: its root is {value} of the host, who owns the results, and has no right that "
+        f"this user lacks. {value} inside would be another user of the host, who can write no run folder",
+        source=ROOTLESS,
+    )
+
+
+def devices(
+    nodes: Sequence[DeviceNode], chosen: Sequence[Card], *, rootless: bool = False
+) -> Iterator[settings.Device | settings.Group]:
+    """Yield the nodes of the chosen cards, and the groups that open them; a rootless engine can give no group.
+
+    Args:
+        nodes: device nodes to pass in.
+        chosen: cards that the nodes belong to.
+        rootless: the engine runs as a user.
+    """
     cards = {card.render_path: card for card in chosen}
     for node in nodes:
         card = cards.get(node.path)
         reason = f"card {card.index}, {card.gfx or 'not named by its old kernel'}; no other is passed" if card else KFD
         yield settings.Device(host=node.host, container=node.path, reason=reason, source=AMD)
-    for gid in groups_of(nodes):
+    for gid in () if rootless else groups_of(nodes):
         paths = ", ".join(node.path for node in nodes if node.gid == gid)
         yield _group(gid, f"owns {paths} on this host")
 

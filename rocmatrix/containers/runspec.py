@@ -88,6 +88,7 @@ class Chosen:
 
     `user` is "uid:gid" in numbers; `run_folder` and `data` are absolute paths on the host; `cards` are
     `Card.index`, by default all that the cell is built for; `environment` wins over the cell's own.
+    `rootless`: the engine runs as the user, and no root is needed for it.
     `features` are names of `capability.FEATURES`; `rdma` are the host's adapters, for the feature of that name.
     `more` are settings that the caller brings; a variable among them wins over all others of its name.
     """
@@ -103,6 +104,7 @@ class Chosen:
     environment: Mapping[str, str] | None = None
     data: Path | None = None
     more: Sequence[Setting] = ()
+    rootless: bool = False
 
 
 def run_spec(cell: Cell, hardware: Hardware, chosen: Chosen) -> RunSpec:
@@ -113,6 +115,7 @@ def run_spec(cell: Cell, hardware: Hardware, chosen: Chosen) -> RunSpec:
     """
     _check(chosen.user, chosen.run_folder, chosen.data)
     cards = choose_cards(cell, hardware, chosen.cards)
+    nodes = usable_nodes(hardware, cards, user=chosen.user, rootless=chosen.rootless)
     network = capability.network_of(chosen.features)
     variables = [
         *least_privilege.environment(cell, network=network),
@@ -122,8 +125,8 @@ def run_spec(cell: Cell, hardware: Hardware, chosen: Chosen) -> RunSpec:
         *(setting for setting in chosen.more if isinstance(setting, Environment)),
     ]
     settings: list[Setting] = [
-        least_privilege.user(chosen.user),
-        *least_privilege.devices(usable_nodes(hardware, cards, user=chosen.user), cards),
+        (least_privilege.user_of_rootless if chosen.rootless else least_privilege.user)(chosen.user),
+        *least_privilege.devices(nodes, cards, rootless=chosen.rootless),
         *least_privilege.isolation(network=network),
         *least_privilege.labels(enforced=hardware.selinux),
         *least_privilege.files(

@@ -32,12 +32,17 @@ class User:
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """A container engine. `version` is None where none answers, and `obstacle` is the reason."""
+    """A container engine. `version` is None where none answers, and `obstacle` is the reason.
+
+    security: names of its security options, such as rootless. system: the operating system that it names as its own.
+    """
 
     version: str | None
     obstacle: str | None = None
     cdi_folders: tuple[str, ...] = ()
     cdi_devices: tuple[str, ...] = ()
+    security: frozenset[str] = frozenset()
+    system: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,6 +166,8 @@ def query_engine() -> tuple[Engine, str | None]:
         version=str(info.get("ServerVersion") or ""),
         cdi_folders=tuple(info.get("CDISpecDirs") or ()),
         cdi_devices=tuple(row.get("ID", "") for row in info.get("DiscoveredDevices") or ()),
+        security=engine.security_options(info),
+        system=str(info.get("OperatingSystem") or ""),
     )
     return found, info.get("DockerRootDir")
 

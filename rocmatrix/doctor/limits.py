@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 from packaging.version import InvalidVersion, Version
 
-from rocmatrix.containers.device_selection import VISIBILITY
+from rocmatrix.containers.device_selection import VISIBILITY, usable_nodes
 from rocmatrix.doctor.catalog import Finding, check
 from rocmatrix.doctor.host import Host
+from rocmatrix.runtime.errors import RocmatrixError
 
 GIB = 1024**3
 SHARED_MEMORY = 8 * GIB  # what a GPU run is given in its container, rocmatrix.containers.least_privilege
@@ -149,7 +152,27 @@ def engine(host: Host) -> Finding:
     if host.engine.version is None:
         fix = "sudo systemctl start docker, or run natively: --in native"
         return Finding(code="D401", status="warning", seen=host.engine.obstacle or "none", fix=fix)
-    return Finding(code="D401", status="ok", seen=f"Docker {host.engine.version}")
+    seen = f"Docker {host.engine.version}"
+    if host.engine.system == "Docker Desktop":
+        fix = "use the engine of the host itself: docker context use default"
+        what = "Docker Desktop: its containers run in a virtual machine, which has no card of this host"
+        return Finding(code="D401", status="warning", seen=f"{seen}, {what}", fix=fix)
+    if "userns" in host.engine.security:
+        fix = "remove userns-remap from daemon.json and restart the engine, or use a rootless one"
+        what = "with remapped users: the results belong to another user, and no group of the host opens a node"
+        return Finding(code="D401", status="warning", seen=f"{seen}, {what}", fix=fix)
+    return _rootless(host, seen) if "rootless" in host.engine.security else Finding(code="D401", status="ok", seen=seen)
+
+
+def _rootless(host: Host, seen: str) -> Finding:
+    """State what a rootless engine can open: what its user can without further groups."""
+    seen = f"{seen}, rootless: a run is root inside, which is you outside"
+    chosen = [card for card in host.hardware.cards if not card.integrated] or list(host.hardware.cards)
+    try:
+        usable_nodes(host.hardware, chosen, user=f"{os.getuid()}:{os.getgid()}", rootless=True)
+    except RocmatrixError as error:
+        return Finding(code="D401", status="warning", seen=f"{seen}. {error.what}", fix=error.next)
+    return Finding(code="D401", status="ok", seen=seen)
 
 
 @check(

@@ -40,10 +40,11 @@ _CODE_NAME = re.compile(r"^VERSION_CODENAME=\"?(\w+)", re.MULTILINE)
 
 @dataclass(frozen=True, kw_only=True)
 class OtherBase:
-    """A base by its name, and its id where the engine was asked: a tag may move."""
+    """A base by its name, and its id where the engine was asked: a tag may move. `describes`: labels that it has."""
 
     name: str
     id: str | None = None
+    describes: frozenset[str] = frozenset()
 
     @property
     def counted(self) -> str:
@@ -70,7 +71,8 @@ def chosen(client: docker.DockerClient, requested: str | None, held: engine.Imag
     recorded = labels.get(image_labels.BASE_ID)
     if found is None and name == labels.get(image_labels.BASE) and recorded:
         return OtherBase(name=name, id=recorded)
-    return OtherBase(name=name, id=(found or engine.obtain(client, name)).id)
+    found = found or engine.obtain(client, name)
+    return OtherBase(name=name, id=found.id, describes=frozenset(key for key, value in found.labels.items() if value))
 
 
 def refuse_known(cell: Cell, name: str | None) -> None:

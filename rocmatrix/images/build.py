@@ -120,7 +120,17 @@ def build(
         inputs = input_hash(cell, root, base=other.counted if other else None, forced=forced)
         labels = image_labels.of_build(inputs, other=other, forced=forced)
         name, base_id = (other.name, other.id) if other else (None, None)
-        argv = buildx_argv(cell, root=root, wheelhouse=wheels, inputs=inputs, base=name, base_id=base_id, forced=forced)
+        described = image_labels.describing(cell.base, root, other)
+        argv = buildx_argv(
+            cell,
+            root=root,
+            wheelhouse=wheels,
+            inputs=inputs,
+            base=name,
+            base_id=base_id,
+            forced=forced,
+            described=described,
+        )
         return Built(tag=tag(cell), inputs=inputs, argv=tuple(argv), labels=labels)
 
     if dry_run:
@@ -240,6 +250,7 @@ def buildx_argv(
     base: str | None = None,
     base_id: str | None = None,
     forced: Sequence[str] = (),
+    described: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Return the command that builds the image, every stage of another origin replaced by its context.
 
@@ -250,6 +261,7 @@ def buildx_argv(
         base: reference of another base; None for the cell's own.
         base_id: id of that base.
         forced: ids of the rules that were overridden.
+        described: OCI's labels on where the build comes from, no input of the image.
     """
     contexts = {"wheelhouse": str(wheelhouse), "trainer": str(root / "trainer")}
     if cell.prune:
@@ -268,7 +280,8 @@ def buildx_argv(
         tag(cell),
     ]
     argv += ["--build-arg", f"SOURCE_DATE_EPOCH={EPOCH}"]
-    for name, value in image_labels.written(inputs=inputs, base=base, base_id=base_id, forced=forced).items():
+    written = image_labels.written(inputs=inputs, base=base, base_id=base_id, forced=forced)
+    for name, value in {**written, **(described or {})}.items():
         argv += ["--label", f"{name}={value}"]
     for name, place in contexts.items():
         argv += ["--build-context", f"{name}={place}"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,21 @@ def write_recipe(cell: Cell, folder: Path) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
+# What torch's wheels bring for its own tests: programs in torch/test and torch/bin, which no user of an image runs. Of
+# these torch itself starts one, that holds tensors shared between processes. Both `find` and Python read the pattern.
+TESTS = r"/opt/venv/lib/python3\.[0-9]+/site-packages/torch/(test|bin)/.*"
+NO_TEST = "/torch/bin/torch_shm_manager"
+
+
+def left_out(path: str) -> bool:
+    """Return whether the recipe takes a file of the environment away whatever the architecture.
+
+    Args:
+        path: absolute path in the image.
+    """
+    return re.fullmatch(TESTS, path) is not None and not path.endswith(NO_TEST)
+
+
 def dockerfile(cell: Cell, *, lock: str) -> str:
     """Render the Dockerfile. `lock` is the text of the cell's requirements.lock."""
     rocm = cell.release.rocm
@@ -69,6 +85,8 @@ def dockerfile(cell: Cell, *, lock: str) -> str:
         base_reference=cell.base.reference,
         packages=" ".join(cell.base.packages),
         epoch=EPOCH,
+        tests=TESTS,
+        no_test=NO_TEST,
         rocm=rocm or "none",
         architecture=cell.architecture or "none",
         description=f"PyTorch {cell.release.torch}, {'ROCm ' + rocm if rocm else 'CPU only'}{cards}",

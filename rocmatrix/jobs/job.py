@@ -169,6 +169,7 @@ def container_job(
         data=job_request.data,
         cards=job_request.cards or None,
         user=f"{os.getuid()}:{os.getgid()}",
+        rootless=engine.is_rootless(),
     )
     spec = runspec.run_spec(cell, hardware, chosen)
     files = (
@@ -209,7 +210,8 @@ def visible(job_request: JobRequest, *, cell: Cell, hardware: Hardware) -> dict[
 def check_cards(job_request: JobRequest, *, cell: Cell, hardware: Hardware) -> None:
     """Raise RM301, RM302 or RM303 where a container could not be given its cards, before minutes of building."""
     chosen = choice.choose_cards(cell, hardware, job_request.cards or None)
-    choice.usable_nodes(hardware, chosen, user=f"{os.getuid()}:{os.getgid()}")
+    user = f"{os.getuid()}:{os.getgid()}"
+    choice.usable_nodes(hardware, chosen, user=user, rootless=bool(chosen) and engine.is_rootless())
 
 
 def places(job_request: JobRequest) -> dict[str, str]:

@@ -218,7 +218,7 @@ class Matrix(Strict):
             official=self.support_of(entry.architecture, release.rocm).official,
             why=entry.why,
             evidence=entry.evidence,
-            environment=tuple(v for v in self.environment if v.when.matches(**axes)),
+            environment=tuple(v for v in self.environment if v.applies(**axes)),
             rules=self.rules_on(entry.architecture, release),
             wheels=self._wheels(release.lock_name(entry.architecture), base.python),
         )

@@ -43,6 +43,7 @@ def bake_file(
     night: str,
     base: str | None = None,
     base_id: str | None = None,
+    describes: frozenset[str] = frozenset(),
 ) -> dict[str, Any]:
     """Return the bake file of `cells`, ready for JSON.
 
@@ -55,13 +56,14 @@ def bake_file(
         night: name of the night, for a label of each image.
         base: image to use in place of every cell's base; None for their own.
         base_id: id of `base`, which labels hold and inputs count; None where it is not known.
+        describes: names of the labels that `base` carries.
     """
     names = [target(cell) for cell in cells]
     if len(set(names)) != len(names):
         raise RocmatrixError("RM631", what=f"these cells have the same name for buildx: {', '.join(sorted(names))}")
     dated = {"SOURCE_DATE_EPOCH": str(EPOCH)}
     common = {"output": [buildkit.OUTPUT], "args": dated, "labels": {image_labels.NIGHT: night}}
-    other = OtherBase(name=base, id=base_id) if base else None
+    other = OtherBase(name=base, id=base_id, describes=describes) if base else None
     targets = {target(c): _target(c, root=root, wheels=wheelhouses[c.name], base=other, night=night) for c in cells}
     return {"group": {"default": {"targets": names}}, "target": {COMMON: common, **targets}}
 
@@ -76,7 +78,11 @@ def _target(cell: Cell, *, root: Path, wheels: Path, base: OtherBase | None, nig
         "context": str(build.recipe(cell, root)),
         "contexts": contexts,
         "tags": [candidate(cell)],
-        "labels": {**image_labels.of_build(inputs, other=base), image_labels.NIGHT: night},
+        "labels": {
+            **image_labels.describing(cell.base, root, base),
+            **image_labels.of_build(inputs, other=base),
+            image_labels.NIGHT: night,
+        },
     }
 
 

@@ -111,6 +111,7 @@ class OnEngine:
         content = bake.bake_file(
             cells, root=self.root, wheelhouses=folders, night=self.night, base=self.base,
             base_id=self._other.id if self._other else None,
+            describes=self._other.describes if self._other else frozenset(),
         )  # fmt: skip
         bake.write(file, content)
         failures: dict[str, str] = {}

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 
 from rocmatrix.verify.devicecode.filetree import Entry
-from rocmatrix.verify.files.dpkg import NODES, merged
+from rocmatrix.verify.files.dpkg import NODES
 from rocmatrix.verify.finding import Check, Finding
 
 NAME = "hygiene"
@@ -26,16 +26,9 @@ UNCHECKED_HASH = 0b01  # PEP 552: named by its source's hash, never compared wit
 SET_ID, OTHERS_WRITE = 0o6000, 0o002
 OPEN_MODE = 0o1777
 FIRST_USER = 1000
-# What Debian's and Ubuntu's base images bring with set-user-ID or set-group-ID, by path, mode, user and group: passwd,
-# login, mount, util-linux and pam. Groups: 5 tty, 8 mail, 42 shadow, 50 staff.
-SET_ID_OF_BASES = {
-    *((f"/usr/bin/{name}", 0o4755, 0, 0)
-      for name in ("chfn", "chsh", "gpasswd", "mount", "newgrp", "passwd", "su", "umount")),
-    *((f"/usr/bin/{name}", 0o2755, 0, 42) for name in ("chage", "expiry")),
-    *((f"/usr/sbin/{name}", 0o2755, 0, 42) for name in ("unix_chkpwd", "pam_extrausers_chkpwd")),
-    *((f"/usr/bin/{name}", 0o2755, 0, 5) for name in ("wall", "write", "write.ul")),
-    ("/var/local", 0o2775, 0, 50), ("/var/mail", 0o2775, 0, 8),
-}  # fmt: skip
+# Folders of Debian's and Ubuntu's base images with set-group-ID, by path, mode, user and group: what is made in them
+# takes the folder's group (50 staff, 8 mail). Programs have neither bit: the recipe takes it from all of the base's.
+SET_ID_OF_BASES = {("/var/local", 0o2775, 0, 50), ("/var/mail", 0o2775, 0, 8)}
 _LOCAL = re.compile(rb'"url"\s*:\s*"file:')
 
 Rule = Callable[[Entry], bool]
@@ -88,7 +81,7 @@ def _open_to_all(entry: Entry) -> bool:
 def _set_id(entry: Entry) -> bool:
     if entry.kind == "link" or not entry.mode & SET_ID:
         return False
-    return (merged(entry.path), entry.mode, entry.uid, entry.gid) not in SET_ID_OF_BASES
+    return entry.kind != "folder" or (entry.path, entry.mode, entry.uid, entry.gid) not in SET_ID_OF_BASES
 
 
 def _node(entry: Entry) -> bool:
@@ -128,7 +121,7 @@ RULES: dict[str, Rule] = {
     "a wheel": _wheel,
     "a history": lambda entry: _name(entry) in HISTORIES,
     "open to all": _open_to_all,
-    "set-user-ID or set-group-ID that no base brings": _set_id,
+    "set-user-ID or set-group-ID": _set_id,
     "a device, pipe or socket": _node,
     "a file capability or other attribute": lambda entry: bool(entry.attributes),
     "byte code outside the environment": _byte_code,

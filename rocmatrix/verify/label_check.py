@@ -49,11 +49,24 @@ def check(labels: Mapping[str, str], *, user: str, cell: Cell, inherited: Mappin
         for name, value in expected.items()
         if (found := labels.get(f"org.rocmatrix.{name}")) != value
     ]
+    wrong += _other_origin(labels, cell)
     wrong += _foreign(labels, {f"{OWN}{name}" for name in expected}, inherited)
     if user != USER:
         wrong.append(f"the default user is {user!r}, not {USER!r}")
     finding = Finding(code="RM219", what="labels that say otherwise than the cell", places=tuple(wrong))
     return Check(name=NAME, summary=f"{len(expected)} labels and the user", findings=(finding,) if wrong else ())
+
+
+def _other_origin(labels: Mapping[str, str], cell: Cell) -> Iterable[str]:
+    """Yield what the labels of the image specification state of the base, where another is recorded."""
+    name, _, digest = labels.get(image_labels.BASE, "").partition("@")
+    expected = {
+        image_labels.BASE_NAME: name or cell.base.image,
+        image_labels.BASE_DIGEST: digest if name else cell.base.digest or "",
+    }
+    for key, value in expected.items():
+        if labels.get(key, value) not in (value, ""):
+            yield f"{key} is {labels[key]!r}, and the image was made from {value or 'a base of no known digest'}"
 
 
 def _foreign(labels: Mapping[str, str], recipes: set[str], inherited: Mapping[str, Any] | None) -> Iterable[str]:

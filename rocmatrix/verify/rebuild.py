@@ -97,7 +97,14 @@ def _built(
 def _argv(cell: Cell, labels: Mapping[str, str], *, tag: str, root: Path, wheels: Path) -> list[str]:
     inputs, base, base_id = labels[image_labels.INPUTS], labels.get(image_labels.BASE), labels.get(image_labels.BASE_ID)
     argv = build.buildx_argv(
-        cell, root=root, wheelhouse=wheels, inputs=inputs, base=base, base_id=base_id, forced=_forced(labels)
+        cell,
+        root=root,
+        wheelhouse=wheels,
+        inputs=inputs,
+        base=base,
+        base_id=base_id,
+        forced=_forced(labels),
+        described={name: labels[name] for name in image_labels.DESCRIBING if name in labels},
     )
     argv = [tag if word == build.tag(cell) else word for word in argv]
     return [*argv[:3], "--no-cache", *argv[3:]]

@@ -28,6 +28,7 @@ def strays() -> dict[str, list[str]]:
         "cache": [str(p) for p in paths if p.name in CACHES],
         "wheel": [str(p) for p in paths if p.suffix == ".whl" and not str(p).startswith(DISTRIBUTION)],
         "history": [str(p) for p in paths if p.name in HISTORIES],
+        "set-id": [str(p) for p in paths if p.is_file() and p.lstat().st_mode & (stat.S_ISUID | stat.S_ISGID)],
         "open to all": [str(p) for p in paths if open_to_all(p)],
         "byte code": [str(p) for p in code if not str(p).startswith((f"{VENV}/", *DISTRIBUTION))],
         "byte code with times": [str(p) for p in VENV.rglob("*.pyc") if not by_hash(p)],

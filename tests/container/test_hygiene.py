@@ -20,6 +20,7 @@ PLANTED = {
     "cache": "mkdir -p /root/.cache/pip",
     "wheel": "touch /opt/torch.whl",
     "history": "touch /root/.bash_history",
+    "set-id": "cp /bin/sh /opt/sh && chmod 4755 /opt/sh",
     "open to all": "mkdir /opt/open && chmod 777 /opt/open",
     "byte code": "mkdir /opt/rocmatrix/trainer/__pycache__",
     "byte code with times": f"{COMPILE} /opt/venv/lib/python3*/site-packages/tqdm",

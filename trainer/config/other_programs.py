@@ -15,12 +15,8 @@ TAKEN: tuple[tuple[str, str], ...] = (
     ("epochs", "num_train_epochs num_epochs n_epochs max_epochs nb_epoch nb_epochs train_epochs max_train_epochs"),
     (
         "max_steps",
-<<<<<<< HEAD
-        "max_iters max_iter num_steps train_steps total_steps max_train_steps num_train_steps iterations "
+        "max_iters num_steps train_steps total_steps max_train_steps num_train_steps iterations "
         "num_iterations steps train_iters",
-=======
-        "max_iters num_steps train_steps total_steps max_train_steps num_train_steps iterations num_iterations steps",
->>>>>>> wip-h15
     ),
     (
         "clip_norm",
@@ -59,16 +55,11 @@ TAKEN: tuple[tuple[str, str], ...] = (
     ),
     ("max_rows", "max_samples max_train_samples num_samples"),
     ("patience", "early_stopping_patience n_iter_no_change early_stop_patience"),
-<<<<<<< HEAD
-    ("eval_every", "eval_steps eval_interval val_check_interval eval_freq eval_frequency validation_steps"),
+    ("eval_every", "eval_steps eval_interval val_check_interval eval_freq eval_frequency"),
     (
         "checkpoint_every",
         "save_steps save_interval save_every checkpoint_interval checkpointing_steps save_freq save_every_n_steps",
     ),
-=======
-    ("eval_every", "eval_steps eval_interval val_check_interval eval_freq eval_frequency"),
-    ("checkpoint_every", "save_steps save_interval save_every checkpoint_interval checkpointing_steps save_freq"),
->>>>>>> wip-h15
     ("keep=last={}", "save_total_limit checkpoints_total_limit"),
     ("loader_workers", "dataloader_num_workers num_workers n_workers max_data_loader_n_workers"),
     ("threads", "num_threads num_cpu_threads_per_process n_threads n_jobs"),
@@ -89,11 +80,7 @@ TAKEN: tuple[tuple[str, str], ...] = (
     (
         "activation_checkpointing=full",
         "gradient_checkpointing use_gradient_checkpointing enable_activation_checkpointing grad_checkpointing "
-<<<<<<< HEAD
-        "fsdp_activation_checkpointing recompute_activations checkpoint_activations",
-=======
-        "fsdp_activation_checkpointing",
->>>>>>> wip-h15
+        "fsdp_activation_checkpointing checkpoint_activations",
     ),
     ("activation_checkpointing=selective", "recompute_activations"),
 )
@@ -192,15 +179,9 @@ INSTEAD: tuple[tuple[str, str], ...] = (
     ),
     (
         "--eval-every takes steps between validations; without it there is one at the end of each epoch",
-<<<<<<< HEAD
-        "eval_strategy evaluation_strategy evals_per_epoch check_val_every_n_epoch eval_epochs do_eval eval_delay "
-        "eval_on_start num_sanity_val_steps initial_validation final_validation evaluate_example eval_metric "
-        "extra_eval_args eval_iters run_validation_every_n_steps validation_every",
-=======
         "eval_strategy evaluation_strategy evals_per_epoch check_val_every_n_epoch validation_freq eval_epochs do_eval "
         "eval_delay eval_on_start num_sanity_val_steps initial_validation final_validation evaluate_example "
-        "eval_metric extra_eval_args eval_iters run_validation_every_n_steps",
->>>>>>> wip-h15
+        "eval_metric extra_eval_args eval_iters run_validation_every_n_steps validation_every",
     ),
     (
         "a run has no switch for its parts: `train` trains and validates (--eval-every), `predict` and `evaluate` "

@@ -161,6 +161,7 @@ def run(args: Run) -> None:
         return
     choice = choose(known_matrix(), args.request, host.hardware, force=args.force)
     chosen = _for_editor(args, chosen, choice, host) if target.for_editor else chosen
+    chosen = replace(chosen, rootless=_under_rootless(args))
     # before the build, which takes minutes: a card that is missing is told at once
     spec = interactive.spec_for(chosen, cell=choice.cell, hardware=host.hardware, root=root, by_cdi_name=args.cdi)
     if _only_printed(args):
@@ -188,6 +189,13 @@ def _after_dashes(argv: list[str]) -> list[str]:
 def _only_printed(args: Run) -> bool:
     """Whether nothing is run, but printed how."""
     return bool(args.explain or args.target or args.dry_run)
+
+
+def _under_rootless(args: Run) -> bool:
+    """Whether this machine's engine is to run it, and is rootless; podman and a recorded machine have none."""
+    from rocmatrix.containers import engine
+
+    return not args.sysfs and args.target != "podman" and engine.is_rootless()
 
 
 def _root(args: Session) -> Path:

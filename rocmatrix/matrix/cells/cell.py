@@ -40,13 +40,25 @@ class Base(Strict):
 
 
 class Variable(Strict):
-    """An environment variable that images set, with the reason for it."""
+    """An environment variable that images set, with the reason for it; not where `unless` holds."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$")]
     value: str
     when: Selector
+    unless: list[Selector] = Field(default_factory=list)
     why: Text
     evidence: Evidence
+
+    def applies(self, *, architecture: str | None, torch: str, rocm: str | None) -> bool:
+        """Return whether an image of the combination sets it.
+
+        Args:
+            architecture: gfx name; None for the CPU.
+            torch: version of torch, such as "2.12.1".
+            rocm: ROCm version, such as "7.2"; None for a CPU build.
+        """
+        holds = (each.matches(architecture=architecture, torch=torch, rocm=rocm) for each in (self.when, *self.unless))
+        return next(holds) and not any(holds)
 
 
 class CellEntry(Strict):

@@ -174,6 +174,8 @@ def _named_architectures(matrix: Matrix) -> Iterator[tuple[strict_yaml.Path, lis
             yield ("libraries", library, index, "when", "architectures"), _selected(statement.when)
     for index, variable in enumerate(matrix.environment):
         yield ("environment", index, "when", "architectures"), _selected(variable.when)
+        for number, when in enumerate(variable.unless):
+            yield ("environment", index, "unless", number, "architectures"), _selected(when)
     for index, rule in enumerate(matrix.rules):
         yield ("rules", index, "when", "architectures"), _selected(rule.when)
     for index, companion in enumerate(matrix.companions):

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from packaging.utils import canonicalize_name
 
+from rocmatrix.images import render
 from rocmatrix.images.wheelhouse import sha256
 from rocmatrix.matrix.matrix import Cell
 from rocmatrix.verify.devicecode.names import target_of
@@ -145,7 +146,9 @@ def _is_written(tree: Tree, path: str, contents: set[bytes]) -> bool:
 
 
 def _pruned(path: str, cell: Cell) -> bool:
-    """Whether the prune stage takes a file away: by the rule of that stage itself."""
+    """Whether the recipe or its prune stage takes a file away: by the rules of these themselves."""
+    if render.left_out(path):
+        return True
     if not cell.prune or cell.architecture is None or prune.library_of(Path(path)) is None:
         return False
     target = target_of(path)

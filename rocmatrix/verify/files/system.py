@@ -21,6 +21,7 @@ OWN = re.compile(rf"({VENV}|{TRAINER})(/.*)?")
 OPEN = ("/cache", "/training")  # the recipe's own, which volumes and the run folder cover
 # The engine puts these into every container that it makes, whatever the image holds there.
 ENGINES = re.compile(r"/(\.dockerenv|proc|sys|dev|dev/(console|pts|shm)|etc/(hosts|hostname|resolv\.conf|mtab))")
+SET_ID = 0o6000  # taken from every program of the base by the recipe
 LAYERS = 4  # packages, environment, trainer, working folder
 
 
@@ -131,8 +132,9 @@ def _other_mode(rows: Mapping[str, Row], base: Mapping[str, Row]) -> Iterable[st
                 yield f"{path} ({row.mode:o} {row.uid}:{row.gid})"
         elif path in base and row.kind == base[path].kind and row.kind != "link":
             other = base[path]
-            if (row.mode, row.uid, row.gid) != (other.mode, other.uid, other.gid):
-                yield f"{path} ({row.mode:o} {row.uid}:{row.gid}, not {other.mode:o} {other.uid}:{other.gid})"
+            without = other.mode & ~SET_ID if row.kind == "file" else other.mode
+            if (row.mode, row.uid, row.gid) != (without, other.uid, other.gid):
+                yield f"{path} ({row.mode:o} {row.uid}:{row.gid}, not {without:o} {other.uid}:{other.gid})"
 
 
 def _users(tree: Tree) -> Iterable[str]:

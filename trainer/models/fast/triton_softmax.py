@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 import triton
 import triton.language as tl
 
@@ -67,3 +68,14 @@ def launch(logits: Any, labels: Any, scales: Any, losses: Any, *, ignored: int) 
     """
     grid, stride, vocabulary = (logits.shape[0],), logits.stride(0), logits.shape[1]
     softmax_rows[grid](logits, labels, scales, losses, stride, vocabulary, ignored, PIECE=PIECE, num_warps=WARPS)
+
+
+def compile_only(device: str) -> None:
+    """Compile the kernel for the current card and run nothing. Raises what Triton's compiler raises.
+
+    Args:
+        device: torch's name of the kind of card.
+    """
+    logits, labels = torch.empty(1, 8, device=device), torch.zeros(1, dtype=torch.long, device=device)
+    ones = torch.empty(1, device=device)
+    softmax_rows.warmup(logits, labels, ones, ones, 8, 8, -1, PIECE=PIECE, num_warps=WARPS, grid=(1,))

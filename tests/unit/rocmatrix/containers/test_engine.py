@@ -256,3 +256,52 @@ def test_context_whose_file_is_damaged_is_no_error_of_this_program(contexts, tmp
 )
 def test_names_of_this_machine_are_not_another_one(name):
     assert not engine.on_another_machine(f"tcp://{name}:2375")
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        (["name=seccomp,profile=builtin", "name=rootless", "name=cgroupns"], {"seccomp", "rootless", "cgroupns"}),
+        (["name=apparmor", "name=userns"], {"apparmor", "userns"}),
+        (["name=seccomp,profile=/etc/rootless.json"], {"seccomp"}),
+        ([], set()),
+        (None, set()),
+    ],
+)
+def test_security_options_are_read_by_name(options, names):
+    assert engine.security_options({"SecurityOptions": options}) == names
+
+
+class Reporting:
+    """A STAND-IN for an engine's client that reports itself as `docker info` does."""
+
+    def __init__(self, report):
+        self.report, self.closed = report, False
+
+    def info(self):
+        if isinstance(self.report, Exception):
+            raise self.report
+        return self.report
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.mark.parametrize(
+    ("report", "rootless"),
+    [
+        ({"SecurityOptions": ["name=seccomp,profile=builtin", "name=rootless"]}, True),
+        ({"SecurityOptions": ["name=seccomp,profile=builtin"]}, False),
+        (OSError("the engine went away"), False),
+    ],
+)
+def test_engine_is_rootless_by_its_own_report(monkeypatch, report, rootless):
+    client = Reporting(report)
+    monkeypatch.setattr(engine, "connect", lambda: client)
+    assert engine.is_rootless() is rootless
+    assert client.closed
+
+
+def test_engine_that_does_not_answer_is_taken_for_none_that_is_rootless(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
+    assert engine.is_rootless() is False

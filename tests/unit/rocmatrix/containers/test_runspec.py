@@ -1,5 +1,8 @@
 """A spec holds least privilege, the host's own numbers, and a reason and source for every row."""
 
+import os
+import struct
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from rocmatrix.containers.settings import (
     Device,
     Group,
     HostText,
+    Mount,
     User,
 )
 from rocmatrix.images import build
@@ -75,3 +79,49 @@ def test_labels_are_lifted_once_on_each_engine_where_selinux_is_enforced(tmp_pat
     assert emit.docker_sdk_arguments(spec)["security_opt"].count("label=disable") == given
     assert emit.compose_file(spec).count("label=disable") == given
     assert podman_run_argv(spec, rootless=True, selinux=bool(given)).count(option) == given
+
+
+def test_run_under_a_rootless_engine_is_root_inside_and_names_no_group(tmp_path):
+    machine = sysfs.strix_halo(tmp_path)
+    spec = spec_for(machine, cells.GFX1151, rootless=True)
+    assert [row.value for row in spec.of(User)] == ["0:0"]
+    assert "1000:100" in spec.of(User)[0].reason
+    assert spec.of(Group) == ()
+    assert [row.host for row in spec.of(Device)] == ["/dev/kfd", "/dev/dri/renderD128"]
+    assert [row.origin for row in spec.of(Mount) if row.kind == "volume"] == [
+        row.origin for row in spec_for(machine, cells.GFX1151).of(Mount) if row.kind == "volume"
+    ]  # the user's own caches, whichever engine
+
+
+def test_node_that_only_a_group_opens_is_refused_under_a_rootless_engine(tmp_path):
+    machine = sysfs.two_rx_7900_xt(tmp_path)
+    assert len(spec_for(machine).of(Group)) == 1
+    with pytest.raises(RocmatrixError, match="rootless engine") as refused:
+        spec_for(machine, rootless=True)
+    assert refused.value.code == "RM302"
+    assert "setfacl -m u:1000:rw /dev/kfd" in refused.value.next
+
+
+def test_primary_group_of_the_user_opens_a_node_under_a_rootless_engine(tmp_path):
+    machine = sysfs.two_rx_7900_xt(tmp_path, render_gid=100)
+    assert len(spec_for(machine, rootless=True).of(Device)) == 3
+
+
+@pytest.mark.parametrize(
+    ("entries", "opens"),
+    [
+        ([(0x02, 6, 1000)], True),
+        ([(0x02, 6, 1001)], False),
+        ([(0x02, 4, 1000)], False),
+        ([(0x08, 6, 1000)], False),  # a group of that number
+        ([(0x02, 6, 1000), (0x10, 4, 0)], False),  # the mask
+        ([(0x02, 6, 1000), (0x10, 6, 0)], True),
+        ([], False),
+    ],
+)
+def test_access_list_of_a_node_opens_it_under_a_rootless_engine(tmp_path, monkeypatch, entries, opens):
+    raw = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+    monkeypatch.setattr(os, "getxattr", lambda path, name: raw)
+    machine = sysfs.two_rx_7900_xt(tmp_path)
+    with nullcontext() if opens else pytest.raises(RocmatrixError, match="RM302"):
+        spec_for(machine, rootless=True)

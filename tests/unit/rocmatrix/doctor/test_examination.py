@@ -1,5 +1,6 @@
 """Every check is shown to pass on a sound machine and to fail on one that is spoiled in a single place."""
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -116,6 +117,8 @@ def test_spoiled_place_is_one_finding(tmp_path, code, status, spoil, words):
         ("D305", "unknown", {"environment": None}, "recorded"),
         ("D401", "warning", {"engine": Engine(version=None, obstacle="the daemon is stopped")}, "stopped"),
         ("D401", "unknown", {"engine": None}, "recorded"),
+        ("D401", "warning", {"engine": Engine(version="29.3", system="Docker Desktop")}, "no card of this host"),
+        ("D401", "warning", {"engine": Engine(version="29.3", security=frozenset({"userns"}))}, "remapped"),
         ("D402", "note", {"engine": Engine(version="26.1.5+dfsg1")}, "CDI names"),
         ("D402", "note", {"engine": Engine(version="24.0.7")}, "--device only"),
         ("D402", "unknown", {"engine": Engine(version="dev")}, "no version"),
@@ -128,6 +131,16 @@ def test_checks_of_a_running_machine_have_the_expected_status(tmp_path, code, st
     assert findings_on(machine)[code].status == "ok"
     found = findings_on(machine, **changes)[code]
     assert (found.status, words in found.seen) == (status, True), found
+
+
+@pytest.mark.parametrize(("ids", "status"), [((1000, 1000), "warning"), ((1000, 992), "ok"), ((0, 0), "ok")])
+def test_rootless_engine_opens_what_its_user_does_without_further_groups(tmp_path, monkeypatch, ids, status):
+    monkeypatch.setattr(os, "getuid", lambda: ids[0])
+    monkeypatch.setattr(os, "getgid", lambda: ids[1])
+    rootless = Engine(version="29.3", security=frozenset({"rootless", "seccomp"}))
+    found = findings_on(machines.two_rx_7900_xt(tmp_path), engine=rootless)["D401"]
+    assert (found.status, "rootless" in found.seen) == (status, True)
+    assert ("setfacl -m u:1000:rw /dev/kfd" in (found.fix or "")) is (status == "warning")
 
 
 def test_machine_without_amd_hardware_is_reported_and_no_failure(tmp_path):

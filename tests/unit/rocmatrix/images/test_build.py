@@ -14,6 +14,7 @@ import pytest
 
 from rocmatrix.containers import engine
 from rocmatrix.images import base, build, lock, render
+from rocmatrix.images import labels as image_labels
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.cells import CPU, GFX1100, MATRIX
 
@@ -99,6 +100,24 @@ def test_command_is_the_whole_recipe():
         *("--build-context", f"pruner={ROOT / 'rocmatrix'}"),  # the cell is pruned
         *("--build-context", "base=docker-image://mirror/u:1", "/c/images/rocm6.3-torch2.7.1-gfx1100"),
     ]
+
+
+def test_command_writes_the_labels_on_its_origin_which_are_no_input():
+    about = {"root": Path("/c"), "wheelhouse": Path("/w"), "inputs": "abc"}
+    plain = build.buildx_argv(GFX1100, **about)
+    described = build.buildx_argv(GFX1100, **about, described={"org.opencontainers.image.revision": "1-dirty"})
+    at = described.index("org.opencontainers.image.revision=1-dirty")
+    assert described[: at - 1] + described[at + 1 :] == plain
+    assert described[at - 1] == "--label"
+
+
+def test_dry_run_names_the_commit_and_the_same_inputs_at_another_one(capsys, monkeypatch):
+    runs = {}
+    for commit in ("a" * 40, "b" * 40):
+        monkeypatch.setattr(image_labels, "revision", lambda root, commit=commit: commit)
+        runs[commit] = build.build(GFX1100, root=ROOT, dry_run=True)
+        assert f"--label org.opencontainers.image.revision={commit}" in capsys.readouterr().out
+    assert len({made.inputs for made in runs.values()}) == 1
 
 
 REMEMBERED = {"org.rocmatrix.base": "mirror/u:1", "org.rocmatrix.base.id": "sha256:old"}

@@ -1,6 +1,10 @@
 """Rendering is pure and strict; a missing lock is an error that names the file."""
 
 import json
+import os
+import re
+import shlex
+import subprocess
 from pathlib import Path
 
 import jinja2
@@ -96,8 +100,8 @@ def test_description_holds_verdicts_and_no_cautions():
 
 @pytest.mark.parametrize("cell", MATRIX.cells, ids=lambda cell: cell.name)
 def test_image_promises_compile(cell):
-    promised = {variable.name: variable.value for variable in cell.environment}["ROCMATRIX_PROMISES"].split()
-    assert "compile" in promised
+    promised = {variable.name: variable.value for variable in cell.environment}.get("ROCMATRIX_PROMISES", "").split()
+    assert ("compile" in promised) is (cell.architecture != "gfx906")  # their Triton has no code generator for it
     kind = cell.release.device_code.layout if cell.architecture else "cpu"
     assert kind in cell.base.serves
 
@@ -128,3 +132,66 @@ def test_caches_of_compiled_kernels_are_on_the_cache_volume(cell):
 def test_torch_that_cannot_compile_under_a_python_of_its_own_promises_nothing(name, promised):
     cell = MATRIX.derived("gfx1100", MATRIX.release_by_name[name], python="3.11")
     assert ("ROCMATRIX_PROMISES" in {variable.name for variable in cell.environment}) is promised
+
+
+@pytest.mark.parametrize(
+    ("gfx", "release", "promised"),
+    [
+        ("gfx906", "rocm6.3-torch2.7.1", False),
+        ("gfx906", "rocm7.14-torch2.14.1", True),
+        ("gfx900", "rocm6.3-torch2.7.1", False),
+        ("gfx1030", "rocm7.2-torch2.12.1", True),
+        ("gfx908", "rocm6.3-torch2.7.1", True),
+    ],
+)
+def test_promise_of_compile_is_made_where_triton_has_a_code_generator(gfx, release, promised):
+    axes = {"architecture": gfx, "torch": release.rpartition("torch")[2], "rocm": release.partition("-")[0][4:]}
+    names = {variable.name for variable in MATRIX.environment if variable.applies(**axes)}
+    assert ("ROCMATRIX_PROMISES" in names) is promised
+
+
+def step(text, begin):
+    """Return the one command of a Dockerfile's text that begins so."""
+    (found,) = re.findall(rf"&& ({re.escape(begin)}.*?) ?\\$", text, re.MULTILINE)
+    return found
+
+
+def put(folder, *names, mode=0o755):
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("content")
+        (folder / name).chmod(mode)
+
+
+@pytest.mark.parametrize("cell", MATRIX.cells, ids=lambda cell: cell.name)
+def test_programs_that_test_torch_are_removed_by_the_rule_that_prove_reads(cell, tmp_path):
+    command = step(render.dockerfile(cell, lock="a"), "find /opt/venv/lib -regextype")
+    site = "opt/venv/lib/python3.12/site-packages"
+    torch = (
+        "test/atest",
+        "test/deep/b",
+        "bin/protoc",
+        "bin/upgrader_models/a.ptl",
+        "bin/torch_shm_manager",
+        "lib/a.so",
+    )
+    put(tmp_path, *(f"{site}/torch/{name}" for name in torch), f"{site}/torch/testing/_a.py", f"{site}/numpy/test/a")
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+    subprocess.run(shlex.split(command.replace("/opt/venv", f"{tmp_path}/opt/venv")), check=True)
+    gone = {path for path in before if not path.exists()}
+    assert gone == {path for path in before if render.left_out(f"/{path.relative_to(tmp_path)}")}
+    assert len(gone) == 4
+
+
+def test_programs_lose_set_user_id_and_nothing_else_does(tmp_path):
+    command = step(render.dockerfile(MATRIX.cells[0], lock="a"), "find / -xdev -type f -perm")
+    for name, mode in (("su", 0o4755), ("chage", 0o2755), ("tool", 0o750)):
+        put(tmp_path, name, mode=mode)
+    (tmp_path / "mail").mkdir()
+    (tmp_path / "mail").chmod(0o2775)
+    (tmp_path / "link").symlink_to("/usr/bin/passwd")
+    times = {path.name: os.lstat(path).st_mtime_ns for path in tmp_path.iterdir()}
+    subprocess.run(shlex.split(command.replace("find / ", f"find {tmp_path} ").replace("\\;", ";")), check=True)
+    modes = {path.name: path.lstat().st_mode & 0o7777 for path in tmp_path.iterdir()}
+    assert modes == {"su": 0o755, "chage": 0o755, "tool": 0o750, "mail": 0o2775, "link": 0o777}
+    assert {path.name: os.lstat(path).st_mtime_ns for path in tmp_path.iterdir()} == times

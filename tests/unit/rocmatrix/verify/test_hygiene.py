@@ -8,7 +8,8 @@ from tests.fixtures.trees import entry
 CLEAN = [
     entry("/tmp", b"", mode=0o1777, kind="folder"),
     entry("/cache", b"", mode=0o1777, kind="folder"),
-    entry("/usr/bin/passwd", b"x", mode=0o4755),
+    entry("/usr/bin/passwd", b"x", mode=0o755),
+    entry("/var/mail", b"", mode=0o2775, gid=8, kind="folder"),
     entry("/opt/venv/lib/a/__pycache__/a.pyc", b"\xa7\r\r\n\1\0\0\0" + bytes(8)),
     entry("/usr/lib/python3/dist-packages/__pycache__/a.pyc", b"\xa7\r\r\n\0\0\0\0"),
     entry("/opt/venv/lib/x.dist-info/direct_url.json", b'{"url": "https://somewhere"}'),
@@ -22,7 +23,7 @@ PLANTED = {
     "a wheel": entry("/opt/torch.whl", b"x"),
     "a history": entry("/root/.bash_history", b"x"),
     "open to all": entry("/opt/open", b"", mode=0o777, kind="folder"),
-    "set-user-ID or set-group-ID that no base brings": entry("/usr/bin/shell", b"x", mode=0o4755),
+    "set-user-ID or set-group-ID": entry("/usr/bin/shell", b"x", mode=0o4755),
     "a device, pipe or socket": entry("/opt/pipe", b"", kind="other"),
     "a file capability or other attribute": entry("/usr/bin/env", b"x", attributes=("security.capability",)),
     "byte code outside the environment": entry("/opt/rocmatrix/trainer/__pycache__", b"", kind="folder"),
@@ -70,22 +71,23 @@ def test_planted_file_is_found(rule):
 
 
 @pytest.mark.parametrize(
-    ("path", "mode", "uid", "gid", "found"),
+    ("path", "mode", "gid", "kind", "found"),
     [
-        ("/usr/bin/su", 0o4755, 0, 0, False),
-        ("/bin/su", 0o4755, 0, 0, False),  # where /bin is a folder of its own
-        ("/usr/bin/chage", 0o2755, 0, 42, False),
-        ("/usr/local/bin/su", 0o4755, 0, 0, True),
-        ("/usr/bin/su", 0o6755, 0, 0, True),
-        ("/usr/bin/su", 0o4775, 0, 0, True),
-        ("/usr/bin/chage", 0o2755, 0, 0, True),
-        ("/usr/bin/chage", 0o2755, 7, 42, True),
-        ("/usr/bin/tee", 0o2755, 0, 0, True),
-        ("/usr/bin/tee", 0o4755, 0, 0, True),
+        ("/usr/bin/su", 0o4755, 0, "file", True),
+        ("/bin/su", 0o4755, 0, "file", True),  # where /bin is a folder of its own
+        ("/usr/bin/chage", 0o2755, 42, "file", True),
+        ("/usr/local/bin/su", 0o6755, 0, "file", True),
+        ("/opt/venv/bin/tool", 0o4711, 0, "file", True),
+        ("/usr/bin/su", 0o755, 0, "file", False),
+        ("/var/local", 0o2775, 50, "folder", False),
+        ("/var/local", 0o2775, 50, "file", True),
+        ("/var/local", 0o2775, 8, "folder", True),
+        ("/var/local", 0o6775, 50, "folder", True),
+        ("/var/games", 0o2775, 50, "folder", True),
     ],
 )
-def test_set_id_is_allowed_by_path_mode_and_owner_alone(path, mode, uid, gid, found):
-    findings = strays([*CLEAN, entry(path, b"x", mode=mode, uid=uid, gid=gid)]).findings
+def test_set_id_is_allowed_on_two_folders_of_the_base_alone(path, mode, gid, kind, found):
+    findings = strays([*CLEAN, entry(path, b"", mode=mode, gid=gid, kind=kind)]).findings
     assert [finding.places for finding in findings] == ([(path,)] if found else [])
 
 

@@ -101,3 +101,28 @@ def test_companions_of_an_image_are_those_of_its_cell(found, places):
     findings = label_check.check(written, user="10001:10001", cell=cell).findings
     assert [len(finding.places) for finding in findings] == [places] * bool(places)
     assert all(f"companions is {found!r}, not 'peft,trl'" in finding.places for finding in findings)
+
+
+OCI = "org.opencontainers.image.base."
+OTHER = {"org.rocmatrix.base": "m/u:1@sha256:" + "e" * 64}
+
+
+@pytest.mark.parametrize(
+    ("more", "wrong"),
+    [
+        ({f"{OCI}name": "ubuntu:24.04"}, None),
+        ({f"{OCI}name": "debian:12"}, f"{OCI}name"),
+        ({f"{OCI}digest": cells.GFX1100.base.digest}, None),
+        ({f"{OCI}digest": "sha256:" + "e" * 64}, f"{OCI}digest"),
+        (OTHER | {f"{OCI}name": "m/u:1", f"{OCI}digest": "sha256:" + "e" * 64}, None),
+        (OTHER | {f"{OCI}name": "ubuntu:24.04"}, f"{OCI}name"),
+        (OTHER | {f"{OCI}digest": cells.GFX1100.base.digest}, f"{OCI}digest"),
+        ({"org.rocmatrix.base": "m/u:1", f"{OCI}digest": cells.GFX1100.base.digest}, f"{OCI}digest"),
+        ({"org.rocmatrix.base": "m/u:1", f"{OCI}digest": ""}, None),
+    ],
+)
+def test_label_on_another_base_than_the_image_was_made_from_fails(more, wrong):
+    written = labels(cells.GFX1100) | more
+    findings = label_check.check(written, user="10001:10001", cell=cells.GFX1100).findings
+    places = [place.partition(" is ")[0] for finding in findings for place in finding.places]
+    assert places == ([wrong] if wrong else [])

@@ -78,6 +78,25 @@ def why_not(device: Device) -> str:
 
     if not is_dynamo_supported():
         return f"torch.compile was not tried: torch {torch.__version__} has none for this Python."
+    return "" if device.kind == "cpu" else refused_by_triton(device)
+
+
+def refused_by_triton(device: Device) -> str:
+    """Why Triton compiles no kernel for this card, in a sentence; empty if it compiles the trainer's own.
+
+    It has no code generator for some architectures, gfx906 with most of its releases (triton-lang/triton#8992): a card
+    is not at fault then. An image whose Triton has one promises this probe, and fails by the same sentence.
+    """
+    if importlib.util.find_spec("triton") is None:
+        return ""
+    from trainer.models.fast import triton_softmax
+
+    try:
+        triton_softmax.compile_only(device.torch_type)
+    except Exception as error:  # Triton raises what its compiler raises
+        why = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no reason'}"
+        version = triton_version()["triton"]
+        return f"torch.compile was not tried: Triton {version} compiles no kernel for {device.arch} ({why})."
     return ""
 
 

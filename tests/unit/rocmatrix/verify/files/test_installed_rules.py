@@ -72,6 +72,17 @@ def test_byte_code_of_a_listed_source_is_a_file():
     assert list(installed._unlisted(rows | {"/a/__pycache__/b.pyc": row()}, listed)) == ["/a/__pycache__/b.pyc"]
 
 
+def test_programs_that_test_torch_may_be_missing_from_every_cell():
+    cell = SimpleNamespace(prune=False, architecture=None)
+    site = "/opt/venv/lib/python3.12/site-packages"
+    gone = (f"{site}/torch/test/atest", f"{site}/torch/bin/protoc", f"{site}/torch/bin/upgrader_models/a.ptl")
+    stay = (
+        *(f"{site}/torch/bin/torch_shm_manager", f"{site}/torch/testing/_creation.py", f"{site}/torch/lib/libc10.so"),
+        *(f"{site}/torch/test", f"{site}/numpy/test/a", f"{site}/a/torch/test/b", "/opt/venv/lib/torch/test/a"),
+    )
+    assert [path for path in (*gone, *stay) if installed._pruned(path, cell)] == list(gone)
+
+
 @pytest.mark.parametrize(
     ("path", "change", "pruned"),
     [

@@ -177,6 +177,18 @@ def test_links_that_debootstrap_makes_below_dev_pass_without_the_base():
     assert places(made) == set()
 
 
+def test_program_of_the_base_is_expected_without_set_id_and_with_its_mode_otherwise():
+    base = base_of(tree())
+    base.rows["/usr/bin/tool"] = row(b"tool", mode=0o4755)
+    made = tree()
+    made.rows["/usr/bin/tool"] = row(b"tool", mode=0o755)
+    assert places(made, base) == set()
+    made.rows["/usr/bin/tool"] = row(b"tool", mode=0o4755)
+    assert places(made, base) == {"/usr/bin/tool (4755 0:0, not 755 0:0)"}
+    made.rows["/usr/bin/tool"] = row(b"tool", mode=0o700)
+    assert places(made, base) == {"/usr/bin/tool (700 0:0, not 755 0:0)"}
+
+
 def test_attributes_are_named_on_a_file_of_a_package_too():
     made = tree()
     made.rows["/usr/bin/tool"] = row(b"tool", attributes=("security.capability",))

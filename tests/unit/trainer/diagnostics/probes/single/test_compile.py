@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sys
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ import torch
 from trainer.diagnostics.probes import placement, runner
 from trainer.diagnostics.probes.entry import Request
 from trainer.diagnostics.probes.single import compile as probe
+from trainer.diagnostics.probes.verdict import Device
 
 HANGING = """
     import sys, time
@@ -40,6 +43,47 @@ def test_model_that_was_never_compiled_is_no_pass(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(probe, "compiled_graphs", lambda: 0)
     verdict = probe.measure(Request(expect="cpu"))
     assert [check.name for check in verdict.checks if check.status == "fail"] == ["graphs compiled"]
+
+
+@pytest.fixture
+def triton(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A STAND-IN for the trainer's kernel and for Triton, which compile what `refusal` does not forbid."""
+    made = SimpleNamespace(refusal=None, compiled=[])
+
+    def compile_only(device: str) -> None:
+        if made.refusal:
+            raise made.refusal
+        made.compiled.append(device)
+
+    stand_in = ModuleType("triton_softmax")
+    stand_in.compile_only = compile_only  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "trainer.models.fast.triton_softmax", stand_in)
+    monkeypatch.setattr("trainer.models.fast.triton_softmax", stand_in, raising=False)
+    monkeypatch.setattr(probe, "triton_version", lambda: {"triton": "3.3.1"})
+    monkeypatch.setattr(probe.importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(probe.shutil, "which", lambda name: name)
+    return made
+
+
+MI50 = Device(kind="rocm", name="MI50", arch="gfx906")
+
+
+def test_card_that_triton_compiles_nothing_for_is_not_applicable_and_named(triton: SimpleNamespace) -> None:
+    triton.refusal = RuntimeError("PassManager::run failed")
+    reason = probe.why_not(MI50)
+    assert reason.endswith("Triton 3.3.1 compiles no kernel for gfx906 (RuntimeError: PassManager::run failed).")
+    triton.refusal = Exception()
+    assert "(Exception: no reason)" in probe.why_not(MI50)
+
+
+def test_card_that_triton_compiles_for_is_probed(triton: SimpleNamespace) -> None:
+    assert probe.why_not(MI50) == ""
+    assert triton.compiled == ["cuda"]
+
+
+def test_cpu_asks_no_triton(triton: SimpleNamespace) -> None:
+    triton.refusal = RuntimeError("PassManager::run failed")
+    assert probe.why_not(Device(kind="cpu", name="a CPU", arch="x86_64")) == ""
 
 
 def trained(weights: list[float], losses: list[float]) -> probe.Trained:

@@ -1,0 +1,1 @@
+"""Triton kernels, the trainer's own and those that Inductor writes for it, compiled for AMD cards without a card."""

@@ -69,8 +69,8 @@ def _entry(signature: Signature) -> str:
     rules = f"\n**Rules:** {', '.join(signature.rules)}\n" if signature.rules else ""
     kind = f"{signature.kind}, family" if signature.family else signature.kind
     return (
-        f"\n## {signature.id}\n\n{signature.title} ({kind}, {signature.area}; {seen_with(signature)}).\n\n"
-        f"{sample}\n**Cause:** {signature.cause}\n{_causes(signature)}\n**Remedy:** {signature.remedy}\n{rules}\n"
+        f"\n## {signature.id}\n\n{signature.filled(signature.title, '')} ({kind}, {signature.area}; {seen_with(signature)}).\n\n"
+        f"{sample}\n**Cause:** {signature.filled(signature.cause, '')}\n{_causes(signature)}\n**Remedy:** {signature.remedy}\n{rules}\n"
         f"**Source:** {signature.evidence.summary}; words compared: {signature.checked}; "
         f"to look at again from {dated('', signature.id, '', signature.evidence).expires}.\n"
     )

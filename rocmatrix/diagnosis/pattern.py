@@ -94,6 +94,17 @@ def parse(text: str) -> Pattern:
     return found
 
 
+def checked_groups(text: str) -> None:
+    """Check an expression with named groups that is searched in one line that is shown. Raises PatternError."""
+    try:
+        compiled = re.compile(text)
+    except re.error as error:
+        raise PatternError(f"it is no regular expression: {error}") from None
+    if not compiled.groupindex:
+        raise PatternError("it names no group")
+    _check(_parser.parse(text))
+
+
 def _squeezed_tokens(body: str) -> Iterator[str]:
     for token in _TOKEN.finditer(body):
         item, repeat = _squeezed_item(token["item"]), token["repeat"] or ""

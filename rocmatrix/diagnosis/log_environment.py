@@ -12,11 +12,14 @@ from dataclasses import replace
 
 from rocmatrix.diagnosis.ranking import HostContext
 
+_NAME = re.compile(rb"gfx[0-9a-f]{3,4}\b")
+# what stands before the name of the card that a program runs on, and of one that it compiles for
 _CARD = re.compile(
     rb"(?:GPU arch ?: ?|gpu_type=|AMD arch: |unsupported target: '|amdhsa--|code objects? found for: ?|"
-    rb"ggml_cuda_init: [^\n]{0,80}\n[^\n]{0,80}, |compute=)(gfx[0-9a-f]{3,4})\b"
+    rb"ggml_cuda_init: [^\n]{0,80}\n[^\n]{0,80}, |compute=)\Z"
 )
-_TARGET = re.compile(rb"(?:when compiling for |[Cc]ompiling for |--offload-arch=)(gfx[0-9a-f]{3,4})\b")
+_TARGET = re.compile(rb"(?:[Cc]ompiling for |--offload-arch=)\Z")
+_BEFORE = 180  # most bytes that these take
 _TORCH = re.compile(
     rb"(?:[Pp]y)?[Tt]orch(?:[ _]version)?(?:==|[:=] {0,2}|-)"
     rb"(\d{1,2}\.\d{1,2}\.\d{1,2})\+rocm(\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)"
@@ -68,10 +71,16 @@ class Values:
         """Return what the log alone states; `others` are all architectures that it names."""
         return replace(self.completed(HostContext()), others=tuple(self.architectures))
 
+    def _take(self, name: str, before: bytes) -> None:
+        """Keep a card's name, by what stands before it: a card that runs, or one that is compiled for."""
+        for pattern, kept in ((_CARD, self.architectures), (_TARGET, self.targets)):
+            if name not in kept and pattern.search(before):
+                kept[name] = None
+
     def _look_at(self, block: bytes) -> None:
         if b"gfx" in block:
-            for pattern, kept in ((_CARD, self.architectures), (_TARGET, self.targets)):
-                kept.update(dict.fromkeys(match[1].decode() for match in pattern.finditer(block)))
+            for match in _NAME.finditer(block):
+                self._take(match[0].decode(), block[max(0, match.start() - _BEFORE) : match.start()])
         if b"+rocm" in block:
             for match in _TORCH.finditer(block):
                 self.versions[match[1].decode(), match[2].decode()] = None

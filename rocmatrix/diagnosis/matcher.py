@@ -181,20 +181,29 @@ class Scanner:
     def _look_at(self, kept: bytes, block: bytes, done: Scanned) -> None:
         """Search both views of a block; what only the second shows was hidden by a wrapped line."""
         first = done.lines + 1 - kept.count(b"\n")
-        known = views(kept)
+        known, spent = views(kept), self._spent(done)
         for number, text in enumerate(views(kept + block)):
             found: dict[_Place, Match] = {}
             chunk = _Chunk(text, first, len(squeeze(known[min(number, len(known) - 1)])), kept + block)
-            self._search(chunk, found)
+            self._search(chunk, found, spent)
             for (name, place), match in found.items():
                 if place is None:
                     _merge(done.matches, name, match, counts=number == 0)
                 else:
                     done.signs.setdefault((name, place), match)
 
-    def _search(self, chunk: _Chunk, found: dict[_Place, Match]) -> None:
+    def _spent(self, done: Scanned) -> frozenset[int]:
+        """Return the patterns that more text adds nothing to: counted as often as is counted, or a sign seen once."""
+        full = {name for name, match in done.matches.items() if match.count >= MOST_COUNTED}
+        return frozenset(
+            number
+            for number, (one, place, _) in enumerate(self._patterns)
+            if ((one.id, place) in done.signs if place is not None else one.id in full and not one.uncaught)
+        )
+
+    def _search(self, chunk: _Chunk, found: dict[_Place, Match], spent: frozenset[int]) -> None:
         seen: set[tuple[_Place, int]] = set()
-        for number, spans in self._around_hits(chunk.squeezed).items():
+        for number, spans in self._around_hits(chunk.squeezed, spent).items():
             signature, place, pattern = self._patterns[number]
             matches = (match.span() for span in spans for match in pattern.compiled.finditer(chunk.squeezed, *span))
             new = (match for match in matches if match[1] > chunk.known)
@@ -206,11 +215,12 @@ class Scanner:
         for name, kept in found.items():
             kept.count = min(counts[name], MOST_COUNTED)
 
-    def _around_hits(self, text: bytes) -> dict[int, list[list[int]]]:
+    def _around_hits(self, text: bytes, spent: frozenset[int]) -> dict[int, list[list[int]]]:
         """Return, by pattern, where a match of it may lie. The spans of one pattern do not overlap."""
         spans: dict[int, list[list[int]]] = defaultdict(list)
+        wanted = [[number for number in numbers if number not in spent] for numbers in self._by_literal]
         for literal, start, end in self._automaton.find_matches_as_indexes(text, overlapping=True):
-            for number in self._by_literal[literal]:
+            for number in wanted[literal]:
                 width, known = self._patterns[number][2].width, spans[number]
                 last = end + width + self._patterns[number][2].ahead
                 if known and start - width <= known[-1][1]:

@@ -34,7 +34,7 @@ _Place = tuple[str, int | None]  # a signature's id, and the place of one of its
 class Match:
     """A signature in a log: the first line (from 1) and its text, on how many lines, how much fixed text it matched.
 
-    `last` is the last line that it matched. `log` and `order` are the log's name and its place among those of a folder.
+    `last` is the last line that it matched, `context` the first one with those after it, for values. `log` and `order` are the log's name and its place among those of a folder.
     """
 
     signature: Signature
@@ -45,16 +45,17 @@ class Match:
     log: str = ""
     order: int = 0
     last: int = 0
+    context: str = ""
 
     @property
     def title(self) -> str:
         """The signature's title, with the values of the line."""
-        return self.signature.filled(self.signature.title, self.text)
+        return self.signature.filled(self.signature.title, self.context)
 
     @property
     def cause(self) -> str:
         """The signature's cause, with the values of the line."""
-        return self.signature.filled(self.signature.cause, self.text)
+        return self.signature.filled(self.signature.cause, self.context)
 
     @property
     def where(self) -> str:
@@ -294,10 +295,19 @@ def _record(
         weight, last = (known.weight, known.last) if known else (0, 0)
         text = _readable(*chunk.place(start))
         known = found[signature.id, place] = Match(
-            signature=signature, line=line, text=text, weight=weight, last=last
-        )
+            signature=signature, line=line, text=text, weight=weight, last=last,
+            context=_context(chunk, start) if signature.values else "",
+        )  # fmt: skip
     known.weight = max(known.weight, pattern.weight)
     known.last = max(known.last, line)
+
+
+def _context(chunk: _Chunk, start: int) -> str:
+    """Return the line of a match from there on, and the two after it, as one text: messages are wrapped."""
+    index = chunk.line(start)
+    first, place = chunk.place(start)
+    rows = (first[max(0, place - LONGEST_SHOWN) :], *chunk.lines[index + 1 : index + 3])
+    return " ".join(_readable(row[: 4 * LONGEST_SHOWN], 0) for row in rows)
 
 
 def _readable(line: bytes, place: int) -> str:

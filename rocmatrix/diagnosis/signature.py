@@ -81,8 +81,8 @@ class Signature(Strict):
     a message alone (an error code, a function's name, a compiler's line): among its kind it comes last, and is left out
     where another signature knows the same line. `uncaught` is the message of an exception: it counts only where a line
     begins with it, near the end of the log. A line that one of `unless` matches (a warning, a retry) does not count.
-    `values` is a regular expression with named groups, searched in the matched line: what it finds stands in title and
-    cause in place of `{name|words}`, and `words` where it finds nothing.
+    `values` is a regular expression with named groups, searched in the matched line and the two after it: what it finds
+    stands in title and cause in place of `{name|words}`, and `words` where it finds nothing; `name2` is another `name`.
     """
 
     id: RuleId
@@ -121,10 +121,10 @@ class Signature(Strict):
 
         Args:
             text: title or cause, with places such as `{package|the package}`.
-            line: the matched line, as it is shown; empty where there is none.
+            line: the matched line with those after it; empty where there is none.
         """
         found = re.search(self.values, line) if self.values and line else None
-        known = {name: value for name, value in found.groupdict().items() if value} if found else {}
+        known = {name.rstrip("0123456789"): value for name, value in found.groupdict().items() if value} if found else {}
         return _PLACE.sub(lambda place: known.get(place[1], place[2]), text)
 
     @property

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from rocmatrix.doctor.environment import compose, dockerfile, scripts
 from rocmatrix.doctor.environment.dockerfile import read_text
-from rocmatrix.doctor.environment.files import manifests, projects
+from rocmatrix.doctor.environment.files import manifests, projects, units
 from rocmatrix.doctor.environment.lint_input import Subject
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.runtime.errors import RocmatrixError
 
 _YAML = (".yml", ".yaml")
+_UNITS = (".container", ".service", ".conf")
 _SCRIPTS = (".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".job", ".pbs", ".txt", ".in")
 
 
@@ -21,7 +22,8 @@ def subjects(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = No
     of those that are known.
 
     Args:
-        path: a Dockerfile, a compose file, a script, a requirements, pyproject or conda file, a manifest or a workflow.
+        path: a Dockerfile, a compose file, a script, a requirements, pyproject or conda file, a manifest, a workflow, an
+            env file, a unit of Podman or systemd, or a devcontainer.json.
         shell: variables of the shell by name, for compose files.
     """
     name = path.name.lower()
@@ -29,6 +31,12 @@ def subjects(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = No
         return dockerfile.of_dockerfile(path)
     if name.endswith(".toml"):
         return projects.of_pyproject(path)
+    if path.suffix.lower() in _UNITS:
+        return units.of_unit(path)
+    if path.suffix.lower() == ".env" or name.startswith(".env"):
+        return units.of_env(path)
+    if "devcontainer" in name and name.endswith(".json"):
+        return units.of_devcontainer(path)
     if path.suffix.lower() in _YAML:
         return _of_yaml(path, shell, matrix)
     if path.suffix.lower() in _SCRIPTS or read_text(path).startswith("#!"):
@@ -52,7 +60,8 @@ def _of_yaml(path: Path, shell: Mapping[str, str], matrix: Matrix | None) -> tup
 
 def _unknown(path: Path) -> RocmatrixError:
     what = (
-        "it is none of the forms known: Dockerfile, compose, script, requirements, pyproject, conda, manifest, workflow"
+        "it is none of the forms known: Dockerfile, compose, script, requirements, pyproject, conda, manifest, workflow, "
+        "env file, unit, devcontainer"
     )
     advice = "Give it the usual name or ending; render templates first (`helm template`, `kubectl kustomize`)."
     return RocmatrixError("RM311", what=what, where=str(path), next=advice)

@@ -53,8 +53,8 @@ The last six rows were measured at their freeze (benchmarks/results/diagnose_fro
 learned from since. So of new logs, expect one in two to be right at once, and one in 16 to match nothing. The words by
 which the last row is judged are stricter: about half of its 15 wrong answers named the kind of the mistake, and not the
 package, library or path that the thread settled on. Causes name it since, where the line does; that is not measured on
-logs that are new. The lines of 17 of these threads were completed in the usual form of the tool; of the 48 that stand as
-printed 48 % were right first. In 218 logs of runs that went well (58 of real tools, 160 synthetic,
+logs that are new. The lines of 17 of these threads were completed in the usual form of the tool; of the 48 that stand
+as printed 48 % were right first. In 218 logs of runs that went well (58 of real tools, 160 synthetic,
 benchmarks/diagnose_healthy.py) and in 25 gathered from public threads no cause was named.
 """
 
@@ -68,9 +68,10 @@ def _entry(signature: Signature) -> str:
     sample = "".join(f"    {line}\n" for line in signature.sample.splitlines())
     rules = f"\n**Rules:** {', '.join(signature.rules)}\n" if signature.rules else ""
     kind = f"{signature.kind}, family" if signature.family else signature.kind
+    title, cause = signature.filled(signature.title, ""), signature.filled(signature.cause, "")
     return (
-        f"\n## {signature.id}\n\n{signature.filled(signature.title, '')} ({kind}, {signature.area}; {seen_with(signature)}).\n\n"
-        f"{sample}\n**Cause:** {signature.filled(signature.cause, '')}\n{_causes(signature)}\n**Remedy:** {signature.remedy}\n{rules}\n"
+        f"\n## {signature.id}\n\n{title} ({kind}, {signature.area}; {seen_with(signature)}).\n\n"
+        f"{sample}\n**Cause:** {cause}\n{_causes(signature)}\n**Remedy:** {signature.remedy}\n{rules}\n"
         f"**Source:** {signature.evidence.summary}; words compared: {signature.checked}; "
         f"to look at again from {dated('', signature.id, '', signature.evidence).expires}.\n"
     )

@@ -96,7 +96,7 @@ def _narrowed(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _whole_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield whole lines. The last one, which may have no end, comes with those before it, as they decide on its meaning."""
+    """Yield whole lines. The last one, which may have no end, comes with those before it: it belongs to them."""
     rest, held = b"", b""
     for block in blocks:
         data = rest + block

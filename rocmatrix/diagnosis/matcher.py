@@ -34,7 +34,8 @@ _Place = tuple[str, int | None]  # a signature's id, and the place of one of its
 class Match:
     """A signature in a log: the first line (from 1) and its text, on how many lines, how much fixed text it matched.
 
-    `last` is the last line that it matched, `context` the first one with those after it, for values. `log` and `order` are the log's name and its place among those of a folder.
+    `last` is the last line that it matched, `context` the first one with those after it, for values. `log` and `order`
+    are the log's name and its place among those of a folder.
     """
 
     signature: Signature

@@ -24,11 +24,12 @@ SHORTEST_LITERAL = 5
 AHEAD = 100  # most bytes that a look behind the end of a match takes
 GAP, RUN = 200, 80  # most bytes that `.*` and any other open repetition stand for
 # words of many healthy lines: a rarer part of the pattern is looked for first
-COMMON = frozenset(
-    "amdgpu error errors failed found notfound missing kernel kernels available container detected device devices loading "
-    "torch python version warning couldnot couldnotfind cannotfind unabletofind notsupported nosuchfile invalid "
-    "nosuchfileordirectory connectionrefused oserror exitcode".split()
-)
+COMMON = frozenset((
+    "amdgpu", "error", "errors", "failed", "found", "notfound", "missing", "kernel", "kernels", "available",
+    "container", "detected", "device", "devices", "loading", "torch", "python", "version", "warning", "couldnot",
+    "couldnotfind", "cannotfind", "unabletofind", "notsupported", "nosuchfile", "invalid", "nosuchfileordirectory",
+    "connectionrefused", "oserror", "exitcode",
+))  # fmt: skip
 _DROPPED_ESCAPES = frozenset("snrtvf\"'`\\")
 _TOKEN = re.compile(
     r"(?P<item>\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?[:i]\)?|.)(?P<repeat>(?:[*+?]|\{\d*,?\d*\})[?+]?)?", re.DOTALL

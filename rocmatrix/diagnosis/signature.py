@@ -124,7 +124,9 @@ class Signature(Strict):
             line: the matched line with those after it; empty where there is none.
         """
         found = re.search(self.values, line) if self.values and line else None
-        known = {name.rstrip("0123456789"): value for name, value in found.groupdict().items() if value} if found else {}
+        known = (
+            {name.rstrip("0123456789"): value for name, value in found.groupdict().items() if value} if found else {}
+        )
         return _PLACE.sub(lambda place: known.get(place[1], place[2]), text)
 
     @property

@@ -148,7 +148,8 @@ def _of_installs(subject: Subject, installs: list[_Install]) -> Iterator[LintFin
     named = any(row.name.startswith(("PIP_", "UV_")) and "INDEX" in row.name for row in subject.variables)
     if torch is not None and torch.local and not torch.indexed and not named and subject.image is None:
         yield _finding_of(
-            "local-version-without-index", subject, torch.where, "torch with +rocm, and no index", "conflict", "warning",
+            "local-version-without-index", subject, torch.where, "torch with +rocm, and no index",
+            "conflict", "warning",
             "PyPI has no version with +rocm: pip finds none, unless the caller names the index",
             "--extra-index-url https://download.pytorch.org/whl/rocmX.Y in the same file",
         )  # fmt: skip

@@ -55,18 +55,17 @@ def _words(text: str) -> list[str]:
         return text.split()
 
 
-def _quadlet(
-    rows: list[tuple[int, str, str]], image: str, variables: tuple[Assignment, ...], path: Path
-) -> Launch:
+def _quadlet(rows: list[tuple[int, str, str]], image: str, variables: tuple[Assignment, ...], path: Path) -> Launch:
     def values(key: str) -> tuple[str, ...]:
         return tuple(text for _, name, text in rows if name == key and text)
 
     number = next(number for number, key, _ in rows if key == "Image")
+    nodes = (text.split(":")[0].removeprefix("-") for text in values("AddDevice"))
     extra = of_command(["podman", "run", *_words(" ".join(values("PodmanArgs"))), image], "")
     return Launch(
         image=image,
         where=f"{path}:{number}",
-        devices=(*(text.split(":")[0].removeprefix("-") for text in values("AddDevice")), *(extra.devices if extra else ())),
+        devices=(*nodes, *(extra.devices if extra else ())),
         groups=(*values("GroupAdd"), *(extra.groups if extra else ())),
         shared_memory=next(iter(values("ShmSize")), extra.shared_memory if extra else None),
         ipc=extra.ipc if extra else None,
@@ -113,7 +112,9 @@ def of_devcontainer(path: Path) -> tuple[Subject, ...]:
     meant = "rocm" in plain.lower()
     notes = tuple(_without_devices(launch, where)) if meant and launch is not None else ()
     return (
-        Subject(name=str(path), variables=variables, image=image, where=where, launch=launch, for_amd=meant, notes=notes),
+        Subject(
+            name=str(path), variables=variables, image=image, where=where, launch=launch, for_amd=meant, notes=notes
+        ),
     )  # fmt: skip
 
 

@@ -36,7 +36,8 @@ def test_sample_is_found_and_is_its_own_best_match(one):
         " - torch==2.9.1+rocm6.4\n + torch==2.9.1+rocm7.0\n + torchvision==0.24.1+rocm7.0",
         "NCCL INFO TUNER/Plugin: Failed to open librccl-tuner.so: librccl-tuner.so: cannot open shared object file",
         "UserWarning: Please update transformers to use this feature.",
-        "Could not load dynamic library 'libcudart.so.11.0'; dlerror: libcudart.so.11.0: cannot open shared object file\n"
+        "Could not load dynamic library 'libcudart.so.11.0'; "
+        "dlerror: libcudart.so.11.0: cannot open shared object file\n"
         "Ignore above cudart dlerror if you do not have a GPU set up on your machine.",
         "fatal: No names found, cannot describe anything.\nfatal: not a git repository: no version from git",
         "running 12 tests\ntest result: ok. 12 passed; assertions: 40; 0 failed",

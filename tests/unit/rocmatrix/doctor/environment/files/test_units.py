@@ -26,7 +26,7 @@ def test_env_file_gives_its_variables_with_their_lines(tmp_path):
     assert (row.name, row.value, row.where.rpartition(":")[2]) == ("HSA_OVERRIDE_GFX_VERSION", "11.0.0", "2")
 
 
-QUADLET = "[Container]\nImage=docker.io/ollama/ollama:rocm\nEnvironment=HSA_ENABLE_SDMA=0 \"A=b c\"\n{more}\n[Install]\n"
+QUADLET = '[Container]\nImage=docker.io/ollama/ollama:rocm\nEnvironment=HSA_ENABLE_SDMA=0 "A=b c"\n{more}\n[Install]\n'
 
 
 def test_quadlet_is_read_as_a_start_by_podman(tmp_path):
@@ -46,7 +46,9 @@ def test_quadlet_without_groups_loses_those_of_the_user(tmp_path):
 
 
 def test_systemd_unit_gives_its_variables_and_the_container_that_it_starts(tmp_path):
-    text = "[Service]\nEnvironment=A=1\n;Environment=B=2\nExecStart=-/usr/bin/docker run --device dev/dri rocm/pytorch\n"
+    text = (
+        "[Service]\nEnvironment=A=1\n;Environment=B=2\nExecStart=-/usr/bin/docker run --device dev/dri rocm/pytorch\n"
+    )
     unit, started = read(tmp_path, "x.service", text)
     assert [row.name for row in unit.variables] == ["A"]
     assert started.image == "rocm/pytorch"

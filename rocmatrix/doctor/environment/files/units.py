@@ -104,7 +104,7 @@ def of_devcontainer(path: Path) -> tuple[Subject, ...]:
     variables = tuple(
         Assignment(name=str(name), value=str(value), where=f"{path}:{_line(text, str(name))}")
         for key in ("containerEnv", "remoteEnv")
-        for name, value in (content.get(key) if isinstance(content.get(key), dict) else {}).items()
+        for name, value in _entries(content.get(key))
     )
     arguments = [str(word) for word in content.get("runArgs") or [] if isinstance(word, str)]
     image = str(content.get("image") or "development container")
@@ -116,6 +116,10 @@ def of_devcontainer(path: Path) -> tuple[Subject, ...]:
             name=str(path), variables=variables, image=image, where=where, launch=launch, for_amd=meant, notes=notes
         ),
     )  # fmt: skip
+
+
+def _entries(node: Any) -> list[tuple[Any, Any]]:
+    return list(node.items()) if isinstance(node, dict) else []
 
 
 def _without_devices(launch: Launch, where: str) -> Iterator[FileFinding]:

@@ -175,7 +175,7 @@ def _required(tree: Any) -> frozenset[str] | None:
 
 
 def _rarity(literal: str) -> float:
-    """Return how well a literal tells lines apart: its length, and for a common word less than any that is allowed."""
+    """Return how well a literal separates lines: its length, and for a common word less than any that is allowed."""
     return SHORTEST_LITERAL - 0.5 if literal.lower() in COMMON else len(literal)
 
 

@@ -33,7 +33,7 @@ _TORCHVISION_AHEAD = 15  # torch 2.n goes with torchvision 0.(n + 15)
 class _Install:
     """One package that pip is asked for. `rocm` is the version of the ROCm index named, "" for another index.
 
-    `beside`: that index is asked next to PyPI (--extra-index-url). `local`: the version itself names ROCm.
+    `extra`: that index is asked next to PyPI (--extra-index-url). `local`: the version itself names ROCm.
     """
 
     name: str
@@ -41,7 +41,7 @@ class _Install:
     newest: bool
     rocm: str | None
     where: str
-    beside: bool = False
+    extra: bool = False
     local: bool = False
     indexed: bool = False
 
@@ -73,7 +73,7 @@ def _installs(command: Command) -> Iterator[_Install]:
         index = next((match[1] for word in rest if (match := INDEX.search(word.partition("=")[2] or word))), None)
         other = any("://" in word for word in rest)
         options = {word.partition("=")[0] for word in rest if word.startswith("-")}
-        beside = "--extra-index-url" in options and options.isdisjoint(("--index-url", "-i", "--index-strategy"))
+        extra = "--extra-index-url" in options and options.isdisjoint(("--index-url", "-i", "--index-strategy"))
         for word in rest:
             try:
                 wanted = Requirement(word)
@@ -88,7 +88,7 @@ def _installs(command: Command) -> Iterator[_Install]:
                 newest=not wanted.specifier and not wanted.url,
                 rocm=rocm,
                 where=command.where,
-                beside=beside and index is not None and words[0].rpartition("/")[2] != "uv",
+                extra=extra and index is not None and words[0].rpartition("/")[2] != "uv",
                 local=local is not None,
                 indexed=other or bool(options & {"--find-links", "-f"}),
             )
@@ -138,9 +138,9 @@ def _of_installs(subject: Subject, installs: list[_Install]) -> Iterator[LintFin
             "the default package index serves torch for CUDA (or the processor); no AMD card is seen by it",
             "add --index-url https://download.pytorch.org/whl/rocmX.Y, or build on a ROCm image",
         )  # fmt: skip
-    if torch is not None and torch.beside and torch.newest:
+    if torch is not None and torch.extra and torch.newest:
         yield _finding_of(
-            "torch-index-beside-pypi", subject, torch.where, f"torch from PyPI or the index of ROCm {torch.rocm}",
+            "torch-index-next-to-pypi", subject, torch.where, f"torch from PyPI or the index of ROCm {torch.rocm}",
             "conflict", "warning",
             "with --extra-index-url pip takes the highest version of both indexes, and PyPI's torch for CUDA is newer",
             "--index-url for torch in a command of its own, or pin torch==X.Y.Z+rocmA.B",
@@ -224,7 +224,7 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
         )  # fmt: skip
     if launch.privileged and any("kfd" in device or "dri" in device for device in launch.devices):
         yield _finding_of(
-            "privileged-beside-devices", subject, launch.where, launch.image or subject.name, "harmful", "note",
+            "privileged-with-devices", subject, launch.where, launch.image or subject.name, "harmful", "note",
             "the devices are given, so --privileged adds nothing for ROCm, and opens the whole host to the container",
             "leave privileged out; add the groups video and render where the user is not root",
         )  # fmt: skip

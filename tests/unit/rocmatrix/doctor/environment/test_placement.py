@@ -108,7 +108,7 @@ GIVEN = ROOT.parent / "shared" / "data" / "lint"
         ("14-Dockerfile.prizm", {"bitsandbytes-before-rocm-6.2"}),
         ("15-env.bestbox.yml", {"cuda-image", "device-path"}),
         ("06-nvidia.yml", set()),
-        ("17-sglang.yml", {"privileged-beside-devices"}),  # a note
+        ("17-sglang.yml", {"privileged-with-devices"}),  # a note
     ],
 )
 def test_files_of_others_show_what_was_missed_before(name, found):
@@ -136,7 +136,7 @@ EXTRA = "--extra-index-url https://download.pytorch.org/whl/rocm6.4\n"
 
 
 def test_index_of_rocm_next_to_pypi_lets_pip_take_the_cuda_wheel(tmp_path):
-    assert of_requirements(tmp_path, EXTRA + "numpy\ntorch\n") == ["torch-index-beside-pypi"]
+    assert of_requirements(tmp_path, EXTRA + "numpy\ntorch\n") == ["torch-index-next-to-pypi"]
     assert of_requirements(tmp_path, EXTRA + "torch==2.9.1+rocm6.4\n") == []
     assert of_requirements(tmp_path, EXTRA + "torch==2.9.1\n") == []  # the index's 2.9.1+rocm6.4 counts as higher
     assert of_requirements(tmp_path, EXTRA.replace("extra-", "") + "torch\n") == []
@@ -149,7 +149,7 @@ def test_version_of_rocm_without_its_index_is_not_found(tmp_path):
 
 
 def test_privileged_next_to_the_devices_is_noted(tmp_path):
-    assert "privileged-beside-devices" in of_compose(tmp_path, "image: rocm/dev", ON_AMD, "privileged: true")
+    assert "privileged-with-devices" in of_compose(tmp_path, "image: rocm/dev", ON_AMD, "privileged: true")
     assert of_compose(tmp_path, "image: rocm/dev", "privileged: true") == []
 
 

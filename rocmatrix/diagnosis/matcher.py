@@ -23,6 +23,7 @@ KEPT = 2 * WIDEST  # squeezed bytes that are read again with the next chunk, so 
 LONGEST_KEPT = 1 << 20
 MOST_COUNTED = 1000
 LONGEST_SHOWN = 240
+LONGEST_EXCEPTION = 1 << 16  # bytes of a line that may be one; finding a place in a longer one takes long
 LAST_LINES = 200  # an exception that nothing caught stands among them; one before was handled
 _MODULE = re.compile(rb"[\w.]{1,200}\.$")  # before an exception's name: where it is defined
 _DECORATION = b"])|}>*\x82\x83\x91"  # what may stand before the first word of a line: brackets, borders of panes
@@ -264,6 +265,8 @@ def _is_whole(chunk: _Chunk, pattern: Pattern, span: tuple[int, int]) -> bool:
 def _counts(chunk: _Chunk, signature: Signature, span: tuple[int, int]) -> bool:
     """Whether a match begins its line where it has to, and its lines are none that do not count."""
     if signature.uncaught:
+        if len(chunk.lines[chunk.line(span[0])]) > LONGEST_EXCEPTION:
+            return False
         line, place = chunk.place(span[0])
         before = _MODULE.sub(b"", line[:place]).rstrip()
         if before and before[-1] not in _DECORATION and before.strip() != b"E":

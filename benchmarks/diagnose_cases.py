@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CASES = ROOT / "benchmarks" / "diagnosis_cases"
 GIVEN = ROOT.parent / "shared" / "data" / "failures" / "cases.json"
 RESULTS = ROOT / "benchmarks" / "results" / "diagnose_cases.json"
-SETS = ("learn", "held_out", "fresh", "fresh2", "fresh3", "fresh4", "fresh5", "given")
+SETS = ("learn", "held_out", "fresh", "fresh2", "fresh3", "fresh4", "fresh5", "fresh6", "given")
 FIRST = 3
 
 
@@ -77,13 +77,13 @@ def answers(found: Diagnosis) -> Iterator[tuple[str, bool]]:
     """Yield what a user reads, in order: the words, and whether they state a cause as certain."""
     for match in found.ranked.failures:
         one = match.signature
-        stated = f"{one.title} {one.cause}"
+        stated = f"{match.title} {match.cause}"
         if not one.causes:
             yield stated, one.kind == "cause"
             continue
         rows = diagnosis.possibilities(found, match)
         yield f"{stated} {rows[0].says}", rows[0].decided
-        yield from ((f"{one.title} {row.says}", False) for row in rows[1:])
+        yield from ((f"{match.title} {row.says}", False) for row in rows[1:])
 
 
 def verdict(case: Case, known: tuple[Signature, ...]) -> tuple[str, str]:
@@ -96,7 +96,7 @@ def verdict(case: Case, known: tuple[Signature, ...]) -> tuple[str, str]:
     if any(case.is_named_in(text) for text, _ in told[1:FIRST]):
         return ("first three, wrong first" if told[0][1] else "first three"), first
     if not told:
-        remarks = [f"{match.signature.title} {match.signature.cause}" for match in found.ranked.remarks[:FIRST]]
+        remarks = [f"{match.title} {match.cause}" for match in found.ranked.remarks[:FIRST]]
         return ("as a remark" if any(map(case.is_named_in, remarks)) else "nothing"), first
     return ("wrong first" if told[0][1] else "open"), first
 

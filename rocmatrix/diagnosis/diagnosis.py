@@ -189,9 +189,9 @@ def text_lines(found: Diagnosis) -> list[str]:
 def _best(found: Diagnosis, best: Match) -> list[str]:
     signature = best.signature
     reported = [
-        f"{signature.id}: {signature.title}",
+        f"{signature.id}: {best.title}",
         f"  seen:   {best.where}{_times(best)}: {best.text}",
-        f"  cause:  {signature.cause}",
+        f"  cause:  {best.cause}",
         *_possible(found, best),
         *([f"  remedy: {signature.remedy}"] if signature.remedy != signature.next else []),
         f"  hint:   {next_step(signature)}",
@@ -239,7 +239,7 @@ def _is_about(rule: Rule, here: HostContext) -> bool:
 
 
 def _line(match: Match) -> str:
-    return f"{match.signature.id}: {match.signature.title} ({match.where}{_times(match)})"
+    return f"{match.signature.id}: {match.title} ({match.where}{_times(match)})"
 
 
 def _times(match: Match) -> str:
@@ -271,13 +271,13 @@ def _described(match: Match, found: Diagnosis) -> dict[str, Any]:
     signature = match.signature
     return {
         "id": signature.id,
-        "title": signature.title,
+        "title": match.title,
         "kind": signature.kind,
         "log": match.log or found.name,
         "line": match.line,
         "count": match.count,
         "text": match.text,
-        "cause": signature.cause,
+        "cause": match.cause,
         "causes": [
             {"says": row.says, "test": row.test, "decided": row.decided, "why": row.why}
             for row in possibilities(found, match)

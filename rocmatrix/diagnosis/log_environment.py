@@ -1,6 +1,7 @@
 """What a log states of itself: the card's architecture, the torch and the ROCm it ran with.
 
-Only forms in which a program names its own card count: lists of supported ones do not.
+Only forms in which a program names its own card count: lists of supported ones do not. What a compiler was asked to
+compile for stands in where nothing else names a card, and never states that the log is of another machine.
 """
 
 from __future__ import annotations
@@ -11,10 +12,14 @@ from dataclasses import replace
 
 from rocmatrix.diagnosis.ranking import HostContext
 
+_NAME = re.compile(rb"gfx[0-9a-f]{3,4}\b")
+# what stands before the name of the card that a program runs on, and of one that it compiles for
 _CARD = re.compile(
     rb"(?:GPU arch ?: ?|gpu_type=|AMD arch: |unsupported target: '|amdhsa--|code objects? found for: ?|"
-    rb"ggml_cuda_init: [^\n]{0,80}\n[^\n]{0,80}, |compiling for |compute=)(gfx[0-9a-f]{3,4})\b"
+    rb"ggml_cuda_init: [^\n]{0,80}\n[^\n]{0,80}, |compute=)\Z"
 )
+_TARGET = re.compile(rb"(?:[Cc]ompiling for |--offload-arch=)\Z")
+_BEFORE = 180  # most bytes that these take
 _TORCH = re.compile(
     rb"(?:[Pp]y)?[Tt]orch(?:[ _]version)?(?:==|[:=] {0,2}|-)"
     rb"(\d{1,2}\.\d{1,2}\.\d{1,2})\+rocm(\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)"
@@ -27,6 +32,7 @@ class Values:
 
     def __init__(self) -> None:
         self.architectures: dict[str, None] = {}
+        self.targets: dict[str, None] = {}
         self.versions: dict[tuple[str, str], None] = {}
 
     def watched(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
@@ -43,7 +49,8 @@ class Values:
         """
         if self.is_of_another_machine(here):
             here = replace(here, architecture=None, others=())
-        card = next(iter(self.architectures)) if len(self.architectures) == 1 else None
+        named = self.architectures or self.targets
+        card = next(iter(named)) if len(named) == 1 else None
         torch, rocm = next(iter(self.versions)) if len(self.versions) == 1 else (None, None)
         return replace(
             here,
@@ -53,7 +60,10 @@ class Values:
         )
 
     def is_of_another_machine(self, here: HostContext) -> bool:
-        """Whether the log names cards, and those assumed for this host are none of them."""
+        """Whether the log names cards, and those assumed for this host are none of them.
+
+        What code was compiled for is no card of the machine: people build for others.
+        """
         own = {here.architecture, *here.others} - {None}
         return here.assumed and bool(own) and bool(self.architectures) and own.isdisjoint(self.architectures)
 
@@ -61,10 +71,16 @@ class Values:
         """Return what the log alone states; `others` are all architectures that it names."""
         return replace(self.completed(HostContext()), others=tuple(self.architectures))
 
+    def _take(self, name: str, before: bytes) -> None:
+        """Keep a card's name, by what stands before it: a card that runs, or one that is compiled for."""
+        for pattern, kept in ((_CARD, self.architectures), (_TARGET, self.targets)):
+            if name not in kept and pattern.search(before):
+                kept[name] = None
+
     def _look_at(self, block: bytes) -> None:
         if b"gfx" in block:
-            found = (match[1].decode() for match in _CARD.finditer(block))
-            self.architectures.update(dict.fromkeys(found))
+            for match in _NAME.finditer(block):
+                self._take(match[0].decode(), block[max(0, match.start() - _BEFORE) : match.start()])
         if b"+rocm" in block:
             for match in _TORCH.finditer(block):
                 self.versions[match[1].decode(), match[2].decode()] = None

@@ -96,12 +96,15 @@ def _narrowed(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _whole_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    rest = b""
+    """Yield whole lines. The last one, which may have no end, comes with those before it: it belongs to them."""
+    rest, held = b"", b""
     for block in blocks:
         data = rest + block
         cut = data.rfind(b"\n") + 1 or (len(data) if len(data) > LONGEST_LINE else 0)
         rest = data[cut:]
         if cut:
-            yield data[:cut]
-    if rest:
-        yield rest
+            if held:
+                yield held
+            held = data[:cut]
+    if held or rest:
+        yield held + rest

@@ -5,10 +5,11 @@ One automaton (Aho-Corasick) looks for the fixed texts of all patterns at once; 
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, islice
 
@@ -22,6 +23,10 @@ KEPT = 2 * WIDEST  # squeezed bytes that are read again with the next chunk, so 
 LONGEST_KEPT = 1 << 20
 MOST_COUNTED = 1000
 LONGEST_SHOWN = 240
+LONGEST_EXCEPTION = 1 << 16  # bytes of a line that may be one; finding a place in a longer one takes long
+LAST_LINES = 200  # an exception that nothing caught stands among them; one before was handled
+_MODULE = re.compile(rb"[\w.]{1,200}\.$")  # before an exception's name: where it is defined
+_DECORATION = b"])|}>*\x82\x83\x91"  # what may stand before the first word of a line: brackets, borders of panes
 Bytes = bytes  # the type, where a field has its name
 _Place = tuple[str, int | None]  # a signature's id, and the place of one of its causes
 
@@ -30,7 +35,8 @@ _Place = tuple[str, int | None]  # a signature's id, and the place of one of its
 class Match:
     """A signature in a log: the first line (from 1) and its text, on how many lines, how much fixed text it matched.
 
-    `log` and `order` are the log's name and its place among those of a folder.
+    `last` is the last line that it matched, `context` the first one with those after it, for values. `log` and `order`
+    are the log's name and its place among those of a folder.
     """
 
     signature: Signature
@@ -40,6 +46,18 @@ class Match:
     count: int = 1
     log: str = ""
     order: int = 0
+    last: int = 0
+    context: str = ""
+
+    @property
+    def title(self) -> str:
+        """The signature's title, with the values of the line."""
+        return self.signature.filled(self.signature.title, self.context)
+
+    @property
+    def cause(self) -> str:
+        """The signature's cause, with the values of the line."""
+        return self.signature.filled(self.signature.cause, self.context)
 
     @property
     def where(self) -> str:
@@ -59,6 +77,20 @@ class Scanned:
     lines: int = 0
     bytes: int = 0
     kept: Bytes = b""
+
+    def ended(self) -> Scanned:
+        """Return what stands at the end of the log: exceptions that are followed by much more were handled."""
+        first = self.lines - LAST_LINES
+        standing = {
+            name: match
+            for name, match in self.matches.items()
+            if not match.signature.uncaught or match.last == 0 or match.last > first
+        }
+        return replace(self, matches=standing)
+
+    def known(self) -> Scanned:
+        """Return what does not rest on an exception's words alone: a log that still grows may go on after them."""
+        return replace(self, matches={key: row for key, row in self.matches.items() if not row.signature.uncaught})
 
     def add(self, other: Scanned, *, log: str, order: int) -> None:
         """Take over what was found in another log of the same folder, one that is newer than those before.
@@ -83,6 +115,12 @@ class _Chunk:
     text: bytes
     first: int
     known: int
+    raw: bytes
+
+    @cached_property
+    def printed(self) -> list[bytes]:
+        """The lines as they came, with what stands before the words."""
+        return self.raw.split(b"\n")
 
     @cached_property
     def squeezed(self) -> bytes:
@@ -134,7 +172,7 @@ class Scanner:
         done = Scanned()
         for block in blocks:
             self.read(block, done)
-        return done
+        return done.ended()
 
     def read(self, block: Bytes, done: Scanned) -> None:
         """Look through one more chunk of whole lines, after those that `done` holds the findings of."""
@@ -146,23 +184,33 @@ class Scanner:
     def _look_at(self, kept: bytes, block: bytes, done: Scanned) -> None:
         """Search both views of a block; what only the second shows was hidden by a wrapped line."""
         first = done.lines + 1 - kept.count(b"\n")
-        known = views(kept)
+        known, spent = views(kept), self._spent(done)
         for number, text in enumerate(views(kept + block)):
             found: dict[_Place, Match] = {}
-            self._search(_Chunk(text, first, len(squeeze(known[min(number, len(known) - 1)]))), found)
+            chunk = _Chunk(text, first, len(squeeze(known[min(number, len(known) - 1)])), kept + block)
+            self._search(chunk, found, spent)
             for (name, place), match in found.items():
                 if place is None:
                     _merge(done.matches, name, match, counts=number == 0)
                 else:
                     done.signs.setdefault((name, place), match)
 
-    def _search(self, chunk: _Chunk, found: dict[_Place, Match]) -> None:
+    def _spent(self, done: Scanned) -> frozenset[int]:
+        """Return the patterns that more text adds nothing to: counted as often as is counted, or a sign seen once."""
+        full = {name for name, match in done.matches.items() if match.count >= MOST_COUNTED}
+        return frozenset(
+            number
+            for number, (one, place, _) in enumerate(self._patterns)
+            if ((one.id, place) in done.signs if place is not None else one.id in full and not one.uncaught)
+        )
+
+    def _search(self, chunk: _Chunk, found: dict[_Place, Match], spent: frozenset[int]) -> None:
         seen: set[tuple[_Place, int]] = set()
-        for number, spans in self._around_hits(chunk.squeezed).items():
+        for number, spans in self._around_hits(chunk.squeezed, spent).items():
             signature, place, pattern = self._patterns[number]
             matches = (match.span() for span in spans for match in pattern.compiled.finditer(chunk.squeezed, *span))
             new = (match for match in matches if match[1] > chunk.known)
-            whole = (match for match in new if _is_whole(chunk, pattern, match))
+            whole = (match for match in new if _is_whole(chunk, pattern, match) and _counts(chunk, signature, match))
             for match in islice(whole, MOST_COUNTED):
                 _record(found, signature, place, pattern, match[0], chunk)
                 seen.add(((signature.id, place), chunk.line(match[0])))
@@ -170,11 +218,12 @@ class Scanner:
         for name, kept in found.items():
             kept.count = min(counts[name], MOST_COUNTED)
 
-    def _around_hits(self, text: bytes) -> dict[int, list[list[int]]]:
+    def _around_hits(self, text: bytes, spent: frozenset[int]) -> dict[int, list[list[int]]]:
         """Return, by pattern, where a match of it may lie. The spans of one pattern do not overlap."""
         spans: dict[int, list[list[int]]] = defaultdict(list)
+        wanted = [[number for number in numbers if number not in spent] for numbers in self._by_literal]
         for literal, start, end in self._automaton.find_matches_as_indexes(text, overlapping=True):
-            for number in self._by_literal[literal]:
+            for number in wanted[literal]:
                 width, known = self._patterns[number][2].width, spans[number]
                 last = end + width + self._patterns[number][2].ahead
                 if known and start - width <= known[-1][1]:
@@ -197,6 +246,7 @@ def _merge(matches: dict[str, Match], name: str, match: Match, *, counts: bool) 
     known = matches.setdefault(name, match)
     if known is not match and counts:
         known.count = min(known.count + match.count, MOST_COUNTED)
+        known.last = max(known.last, match.last)
         known.weight = max(known.weight, match.weight)
 
 
@@ -210,6 +260,22 @@ def _is_whole(chunk: _Chunk, pattern: Pattern, span: tuple[int, int]) -> bool:
     line, place = chunk.place(span[1] - 1)
     after = line[place + 1 : place + 2]
     return not (pattern.whole_end and after and _in_word(after[0]))
+
+
+def _counts(chunk: _Chunk, signature: Signature, span: tuple[int, int]) -> bool:
+    """Whether a match begins its line where it has to, and its lines are none that do not count."""
+    if signature.uncaught:
+        if len(chunk.lines[chunk.line(span[0])]) > LONGEST_EXCEPTION:
+            return False
+        line, place = chunk.place(span[0])
+        before = _MODULE.sub(b"", line[:place]).rstrip()
+        if before and before[-1] not in _DECORATION and before.strip() != b"E":
+            return False
+    if not signature.unless:
+        return True
+    rows = chunk.printed[chunk.line(span[0]) : chunk.line(span[1] - 1) + 2]
+    text = squeeze(b"".join(rows)[: 4 * WIDEST])
+    return not any(one.compiled.search(text) for one in signature.exceptions)
 
 
 def _in_word(byte: int) -> bool:
@@ -230,9 +296,22 @@ def _record(
     known = found.get((signature.id, place))
     line = chunk.first + chunk.line(start)
     if known is None or line < known.line:
-        weight, text = known.weight if known else 0, _readable(*chunk.place(start))
-        known = found[signature.id, place] = Match(signature=signature, line=line, text=text, weight=weight)
+        weight, last = (known.weight, known.last) if known else (0, 0)
+        text = _readable(*chunk.place(start))
+        known = found[signature.id, place] = Match(
+            signature=signature, line=line, text=text, weight=weight, last=last,
+            context=_context(chunk, start) if signature.values else "",
+        )  # fmt: skip
     known.weight = max(known.weight, pattern.weight)
+    known.last = max(known.last, line)
+
+
+def _context(chunk: _Chunk, start: int) -> str:
+    """Return the line of a match from there on, and the two after it, as one text: messages are wrapped."""
+    index = chunk.line(start)
+    first, place = chunk.place(start)
+    rows = (first[max(0, place - LONGEST_SHOWN) :], *chunk.lines[index + 1 : index + 3])
+    return " ".join(_readable(row[: 4 * LONGEST_SHOWN], 0) for row in rows)
 
 
 def _readable(line: bytes, place: int) -> str:

@@ -23,6 +23,13 @@ WIDEST = 4000  # bytes of squeezed text that a match may span: chunks overlap by
 SHORTEST_LITERAL = 5
 AHEAD = 100  # most bytes that a look behind the end of a match takes
 GAP, RUN = 200, 80  # most bytes that `.*` and any other open repetition stand for
+# words of many healthy lines: a rarer part of the pattern is looked for first
+COMMON = frozenset((
+    "amdgpu", "error", "errors", "failed", "found", "notfound", "missing", "kernel", "kernels", "available",
+    "container", "detected", "device", "devices", "loading", "torch", "python", "version", "warning", "couldnot",
+    "couldnotfind", "cannotfind", "unabletofind", "notsupported", "nosuchfile", "invalid", "nosuchfileordirectory",
+    "connectionrefused", "oserror", "exitcode",
+))  # fmt: skip
 _DROPPED_ESCAPES = frozenset("snrtvf\"'`\\")
 _TOKEN = re.compile(
     r"(?P<item>\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?[:i]\)?|.)(?P<repeat>(?:[*+?]|\{\d*,?\d*\})[?+]?)?", re.DOTALL
@@ -94,6 +101,17 @@ def parse(text: str) -> Pattern:
     return found
 
 
+def checked_groups(text: str) -> None:
+    """Check an expression with named groups that is searched in one line that is shown. Raises PatternError."""
+    try:
+        compiled = re.compile(text)
+    except re.error as error:
+        raise PatternError(f"it is no regular expression: {error}") from None
+    if not compiled.groupindex:
+        raise PatternError("it names no group")
+    _check(_parser.parse(text))
+
+
 def _squeezed_tokens(body: str) -> Iterator[str]:
     for token in _TOKEN.finditer(body):
         item, repeat = _squeezed_item(token["item"]), token["repeat"] or ""
@@ -148,9 +166,17 @@ def _check(tree: Any, inside_repeat: bool = False) -> None:
 
 
 def _required(tree: Any) -> frozenset[str] | None:
-    """Return texts of which a match of `tree` holds at least one: the choice whose shortest is longest."""
+    """Return texts of which a match of `tree` holds at least one: the choice whose shortest is longest.
+
+    Words that stand everywhere in logs count as shorter, as every place that holds one is searched.
+    """
     choices = [choice for choice in _choices(tree) if choice]
-    return max(choices, key=lambda choice: min(map(len, choice)), default=None)
+    return max(choices, key=lambda choice: min(map(_rarity, choice)), default=None)
+
+
+def _rarity(literal: str) -> float:
+    """Return how well a literal separates lines: its length, and for a common word less than any that is allowed."""
+    return SHORTEST_LITERAL - 0.5 if literal.lower() in COMMON else len(literal)
 
 
 def _choices(tree: Any) -> Iterator[frozenset[str] | None]:

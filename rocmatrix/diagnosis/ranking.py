@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from rocmatrix.diagnosis.matcher import Match
-from rocmatrix.diagnosis.signature import Kind, Signature
+from rocmatrix.diagnosis.signature import FAILURES, Kind, Signature
 from rocmatrix.matrix.statement import Selector, within
 
 
@@ -48,7 +48,8 @@ def rank(matches: Iterable[Match], here: HostContext) -> Ranked:
     hidden = _hidden([match.signature for match in matches])
     leading = _leading([match.signature for match in matches])
     known = {(match.order, match.line) for match in matches if not match.signature.family}
-    shown = [match for match in matches if match.signature.id not in hidden and not _is_known(match, known)]
+    forms = {(match.order, match.line) for match in matches if not match.signature.uncaught} | known
+    shown = [match for match in matches if match.signature.id not in hidden and not _is_known(match, known, forms)]
     failures = [match for match in shown if match.signature.is_failure or match.signature.id in leading]
     remarks = [match for match in shown if match not in failures]
     return Ranked(
@@ -57,9 +58,15 @@ def rank(matches: Iterable[Match], here: HostContext) -> Ranked:
     )
 
 
-def _is_known(match: Match, known: set[tuple[int, int]]) -> bool:
-    """Whether a family's line is one that another signature knows in detail."""
-    return match.signature.family and (match.order, match.line) in known
+def _is_known(match: Match, known: set[tuple[int, int]], forms: set[tuple[int, int]]) -> bool:
+    """Whether a family's line is one that another signature knows in detail, or an exception's that another family has.
+
+    Args:
+        known: places, as (order, line), that signatures know in detail.
+        forms: places of all signatures but those of an exception's words alone.
+    """
+    place = (match.order, match.line)
+    return match.signature.family and place in (forms if match.signature.uncaught else known)
 
 
 def _leading(found: list[Signature]) -> set[str]:
@@ -84,6 +91,8 @@ def _hidden(found: list[Signature]) -> set[str]:
 def _order(match: Match, here: HostContext) -> tuple[int, bool, int, int, int, int]:
     speaking = fit(match.signature, here)
     kind = get_args(Kind).index(match.signature.kind)
+    if match.signature.family and match.signature.uncaught:
+        kind = max(kind, len(FAILURES))  # an exception's words alone come after what is known of the failure
     return kind, match.signature.family, -speaking, -match.weight, match.order, match.line
 
 

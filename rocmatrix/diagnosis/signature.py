@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -40,6 +41,15 @@ def _pattern(text: str) -> str:
 
 
 PatternText = Annotated[str, AfterValidator(_pattern)]
+_PLACE = re.compile(r"\{(\w+)\|([^{}|]+)\}")
+
+
+def _values(text: str) -> str:
+    try:
+        pattern.checked_groups(text)
+    except pattern.PatternError as error:
+        raise PydanticCustomError("values", "'{text}': {why}", {"text": text, "why": str(error)}) from None
+    return text
 
 
 class Possibility(Strict):
@@ -69,7 +79,10 @@ class Signature(Strict):
     behind a symptom, the most frequent first; `cause` is then what is certain. `leads` makes a degraded state the
     first answer where the failures it names were seen as well: they follow from it. A `family` is known by the form of
     a message alone (an error code, a function's name, a compiler's line): among its kind it comes last, and is left out
-    where another signature knows the same line.
+    where another signature knows the same line. `uncaught` is the message of an exception: it counts only where a line
+    begins with it, near the end of the log. A line that one of `unless` matches (a warning, a retry) does not count.
+    `values` is a regular expression with named groups, searched in the matched line and the two after it: what it finds
+    stands in title and cause in place of `{name|words}`, and `words` where it finds nothing; `name2` is another `name`.
     """
 
     id: RuleId
@@ -86,6 +99,9 @@ class Signature(Strict):
     refines: list[RuleId] = Field(default_factory=list)
     leads: list[RuleId] = Field(default_factory=list)
     family: bool = False
+    uncaught: bool = False
+    unless: list[PatternText] = Field(default_factory=list)
+    values: Annotated[str, AfterValidator(_values)] | None = None
     rules: list[RuleId] = Field(default_factory=list)
     evidence: Evidence
     checked: Checked
@@ -94,6 +110,24 @@ class Signature(Strict):
     def patterns(self) -> tuple[pattern.Pattern, ...]:
         """The patterns, ready for squeezed text."""
         return tuple(map(pattern.parse, self.match))
+
+    @cached_property
+    def exceptions(self) -> tuple[pattern.Pattern, ...]:
+        """The patterns of lines that do not count, ready for squeezed text."""
+        return tuple(map(pattern.parse, self.unless))
+
+    def filled(self, text: str, line: str) -> str:
+        """Return a text of this signature with the values of a matched line in their places.
+
+        Args:
+            text: title or cause, with places such as `{package|the package}`.
+            line: the matched line with those after it; empty where there is none.
+        """
+        found = re.search(self.values, line) if self.values and line else None
+        known = (
+            {name.rstrip("0123456789"): value for name, value in found.groupdict().items() if value} if found else {}
+        )
+        return _PLACE.sub(lambda place: known.get(place[1], place[2]), text)
 
     @property
     def is_failure(self) -> bool:
@@ -131,7 +165,7 @@ def _looped(refines: Mapping[str, Collection[str]]) -> str | None:
 
 def statements(root: Path) -> Iterator[StatementAt]:
     """Yield every signature as a statement with its evidence, and the day on which it asks to be looked at again."""
-    return (dated(SIGNATURES_FILE, one.id, one.cause, one.evidence) for one in load(root))
+    return (dated(SIGNATURES_FILE, one.id, one.filled(one.cause, ""), one.evidence) for one in load(root))
 
 
 def load(root: Path) -> tuple[Signature, ...]:

@@ -20,8 +20,21 @@ _VALUE = (
     r"(?:(?<=\\\")(?:(?!\\{1,8}\")[^\n]){1,4000}|(?<=u0022)(?:(?!\\{1,4}u0022)[^\n]){1,4000}|(?<=\[\")[^\]\n]{1,4000}|(?<=\[')[^\]\n]{1,4000}|(?<=\")(?:\\[^\n]|[^\"\\\n]){1,4000}|(?<=')[^'\n]{1,4000}"
     r"|(?<=&quot;)(?:(?!&quot;)[^\n]){1,4000}|[^\s\"',;]{1,4000})"
 )
+# a list of token ids, as tokenizers print it: it grants nothing
+_IDS = rf"tokens?{_QUOTE}{_SIGN}(?:[\w.]{{1,20}}\()?[\[(]{{1,3}}\s{{0,8}}-?\d{{1,7}}\s{{0,3}}(?:[\])]|,\s{{0,8}}(?:-?\d{{1,7}}\b|\.\.\.))"
+_LINE_END = r"(?:\n|\\{1,4}n)"  # a line's end, also as JSON and shells escape it
+# a block of YAML: all lines that are indented deeper than the key
+_BLOCK = (
+    rf"(?P<name>(?:^|(?<=\\n)|(?<=[\"']))(?P<indent>[ \t]{{0,80}})(?:- )?[\"']?[\w./-]{{0,40}}{_WORD}[\w./-]{{0,40}}[\"']?:[ \t]{{1,8}})(?:[&!][\w!]{{1,40}}[ \t]{{1,8}})?"
+    rf"[|>][\d+-]{{0,2}}[ \t]{{0,8}}(?:#(?:(?!{_LINE_END})[^\n]){{0,200}})?"
+    rf"(?:{_LINE_END}(?:(?P=indent)[ \t]{{1,80}}(?:(?!{_LINE_END})[^\n]){{0,4000}}|[ \t]{{0,80}}(?={_LINE_END}))){{1,400}}"
+)
+# JSON within JSON: the value ends at a quote behind exactly as many backslashes as the one that it begins with
+_NESTED = rf"(?P<name>{_WORD}(?P<escape>\\{{1,63}})\"\s{{0,3}}:\s{{0,3}}(?P=escape)\")(?:(?!(?<!\\)(?P=escape)\")[^\n]){{1,4000}}"
 # what grants access: in every text that is shared, and in a bundle
 SECRETS = (
+    (re.compile(_BLOCK, re.IGNORECASE | re.MULTILINE), r"\g<name><secret>"),
+    (re.compile(_NESTED, re.IGNORECASE), r"\g<name><secret>"),
     (re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:(?!-----)[\s\S]){0,20000}(?:-----END [A-Z ]{0,40}-----)?"), "<secret>"),
     (re.compile(r"\beyJ[\w-]{8,4000}\.[\w-]{4,4000}(?:\.[\w-]{0,4000})?"), "<token>"),
     (re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{35}|\b(?:gh[opsu]|pypi|npm|dckr_pat|sk|rk)[_-][\w-]{16,400}"), "<token>"),
@@ -30,7 +43,7 @@ SECRETS = (
     (re.compile(r"(?P<name>\b(?:Set-)?Cookie: )[^\n]{1,4000}", re.IGNORECASE), r"\g<name><secret>"),
     (re.compile(r"(?P<name>\b(?:api key|wandb login|huggingface-cli login) )(?=\w{0,400}\d)[\w-]{16,400}", re.IGNORECASE), r"\g<name><secret>"),
     (re.compile(rf"(?P<name>(?<![a-z])--?[\w-]{{0,40}}{_WORD}[ =]{_QUOTE})(?:(?<=[ =]\")[^\"\n]{{1,4000}}(?=\")|(?<=[ =]')[^'\n]{{1,4000}}(?=')|(?:(?!\\{{1,8}}\")[^\s\"',]){{1,4000}})", re.IGNORECASE), r"\g<name><secret>"),
-    (re.compile(rf"(?P<name>(?<!eos_)(?<!bos_)(?<!pad_)(?<!unk_){_WORD}{_QUOTE}{_SIGN}{_PREFIX}{_QUOTE})(?!<secret>|\\{{0,8}}[\"'])(?!\d{{1,12}}(?:\.\d+)?(?![\w.@!#$%^&*-])){_VALUE}", re.IGNORECASE), r"\g<name><secret>"),
+    (re.compile(rf"(?P<name>(?<!eos_)(?<!bos_)(?<!pad_)(?<!unk_)(?!{_IDS}){_WORD}{_QUOTE}{_SIGN}{_PREFIX}{_QUOTE})(?!<secret>|\\{{0,8}}[\"'])(?!\d{{1,12}}(?:\.\d+)?(?![\w.@!#$%^&*-])){_VALUE}", re.IGNORECASE), r"\g<name><secret>"),
     (re.compile(rf"(?P<name>(?:passw(?:or)?d|passphrase|\bpin){_QUOTE}{_SIGN}{_QUOTE})\d{{1,40}}", re.IGNORECASE), r"\g<name><secret>"),
     (re.compile(r"(?P<name>\blogin\b[^\n]{0,200}? -p |(?<!\S)(?:-u|--user) (?=[^\s:]{1,64}:[^\s/]))\S{1,400}"), r"\g<name><secret>"),
 )  # fmt: skip

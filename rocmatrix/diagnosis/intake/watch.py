@@ -48,7 +48,9 @@ def diagnoses(
             _take(scanner, values, block, state)
         going = bool(block) or pause()
         if block or idle == IDLE_LOOKS or not going:
-            seen = _with_partial(scanner, values, follower.partial if not block else b"", state)
+            partial = follower.partial if not block else b""
+            seen = _with_partial(scanner, values, partial, state)
+            seen = seen.known() if block or partial else seen.ended()
             found = diagnosis.concluded(
                 seen, name=str(follower.path), here=values.completed(here), matrix=matrix,
                 failed_checks=diagnosis.checks_of(values, here, failed_checks),

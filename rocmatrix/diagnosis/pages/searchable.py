@@ -57,11 +57,11 @@ def page(signatures: Iterable[Signature], counted: Shares) -> str:
 def _entry(one: Signature, counted: Shares) -> dict[str, Any]:
     return {
         "id": one.id,
-        "title": one.title,
+        "title": one.filled(one.title, ""),
         "kind": f"{one.kind}, family" if one.family else one.kind,
         "area": one.area,
         "seen": one.sample.strip(),
-        "cause": one.cause,
+        "cause": one.filled(one.cause, ""),
         "causes": [{"says": cause.says, "test": cause.test} for cause in one.causes],
         "remedy": one.remedy,
         "next": next_step(one),

@@ -44,7 +44,7 @@ def _advice(found: Diagnosis, first: Tracker, others: Sequence[Tracker]) -> Iter
         if threads:
             yield f"Known there already, read these first: {', '.join(threads[:THREADS])}"
         if found.best.signature.kind == "cause":
-            yield f"Known cause: {found.best.signature.cause}"
+            yield f"Known cause: {found.best.cause}"
             yield f"Report it only where this did not help: {found.best.signature.remedy}"
     yield "Names of users and hosts, homes, addresses and tokens were taken out; read it once more before it is sent."
     yield f"Form read: {first.evidence.summary}"
@@ -54,7 +54,7 @@ def _advice(found: Diagnosis, first: Tracker, others: Sequence[Tracker]) -> Iter
 def _title(found: Diagnosis, facts: Facts) -> str:
     card = f" on {facts['cards'][0]}" if "cards" in facts else ""
     rocm = f", ROCm {facts['rocm'][0]}" if "rocm" in facts else ""
-    return (found.best.signature.title if found.best else "Failure without a known signature") + card + rocm
+    return (found.best.title if found.best else "Failure without a known signature") + card + rocm
 
 
 def _failure(found: Diagnosis) -> str:

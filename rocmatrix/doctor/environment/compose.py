@@ -14,7 +14,7 @@ import yaml
 
 from rocmatrix.doctor.environment.dockerfile import installed, read_text, substituted
 from rocmatrix.doctor.environment.launch import Launch
-from rocmatrix.doctor.environment.lint_input import Assignment, Command, Subject
+from rocmatrix.doctor.environment.lint_input import Assignment, Command, FileFinding, Subject
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -69,8 +69,12 @@ def _offset(text: str) -> int:
 def _service(name: str, node: yaml.Node, path: Path, shell: Mapping[str, str], matrix: Matrix | None) -> Subject:
     parts = _items(node)
     rows: dict[str, Assignment] = {}
+    notes: list[FileFinding] = []
     for file in _env_files(parts.get("env_file"), path, shell):
-        rows |= {row.name: row for row in env_file(file)}
+        if os.path.exists(file):  # noqa: PTH110 -- Path.exists raises for a name that is too long
+            rows |= {row.name: row for row in env_file(file)}
+        else:
+            notes.append(_absent(file, _where(path, parts["env_file"])))
     rows |= {row.name: row for row in _environment(parts.get("environment"), path, shell)}
     lines = [parts[key] for key in ("entrypoint", "command") if key in parts]
     commands = [_command(line, path, shell) for line in lines]
@@ -87,7 +91,17 @@ def _service(name: str, node: yaml.Node, path: Path, shell: Mapping[str, str], m
         image=_interpolated(image, shell) or None,
         where=_where(path, parts["image"]) if "image" in parts else _where(path, node),
         launch=_launch(parts, _where(path, node), _interpolated(image, shell), rows),
+        notes=tuple(notes),
     )
+
+
+def _absent(file: Path, where: str) -> FileFinding:
+    """Return the note on an env file that is not here, as in a checkout that leaves it out."""
+    return FileFinding(
+        rule="env-file-absent", where=where, what=str(file), severity="note",
+        truth="this env file is not here, so its variables were not examined; the engine refuses to start without it",
+        instead="make it from its example, then examine the file again",
+    )  # fmt: skip
 
 
 def _launch(parts: Mapping[str, yaml.Node], where: str, image: str, rows: Mapping[str, Assignment]) -> Launch:

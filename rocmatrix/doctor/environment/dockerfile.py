@@ -95,6 +95,8 @@ def _torch_of_install(argv: Sequence[str], where: str) -> Iterator[Pair]:
             continue
         if wanted.name.lower() != "torch":
             continue
+        if re.search(r"\+rocm[\d.]+(?:\.(?:git|lw)|a\d)", str(wanted.specifier)):
+            continue  # AMD's own build, of other pairs than PyTorch's index
         exact = re.search(r"\+rocm(\d+(?:\.\d+)*)", str(wanted.specifier))
         rocm = index or (exact[1] if exact else None)
         if rocm is not None:

@@ -31,13 +31,19 @@ _TORCHVISION_AHEAD = 15  # torch 2.n goes with torchvision 0.(n + 15)
 
 @dataclass(frozen=True, kw_only=True)
 class _Install:
-    """One package that pip is asked for. `rocm` is the version of the ROCm index named, "" for another index."""
+    """One package that pip is asked for. `rocm` is the version of the ROCm index named, "" for another index.
+
+    `extra`: that index is asked next to PyPI (--extra-index-url). `local`: the version itself names ROCm.
+    """
 
     name: str
     exact: str | None
     newest: bool
     rocm: str | None
     where: str
+    extra: bool = False
+    local: bool = False
+    indexed: bool = False
 
 
 def misplaced(subjects: Iterable[Subject], matrix: Matrix) -> Iterator[LintFinding]:
@@ -66,6 +72,8 @@ def _installs(command: Command) -> Iterator[_Install]:
         rest = words[words.index("install") + 1 :]
         index = next((match[1] for word in rest if (match := INDEX.search(word.partition("=")[2] or word))), None)
         other = any("://" in word for word in rest)
+        options = {word.partition("=")[0] for word in rest if word.startswith("-")}
+        extra = "--extra-index-url" in options and options.isdisjoint(("--index-url", "-i", "--index-strategy"))
         for word in rest:
             try:
                 wanted = Requirement(word)
@@ -80,6 +88,9 @@ def _installs(command: Command) -> Iterator[_Install]:
                 newest=not wanted.specifier and not wanted.url,
                 rocm=rocm,
                 where=command.where,
+                extra=extra and index is not None and words[0].rpartition("/")[2] != "uv",
+                local=local is not None,
+                indexed=other or bool(options & {"--find-links", "-f"}),
             )
 
 
@@ -126,6 +137,21 @@ def _of_installs(subject: Subject, installs: list[_Install]) -> Iterator[LintFin
             "conflict", "error",
             "the default package index serves torch for CUDA (or the processor); no AMD card is seen by it",
             "add --index-url https://download.pytorch.org/whl/rocmX.Y, or build on a ROCm image",
+        )  # fmt: skip
+    if torch is not None and torch.extra and torch.newest:
+        yield _finding_of(
+            "torch-index-next-to-pypi", subject, torch.where, f"torch from PyPI or the index of ROCm {torch.rocm}",
+            "conflict", "warning",
+            "with --extra-index-url pip takes the highest version of both indexes, and PyPI's torch for CUDA is newer",
+            "--index-url for torch in a command of its own, or pin torch==X.Y.Z+rocmA.B",
+        )  # fmt: skip
+    named = any(row.name.startswith(("PIP_", "UV_")) and "INDEX" in row.name for row in subject.variables)
+    if torch is not None and torch.local and not torch.indexed and not named and subject.image is None:
+        yield _finding_of(
+            "local-version-without-index", subject, torch.where, "torch with +rocm, and no index",
+            "conflict", "warning",
+            "PyPI has no version with +rocm: pip finds none, unless the caller names the index",
+            "--extra-index-url https://download.pytorch.org/whl/rocmX.Y in the same file",
         )  # fmt: skip
     vision = next((one for one in installs if one.name == "torchvision"), None)
     if torch and vision and torch.exact and vision.exact and not _belongs(torch.exact, vision.exact):
@@ -195,6 +221,12 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
             "podman-without-groups", subject, launch.where, launch.image, "conflict", "warning",
             "a rootless container loses the groups render and video of its user, and the device nodes stay closed",
             "--group-add keep-groups (with crun), and --security-opt label=disable where SELinux is on",
+        )  # fmt: skip
+    if launch.privileged and any("kfd" in device or "dri" in device for device in launch.devices):
+        yield _finding_of(
+            "privileged-with-devices", subject, launch.where, launch.image or subject.name, "harmful", "note",
+            "the devices are given, so --privileged adds nothing for ROCm, and opens the whole host to the container",
+            "leave privileged out; add the groups video and render where the user is not root",
         )  # fmt: skip
     if launch.privileged or not launch.for_amd:
         return

@@ -23,14 +23,16 @@ def of_file(path: Path) -> tuple[Subject, ...]:
 
 
 def _of_requirements(path: Path) -> Subject:
-    """Return a requirements file as what pip is asked for: one command, with the index that the file names."""
+    """Return a requirements file as what pip is asked for: a command a line, with the index that the file names."""
     rows = [row.split("#")[0].split(" --hash")[0].strip(" \\") for row in read_text(path).splitlines()]
     options = " ".join(row for row in rows if row.startswith("-"))
     wanted = [(number, row) for number, row in enumerate(rows, 1) if row and not row.startswith("-")]
-    names = " ".join(shlex.quote(row.replace(" ", "")) for _, row in wanted)
-    where = f"{path}:{wanted[0][0] if wanted else 1}"
-    text = f"pip install {options} {names}"
-    return Subject(name=str(path), commands=(Command(text=text, where=where),), pairs=tuple(installed(text, where)))
+    commands = tuple(
+        Command(text=f"pip install {options} {shlex.quote(row.replace(' ', ''))}", where=f"{path}:{number}")
+        for number, row in wanted
+    )
+    pairs = tuple(pair for command in commands for pair in installed(command.text, command.where))
+    return Subject(name=str(path), commands=commands, pairs=pairs)
 
 
 def _of_script(path: Path) -> Iterator[Subject]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rocmatrix.doctor.environment import compose, dockerfile, scripts
 from rocmatrix.doctor.environment.dockerfile import read_text
-from rocmatrix.doctor.environment.files import manifests, projects
+from rocmatrix.doctor.environment.files import manifests, projects, units
 from rocmatrix.doctor.environment.lint_input import Subject
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.runtime.errors import RocmatrixError
 
 _YAML = (".yml", ".yaml")
+_UNITS = (".container", ".service", ".conf")
 _SCRIPTS = (".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".job", ".pbs", ".txt", ".in")
 
 
@@ -21,7 +22,8 @@ def subjects(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = No
     of those that are known.
 
     Args:
-        path: a Dockerfile, a compose file, a script, a requirements, pyproject or conda file, a manifest or a workflow.
+        path: a Dockerfile, a compose file, a script, a requirements, pyproject or conda file, a manifest, a workflow,
+            an env file, a unit of Podman or systemd, or a devcontainer.json.
         shell: variables of the shell by name, for compose files.
     """
     name = path.name.lower()
@@ -31,9 +33,20 @@ def subjects(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = No
         return projects.of_pyproject(path)
     if path.suffix.lower() in _YAML:
         return _of_yaml(path, shell, matrix)
+    if (read := _unit_reader(name)) is not None:
+        return read(path)
     if path.suffix.lower() in _SCRIPTS or read_text(path).startswith("#!"):
         return scripts.of_file(path)
     raise _unknown(path)
+
+
+def _unit_reader(name: str) -> Callable[[Path], tuple[Subject, ...]] | None:
+    """Return the reader of a file that starts one thing, by its name in small letters."""
+    if name.endswith(_UNITS):
+        return units.of_unit
+    if name.endswith(".env") or name.startswith(".env"):
+        return units.of_env
+    return units.of_devcontainer if "devcontainer" in name and name.endswith(".json") else None
 
 
 def _of_yaml(path: Path, shell: Mapping[str, str], matrix: Matrix | None) -> tuple[Subject, ...]:
@@ -52,7 +65,8 @@ def _of_yaml(path: Path, shell: Mapping[str, str], matrix: Matrix | None) -> tup
 
 def _unknown(path: Path) -> RocmatrixError:
     what = (
-        "it is none of the forms known: Dockerfile, compose, script, requirements, pyproject, conda, manifest, workflow"
+        "it is none of the forms known: Dockerfile, compose, script, requirements, pyproject, conda, manifest, "
+        "workflow, env file, unit, devcontainer"
     )
     advice = "Give it the usual name or ending; render templates first (`helm template`, `kubectl kustomize`)."
     return RocmatrixError("RM311", what=what, where=str(path), next=advice)

@@ -68,3 +68,15 @@ def test_checks_of_this_host_count_nothing_for_a_log_of_another_machine():
     assert diagnosis.checks_of(values, ASSUMED, ["D101"]) == frozenset()
     assert diagnosis.checks_of(values, HostContext(architecture="gfx1100"), ["D101"]) == {"D101"}
     assert diagnosis.checks_of(Values(), ASSUMED, ["D101"]) == {"D101"}
+
+
+def test_build_for_another_card_is_a_log_of_this_host():
+    values = Values()
+    list(values.watched([b"1 warning generated when compiling for gfx90a.\nhipcc --offload-arch=gfx90a a.hip\n"]))
+    assert diagnosis.checks_of(values, ASSUMED, ["D101"]) == {"D101"}
+    assert values.completed(ASSUMED).architecture == "gfx1100"
+    assert values.completed(HostContext()).architecture == "gfx90a"
+
+
+def test_card_that_runs_comes_before_the_one_compiled_for():
+    assert read("compiling for gfx90a\nAMD arch: gfx1100\n").architecture == "gfx1100"

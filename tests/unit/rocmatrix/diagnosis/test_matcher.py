@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocmatrix.diagnosis import log_prefixes, log_reader
-from rocmatrix.diagnosis.matcher import MOST_COUNTED
+from rocmatrix.diagnosis.matcher import LAST_LINES, MOST_COUNTED
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, ranked, scanner
 
 HEALTHY = sorted((Path(__file__).parent / "healthy").glob("*.log"))
@@ -84,6 +84,54 @@ def test_end_of_a_word_counts_where_a_pattern_asks_for_it():
 
 
 def test_signatures_are_all_searched():
-    text = b"\n".join(one.sample.encode() for one in SIGNATURES)
+    rows = sorted(SIGNATURES, key=lambda one: one.uncaught)  # those count at the end of a log
+    text = b"\n\n\n".join(one.sample.encode() for one in rows)  # the line after one may state that it does not count
     assert set(scanner().scan([text + b"\n"]).matches) == {one.id for one in SIGNATURES}
     assert len(text) < log_reader.CHUNK
+
+
+def families(log):
+    return [match.signature.id for match in ranked(log).failures]
+
+
+def test_exception_at_the_end_is_reported_and_one_followed_by_much_more_was_handled():
+    assert families("ValueError: a strange setting\n") == ["python-value-refused"]
+    assert families("ValueError: a strange setting\n" + "step 1 loss 0.25\n" * (LAST_LINES - 1)) != []
+    assert families("ValueError: a strange setting\n" + "step 1 loss 0.25\n" * (LAST_LINES + 1)) == []
+
+
+def test_last_line_of_an_exception_counts_not_its_first():
+    line = "ValueError: a strange setting\n"
+    assert families(line + "step 1 loss 0.25\n" * (2 * LAST_LINES) + line) == ["python-value-refused"]
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["", "  ", "[rank0]: ", "(EngineCore pid=281420) ERROR 04-14 02:13:13 [core.py:1108] ", "E   ", "\u2502 "],
+)
+def test_exception_that_begins_a_line_counts_also_after_what_stands_before_lines(before):
+    assert families(f"{before}ValueError: a strange setting\n") == ["python-value-refused"]
+
+
+@pytest.mark.parametrize("before", ["falling back after ", "could not use it: ", "except (", "raise "])
+def test_exception_within_a_sentence_does_not_count(before):
+    assert families(f"{before}ValueError: a strange setting\n") == []
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "HTTPError: 429 Client Error: Too Many Requests for url: x\nRetrying in 1s [Retry 1/5].\n",
+        "FutureWarning: this argument is deprecated. Please update transformers to 5.0.\n",
+        "WARNING: Retrying (Retry(total=4)) after connection broken by 'ReadTimeoutError: timed out'\n",
+    ],
+)
+def test_line_that_an_exception_of_the_signature_matches_does_not_count(log):
+    assert families(log) == []
+
+
+def test_value_of_the_line_stands_in_the_cause():
+    best = ranked("ImportError: cannot import name 'cached_download' from 'huggingface_hub'\n").failures[0]
+    assert "installed huggingface_hub has no cached_download" in best.cause
+    wrapped = ranked("ImportError: cannot import name\n 'cached_download' from 'huggingface_hub'\n").failures[0]
+    assert "installed package has no such name" in wrapped.cause

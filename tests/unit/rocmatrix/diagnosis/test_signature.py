@@ -34,6 +34,13 @@ def test_sample_is_found_and_is_its_own_best_match(one):
         "CMake Warning: ROCM_PATH is not set, using /opt/rocm",
         "NET/Plugin: Plugin load (librccl-net.so) returned 2 : librccl-net.so: cannot open shared object file",
         " - torch==2.9.1+rocm6.4\n + torch==2.9.1+rocm7.0\n + torchvision==0.24.1+rocm7.0",
+        "NCCL INFO TUNER/Plugin: Failed to open librccl-tuner.so: librccl-tuner.so: cannot open shared object file",
+        "UserWarning: Please update transformers to use this feature.",
+        "Could not load dynamic library 'libcudart.so.11.0'; "
+        "dlerror: libcudart.so.11.0: cannot open shared object file\n"
+        "Ignore above cudart dlerror if you do not have a GPU set up on your machine.",
+        "fatal: No names found, cannot describe anything.\nfatal: not a git repository: no version from git",
+        "running 12 tests\ntest result: ok. 12 passed; assertions: 40; 0 failed",
     ],
 )
 def test_line_of_a_run_without_failure_names_none(line):
@@ -54,6 +61,8 @@ def test_line_of_a_run_without_failure_names_none(line):
             "hip-invalid-device-function",
         ),
         ("load native runtime x: libhipfft.so.0: cannot open shared object file: No such file", "libamdhip64-missing"),
+        ("error: unknown flag: --show-events\nSee 'kubectl logs --help' for usage.", "option-unrecognized"),
+        ("unknown flag: --gpus\nSee 'docker run --help'.", "docker-option-unknown"),
         ("libzzz-two.so.1: cannot open shared object file: No such file or directory", "library-not-opened"),
     ],
 )

@@ -57,6 +57,13 @@ from tests.fixtures.log_facts import FACTS
         ("%22token%22%3A%22zz9", "%22token%22%3A%22<secret>"),
         ('--token "ab zz9" --x 1', '--token "<secret>" --x 1'),
         ("num tokens => 12", "num tokens => 12"),
+        ("password: |\n  hunter2 more\n\n  zz9\nnext: 1", "password: <secret>\nnext: 1"),
+        ("  api_key: >-\n    zz9\n    zz8\n  other: x", "  api_key: <secret>\n  other: x"),
+        ("- name: X\n  tls_private_key: &a |2  # c\n      zz9\n  k: v", "- name: X\n  tls_private_key: <secret>\n  k: v"),
+        (r'{"data": "token: |\n    zz9\n    zz8\nnext: 1"}', r'{"data": "token: <secret>\nnext: 1"}'),
+        (r'{"b": "{\"token\": \"a\\\"zz9\", \"n\": 1}"}', r'{"b": "{\"token\": \"<secret>\", \"n\": 1}"}'),
+        (r'\\\"password\\\": \\\"a\\\\\\\"zz9\\\", \\\"n\\\": 1', r'\\\"password\\\": \\\"<secret>\\\", \\\"n\\\": 1'),
+        ("tokens: [zz9, zz8]", "tokens: <secret>, zz8]"),
     ],
 )  # fmt: skip
 def test_personal_data_is_removed(text, shown):
@@ -64,7 +71,8 @@ def test_personal_data_is_removed(text, shown):
 
 
 @pytest.mark.parametrize(
-    "text", ["2026-11-22T10:00:00Z ERROR vllm: x", "Basic Information of the card", "a basic example", "tokens: 128, max_tokens=4096", "On the host: ls /dev/kfd", "pad_token = eos_token; x"]
+    "text", ["2026-11-22T10:00:00Z ERROR vllm: x", "Basic Information of the card", "a basic example", "tokens: 128, max_tokens=4096", "On the host: ls /dev/kfd", "pad_token = eos_token; x",
+             "tokens: [1,2]", "input_tokens=[101, 2023]", '{"tokens": [1,2], "n": 3}', "tokens=tensor([1, 2])", "tokens: [[1, 2], [3]]", "tokens: [1, ..., 7]"]
 )  # fmt: skip
 def test_text_without_a_secret_stays(text):
     assert redacted(text, ()) == text

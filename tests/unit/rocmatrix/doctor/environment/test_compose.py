@@ -80,7 +80,7 @@ def test_compose_file_is_read_as_compose_reads_it(tmp_path):
         (dockerfile.of_dockerfile, "Dockerfile", None, "RM310"),
         (lambda p: compose.of_compose(p, shell={}), "compose.yaml", "services: [", "RM311"),
         (lambda p: compose.of_compose(p, shell={}), "compose.yaml", "version: '3'\n", "RM311"),
-        (lambda p: compose.of_compose(p, shell={}), "compose.yaml", "services: {a: {env_file: gone.env}}\n", "RM310"),
+        (lambda p: compose.of_compose(p, shell={}), "compose.yaml", "services: {a: {env_file: .}}\n", "RM310"),
         (lambda p: tuple(compose.env_file(p)), "x.env", "A=1\n'broken\n", "RM311"),
     ],
 )
@@ -92,6 +92,16 @@ def test_unreadable_file_is_a_coded_error(tmp_path, read, name, text, code):
         read(path)
     assert caught.value.code == code
     assert str(tmp_path) in str(caught.value)
+
+
+def test_env_file_that_is_not_here_is_a_note_and_the_rest_is_read(tmp_path):
+    path = tmp_path / "compose.yaml"
+    path.write_text("services: {a: {env_file: gone.env, environment: {A: 1}}}\n")
+    (subject,) = compose.of_compose(path, shell={})
+    assert [row.name for row in subject.variables] == ["A"]
+    (note,) = subject.notes
+    assert (note.rule, note.severity) == ("env-file-absent", "note")
+    assert "gone.env" in note.what
 
 
 YAML = st.recursive(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rocmatrix.doctor.environment import compose, dockerfile, lint
+from rocmatrix.doctor.environment import compose, dockerfile, lint, scripts
 from rocmatrix.doctor.environment import rules as environment_rules
 from rocmatrix.doctor.environment.placement import misplaced
 from rocmatrix.matrix.loading import load
@@ -108,7 +108,7 @@ GIVEN = ROOT.parent / "shared" / "data" / "lint"
         ("14-Dockerfile.prizm", {"bitsandbytes-before-rocm-6.2"}),
         ("15-env.bestbox.yml", {"cuda-image", "device-path"}),
         ("06-nvidia.yml", set()),
-        ("17-sglang.yml", set()),
+        ("17-sglang.yml", {"privileged-with-devices"}),  # a note
     ],
 )
 def test_files_of_others_show_what_was_missed_before(name, found):
@@ -124,3 +124,37 @@ def test_rules_for_different_versions_are_one_finding_where_the_version_is_not_k
     assert len(found) == 1
     assert "with torch <2.12: " in found[0].truth
     assert "with torch >=2.12 and with ROCm >=7.0: " in found[0].truth
+
+
+def of_requirements(tmp_path, text):
+    path = tmp_path / "requirements.txt"
+    path.write_text(text)
+    return rules(scripts.of_file(path))
+
+
+EXTRA = "--extra-index-url https://download.pytorch.org/whl/rocm6.4\n"
+
+
+def test_index_of_rocm_next_to_pypi_lets_pip_take_the_cuda_wheel(tmp_path):
+    assert of_requirements(tmp_path, EXTRA + "numpy\ntorch\n") == ["torch-index-next-to-pypi"]
+    assert of_requirements(tmp_path, EXTRA + "torch==2.9.1+rocm6.4\n") == []
+    assert of_requirements(tmp_path, EXTRA + "torch==2.9.1\n") == []  # the index's 2.9.1+rocm6.4 counts as higher
+    assert of_requirements(tmp_path, EXTRA.replace("extra-", "") + "torch\n") == []
+    assert of_dockerfile(tmp_path, f"FROM python:3.12\nRUN uv pip install {EXTRA.strip()} torch\n") == []
+
+
+def test_version_of_rocm_without_its_index_is_not_found(tmp_path):
+    assert of_requirements(tmp_path, "torch==2.9.1+rocm6.4\n") == ["local-version-without-index"]
+    assert of_dockerfile(tmp_path, "FROM python:3.12\nRUN pip install torch==2.9.1+rocm6.4\n") == []
+
+
+def test_privileged_next_to_the_devices_is_noted(tmp_path):
+    assert "privileged-with-devices" in of_compose(tmp_path, "image: rocm/dev", ON_AMD, "privileged: true")
+    assert of_compose(tmp_path, "image: rocm/dev", "privileged: true") == []
+
+
+def test_finding_of_a_requirement_names_its_own_line(tmp_path):
+    path = tmp_path / "requirements.txt"
+    path.write_text(EXTRA + "numpy\n\ntorch\n")
+    (finding,) = misplaced(scripts.of_file(path), MATRIX)
+    assert finding.where == f"{path}:4"

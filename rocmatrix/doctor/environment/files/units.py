@@ -1,0 +1,135 @@
+"""Files of one start each: env files, units of Podman (Quadlet) and systemd, development containers."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rocmatrix.doctor.environment import compose
+from rocmatrix.doctor.environment.dockerfile import read_text
+from rocmatrix.doctor.environment.launch import Launch, of_command
+from rocmatrix.doctor.environment.lint_input import Assignment, FileFinding, Subject
+from rocmatrix.doctor.environment.scripts import parts
+from rocmatrix.runtime.errors import RocmatrixError
+
+_ROW = re.compile(r"^\s*(?P<key>[A-Z]\w*)\s*=\s*(?P<value>.*?)\s*$")
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMA = re.compile(r",(\s*[}\]])")
+
+
+def of_env(path: Path) -> tuple[Subject, ...]:
+    """Return the variables of an env file. Raises RM310 where it cannot be read, RM311 at a line without meaning."""
+    return (Subject(name=str(path), variables=tuple(compose.env_file(path))),)
+
+
+def of_unit(path: Path) -> tuple[Subject, ...]:
+    """Return what a unit of Podman (.container) or systemd starts. Raises RM310 where it cannot be read."""
+    rows = [(number, row["key"], row["value"]) for number, row in _rows(path)]
+    variables = tuple(
+        Assignment(name=name, value=value, where=f"{path}:{number}")
+        for number, key, text in rows
+        if key == "Environment"
+        for name, _, value in (word.partition("=") for word in _words(text))
+    )
+    image = next((text for _, key, text in rows if key == "Image"), None)
+    if image is not None:
+        launch = _quadlet(rows, image, variables, path)
+        return (Subject(name=str(path), variables=variables, image=image, where=launch.where, launch=launch),)
+    return (Subject(name=str(path), variables=variables), *_started(rows, path))
+
+
+def _rows(path: Path) -> Iterator[tuple[int, re.Match[str]]]:
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        if not line.lstrip().startswith(("#", ";")) and (row := _ROW.match(line)):
+            yield number, row
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
+
+
+def _quadlet(rows: list[tuple[int, str, str]], image: str, variables: tuple[Assignment, ...], path: Path) -> Launch:
+    def values(key: str) -> tuple[str, ...]:
+        return tuple(text for _, name, text in rows if name == key and text)
+
+    number = next(number for number, key, _ in rows if key == "Image")
+    nodes = (text.split(":")[0].removeprefix("-") for text in values("AddDevice"))
+    extra = of_command(["podman", "run", *_words(" ".join(values("PodmanArgs"))), image], "")
+    return Launch(
+        image=image,
+        where=f"{path}:{number}",
+        devices=(*nodes, *(extra.devices if extra else ())),
+        groups=(*values("GroupAdd"), *(extra.groups if extra else ())),
+        shared_memory=next(iter(values("ShmSize")), extra.shared_memory if extra else None),
+        ipc=extra.ipc if extra else None,
+        user=next(iter(values("User")), None),
+        privileged=bool(extra and extra.privileged),
+        variables=tuple((row.name, row.value) for row in variables),
+        runner="podman",
+    )  # fmt: skip
+
+
+def _started(rows: list[tuple[int, str, str]], path: Path) -> Iterator[Subject]:
+    for number, key, text in rows:
+        if key.startswith("Exec"):
+            for words in parts(text.lstrip("-@:+!")):
+                launch = of_command(words, f"{path}:{number}")
+                if launch is not None:
+                    given = tuple(Assignment(name=n, value=v, where=launch.where) for n, v in launch.variables)
+                    yield Subject(
+                        name=f"{path} {launch.image}", variables=given, image=launch.image, where=launch.where,
+                        launch=launch,
+                    )  # fmt: skip
+
+
+def of_devcontainer(path: Path) -> tuple[Subject, ...]:
+    """Return what a development container is started with. Raises RM310 where it cannot be read, RM311 where its form
+    is none."""
+    text = read_text(path)
+    plain = _LAST_COMMA.sub(r"\1", _COMMENT.sub(lambda row: row[1] or "", text))
+    try:
+        content: Any = json.loads(plain)
+    except ValueError as error:
+        raise RocmatrixError("RM311", what=f"no JSON: {error}", where=str(path)) from error
+    if not isinstance(content, dict):
+        raise RocmatrixError("RM311", what="no object", where=str(path))
+    where = f"{path}:{_line(text, 'runArgs')}"
+    variables = tuple(
+        Assignment(name=str(name), value=str(value), where=f"{path}:{_line(text, str(name))}")
+        for key in ("containerEnv", "remoteEnv")
+        for name, value in _entries(content.get(key))
+    )
+    arguments = [str(word) for word in content.get("runArgs") or [] if isinstance(word, str)]
+    image = str(content.get("image") or "development container")
+    launch = of_command(["docker", "run", *arguments, image], where)
+    meant = "rocm" in plain.lower()
+    notes = tuple(_without_devices(launch, where)) if meant and launch is not None else ()
+    return (
+        Subject(
+            name=str(path), variables=variables, image=image, where=where, launch=launch, for_amd=meant, notes=notes
+        ),
+    )  # fmt: skip
+
+
+def _entries(node: Any) -> list[tuple[Any, Any]]:
+    return list(node.items()) if isinstance(node, dict) else []
+
+
+def _without_devices(launch: Launch, where: str) -> Iterator[FileFinding]:
+    if not launch.devices and not launch.privileged:
+        yield FileFinding(
+            rule="no-devices-given", where=where, what=" ".join(("runArgs", launch.image)), severity="error",
+            truth="a container for ROCm that is given neither /dev/kfd nor /dev/dri finds no card",
+            instead='"runArgs": ["--device=/dev/kfd", "--device=/dev/dri", "--group-add=video", "--group-add=render"]',
+        )  # fmt: skip
+
+
+def _line(text: str, word: str) -> int:
+    return text[: max(0, text.find(f'"{word}"'))].count("\n") + 1

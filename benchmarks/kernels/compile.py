@@ -77,7 +77,7 @@ def properties(architecture: str) -> Any:
     from torch._inductor.runtime.hints import DeviceProperties
 
     rows = json.loads((ROOT / "trainer" / "device" / "architectures.json").read_text())
-    peaks = next((row["peaks"] for row in rows if row["name"] == architecture), [])
+    peaks: list[dict[str, Any]] = next((row["peaks"] for row in rows if row["name"] == architecture), [])
     return DeviceProperties(
         type="hip",
         index=0,

@@ -95,7 +95,7 @@ def write_for(architecture: str) -> None:
     found = properties(architecture)._replace(type="cpu")
     torch.version.hip = "7.2"
     torch._inductor.config.cpu_backend = "triton"
-    torch.utils._triton.triton_hash_with_backend = lambda: "none"  # which asks for a driver
+    torch.utils._triton.triton_hash_with_backend = lambda: "none"  # type: ignore[assignment]  # which asks for a driver
     hints.DeviceProperties.create = classmethod(lambda cls, device: found)  # type: ignore[method-assign,assignment]
 
 

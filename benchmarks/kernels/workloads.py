@@ -105,7 +105,8 @@ def attention_math(dtype: torch.dtype, device: torch.device) -> None:
     def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         scores = (query @ key.transpose(-1, -2)) * query.shape[-1] ** -0.5
         causal = torch.ones(TOKENS, TOKENS, dtype=torch.bool, device=device).tril()
-        return scores.masked_fill(~causal, -torch.inf).softmax(-1).to(dtype) @ value
+        attended: Tensor = scores.masked_fill(~causal, -torch.inf).softmax(-1).to(dtype) @ value
+        return attended
 
     inputs = [torch.randn(ROWS, 8, TOKENS, 64, device=device, dtype=dtype).requires_grad_() for _ in range(3)]
     gradients(torch.compile(attend, dynamic=False)(*inputs))

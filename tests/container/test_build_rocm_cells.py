@@ -43,7 +43,7 @@ def built(request, client, small_base, stand_in, lay_out):
 
 
 def cases():
-    """Return every cell; after the first of a release, whose Dockerfiles differ in names and variables alone, as long."""
+    """Return every cell; as long those of a release after its first: their Dockerfiles differ in names and values."""
     firsts = {cell.release.name: cell for cell in reversed(ROCM_CELLS)}.values()
     for cell in ROCM_CELLS:
         yield pytest.param(cell, marks=[] if cell in firsts else long, id=f"STAND-IN-{cell.name}")

@@ -10,7 +10,7 @@ import pytest
 pytestmark = pytest.mark.container
 
 USERS = {"root": "0:0", "unknown": "12345:12345", "unknown-in-group-0": "12345:0"}
-# What depends on the user: shared memory, files of a run, ranks that meet; caches: test_compile_container. A night runs all.
+# What depends on the user: shared memory, a run's files, ranks that meet (caches: test_compile_container).
 PROBES = ["device", "transfer", "checkpoint", "collectives"]
 
 

@@ -302,7 +302,7 @@ def child(name: str, gate: Path) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         return {"failed": f"no end after {PATIENCE} s"}
     lines = [line for line in done.stdout.splitlines() if line.startswith("FIGURES ")]
-    return json.loads(lines[-1][8:]) if lines else {"failed": (done.stdout + done.stderr)[-1500:]}
+    return json.loads(lines[-1][8:]) if lines else {"failed": (done.stdout + done.stderr)[-1500:].replace(f"{ROOT}/", "")}
 
 
 def run_all(names: list[str], workers: int, results: Path, until: float) -> None:

@@ -264,7 +264,7 @@ def found_in(honest, base_once):
     return lambda kind: found_in(next(number for number, kinds in enumerate(TOGETHER) if kind in kinds))
 
 
-def test_each_change_is_made_in_one_group():
+def test_groups_of_changes_hold_every_change_once():
     assert sorted(kind for kinds in TOGETHER for kind in kinds) == sorted(FILES)
 
 

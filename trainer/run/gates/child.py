@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.run.gates.subject import COMPILE, Subject
+from trainer.run.gates.subject import ATTENTION, COMPILE, Subject
 from trainer.runtime.child_process import Outcome, run_limited
 
 PROGRAM: tuple[str, ...] = (sys.executable, "-P", "-m", "trainer.run.gates.trials")
@@ -48,11 +48,12 @@ class Verdict:
         """Whether the same trial would come to the same again, and is worth keeping.
 
         Not what a full or busy machine or a package that is missing may have caused. A crash by a signal of a fault is
-        kept, as another trial may reset the card.
+        kept, as another trial may reset the card; a kernel that this torch has not for the card is, as each run would
+        start a child to ask for it again (cuDNN's on AMD cards).
         """
         if self.status == "crash":
             return any(name in self.why for name in FAULT_SIGNALS)
-        return self.status in (PASSED, "wrong")
+        return self.status in (PASSED, "wrong") or (self.status == ABSENT and self.gate.startswith(ATTENTION))
 
     def facts(self) -> dict[str, Any]:
         """Return what metadata.json holds."""

@@ -6,24 +6,22 @@ One automaton (Aho-Corasick) looks for the fixed texts of all patterns at once; 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from itertools import accumulate, islice
+from itertools import islice
 
 import ahocorasick_rs
 
 from rocmatrix.diagnosis.log_prefixes import views
-from rocmatrix.diagnosis.pattern import DROPPED, WIDEST, Pattern, squeeze
+from rocmatrix.diagnosis.pattern import WIDEST, Pattern, squeeze
+from rocmatrix.diagnosis.search.chunk import Chunk
 from rocmatrix.diagnosis.signature import Signature
 
 KEPT = 2 * WIDEST  # squeezed bytes that are read again with the next chunk, so that no match is cut
 LONGEST_KEPT = 1 << 20
 MOST_COUNTED = 1000
 LONGEST_SHOWN = 240
-LONGEST_EXCEPTION = 1 << 16  # bytes of a line that may be one; finding a place in a longer one takes long
 LAST_LINES = 200  # an exception that nothing caught stands among them; one before was handled
 _MODULE = re.compile(rb"[\w.]{1,200}\.$")  # before an exception's name: where it is defined
 _DECORATION = b"])|}>*\x82\x83\x91"  # what may stand before the first word of a line: brackets, borders of panes
@@ -108,51 +106,6 @@ class Scanned:
             self.signs.setdefault(place, match)
 
 
-@dataclass(frozen=True)
-class _Chunk:
-    """Lines without decoration, from line `first` on; what ends before `known` was seen with the last chunk."""
-
-    text: bytes
-    first: int
-    known: int
-    raw: bytes
-
-    @cached_property
-    def printed(self) -> list[bytes]:
-        """The lines as they came, with what stands before the words."""
-        return self.raw.split(b"\n")
-
-    @cached_property
-    def squeezed(self) -> bytes:
-        return squeeze(self.text)
-
-    @cached_property
-    def lines(self) -> list[bytes]:
-        return self.text.split(b"\n")
-
-    @cached_property
-    def ends(self) -> list[int]:
-        """Where each line ends in the squeezed text."""
-        return list(accumulate(len(line.translate(None, DROPPED)) for line in self.lines))
-
-    def line(self, position: int) -> int:
-        """Return the index of the line of a position in the squeezed text."""
-        return bisect_right(self.ends, position)
-
-    def place(self, position: int) -> tuple[bytes, int]:
-        """Return the line of a position in the squeezed text, and the place in it."""
-        index = self.line(position)
-        line, left = self.lines[index], position - (self.ends[index - 1] if index else 0)
-        low, high = left, len(line) - 1
-        while low < high:
-            middle = (low + high) // 2
-            if len(line[: middle + 1].translate(None, DROPPED)) > left:
-                high = middle
-            else:
-                low = middle + 1
-        return line, low
-
-
 class Scanner:
     """The automaton of a set of signatures."""
 
@@ -187,7 +140,7 @@ class Scanner:
         known, spent = views(kept), self._spent(done)
         for number, text in enumerate(views(kept + block)):
             found: dict[_Place, Match] = {}
-            chunk = _Chunk(text, first, len(squeeze(known[min(number, len(known) - 1)])), kept + block)
+            chunk = Chunk(text, first, len(squeeze(known[min(number, len(known) - 1)])), kept + block)
             self._search(chunk, found, spent)
             for (name, place), match in found.items():
                 if place is None:
@@ -204,7 +157,7 @@ class Scanner:
             if ((one.id, place) in done.signs if place is not None else one.id in full and not one.uncaught)
         )
 
-    def _search(self, chunk: _Chunk, found: dict[_Place, Match], spent: frozenset[int]) -> None:
+    def _search(self, chunk: Chunk, found: dict[_Place, Match], spent: frozenset[int]) -> None:
         seen: set[tuple[_Place, int]] = set()
         for number, spans in self._around_hits(chunk.squeezed, spent).items():
             signature, place, pattern = self._patterns[number]
@@ -250,31 +203,29 @@ def _merge(matches: dict[str, Match], name: str, match: Match, *, counts: bool) 
         known.weight = max(known.weight, match.weight)
 
 
-def _is_whole(chunk: _Chunk, pattern: Pattern, span: tuple[int, int]) -> bool:
+def _is_whole(chunk: Chunk, pattern: Pattern, span: tuple[int, int]) -> bool:
     """Say whether a match begins and ends at the edges of words in the text itself, where the pattern asks for it."""
     if not (pattern.whole_start or pattern.whole_end):
         return True
-    line, place = chunk.place(span[0])
+    line, place = chunk.around(span[0])
     if pattern.whole_start and place and _in_word(line[place - 1]):
         return False
-    line, place = chunk.place(span[1] - 1)
+    line, place = chunk.around(span[1] - 1)
     after = line[place + 1 : place + 2]
     return not (pattern.whole_end and after and _in_word(after[0]))
 
 
-def _counts(chunk: _Chunk, signature: Signature, span: tuple[int, int]) -> bool:
+def _counts(chunk: Chunk, signature: Signature, span: tuple[int, int]) -> bool:
     """Whether a match begins its line where it has to, and its lines are none that do not count."""
     if signature.uncaught:
-        if len(chunk.lines[chunk.line(span[0])]) > LONGEST_EXCEPTION:
-            return False
-        line, place = chunk.place(span[0])
+        line, place = chunk.around(span[0])
         before = _MODULE.sub(b"", line[:place]).rstrip()
         if before and before[-1] not in _DECORATION and before.strip() != b"E":
             return False
     if not signature.unless:
         return True
     rows = chunk.printed[chunk.line(span[0]) : chunk.line(span[1] - 1) + 2]
-    text = squeeze(b"".join(rows)[: 4 * WIDEST])
+    text = squeeze(b"".join(row[: 4 * WIDEST] for row in rows)[: 4 * WIDEST])
     return not any(one.compiled.search(text) for one in signature.exceptions)
 
 
@@ -291,13 +242,13 @@ def _searched(signatures: Iterable[Signature]) -> Iterator[tuple[Signature, int 
 
 
 def _record(
-    found: dict[_Place, Match], signature: Signature, place: int | None, pattern: Pattern, start: int, chunk: _Chunk
+    found: dict[_Place, Match], signature: Signature, place: int | None, pattern: Pattern, start: int, chunk: Chunk
 ) -> None:
     known = found.get((signature.id, place))
     line = chunk.first + chunk.line(start)
     if known is None or line < known.line:
         weight, last = (known.weight, known.last) if known else (0, 0)
-        text = _readable(*chunk.place(start))
+        text = _readable(*chunk.around(start))
         known = found[signature.id, place] = Match(
             signature=signature, line=line, text=text, weight=weight, last=last,
             context=_context(chunk, start) if signature.values else "",
@@ -306,10 +257,10 @@ def _record(
     known.last = max(known.last, line)
 
 
-def _context(chunk: _Chunk, start: int) -> str:
+def _context(chunk: Chunk, start: int) -> str:
     """Return the line of a match from there on, and the two after it, as one text: messages are wrapped."""
     index = chunk.line(start)
-    first, place = chunk.place(start)
+    first, place = chunk.around(start)
     rows = (first[max(0, place - LONGEST_SHOWN) :], *chunk.lines[index + 1 : index + 3])
     return " ".join(_readable(row[: 4 * LONGEST_SHOWN], 0) for row in rows)
 

@@ -116,6 +116,7 @@ class Scanner:
             for literal in pattern.literals:
                 by_literal[literal].append(number)
         self._by_literal = list(by_literal.values())
+        self._reaches = [(one.width, one.width + one.ahead) for _, _, one in self._patterns]
         self._automaton = ahocorasick_rs.BytesAhoCorasick(
             list(by_literal), implementation=ahocorasick_rs.Implementation.DFA
         )
@@ -137,24 +138,31 @@ class Scanner:
     def _look_at(self, kept: bytes, block: bytes, done: Scanned) -> None:
         """Search both views of a block; what only the second shows was hidden by a wrapped line."""
         first = done.lines + 1 - kept.count(b"\n")
-        known, spent = views(kept), self._spent(done)
+        known = views(kept)
         for number, text in enumerate(views(kept + block)):
             found: dict[_Place, Match] = {}
             chunk = Chunk(text, first, len(squeeze(known[min(number, len(known) - 1)])), kept + block)
-            self._search(chunk, found, spent)
+            self._search(chunk, found, self._spent(done, MOST_COUNTED if number == 0 else 1))
             for (name, place), match in found.items():
                 if place is None:
                     _merge(done.matches, name, match, counts=number == 0)
                 else:
                     done.signs.setdefault((name, place), match)
 
-    def _spent(self, done: Scanned) -> frozenset[int]:
-        """Return the patterns that more text adds nothing to: counted as often as is counted, or a sign seen once."""
-        full = {name for name, match in done.matches.items() if match.count >= MOST_COUNTED}
+    def _spent(self, done: Scanned, most: int) -> frozenset[int]:
+        """Return the patterns that more text adds nothing to: a sign seen once, or what was counted `most` times.
+
+        The second view adds only what was not found yet, so there once is enough.
+        """
+        full = {name for name, match in done.matches.items() if match.count >= most}
         return frozenset(
             number
             for number, (one, place, _) in enumerate(self._patterns)
-            if ((one.id, place) in done.signs if place is not None else one.id in full and not one.uncaught)
+            if (
+                (one.id, place) in done.signs
+                if place is not None
+                else one.id in full and (most == 1 or not one.uncaught)
+            )
         )
 
     def _search(self, chunk: Chunk, found: dict[_Place, Match], spent: frozenset[int]) -> None:
@@ -172,17 +180,25 @@ class Scanner:
             kept.count = min(counts[name], MOST_COUNTED)
 
     def _around_hits(self, text: bytes, spent: frozenset[int]) -> dict[int, list[list[int]]]:
-        """Return, by pattern, where a match of it may lie. The spans of one pattern do not overlap."""
-        spans: dict[int, list[list[int]]] = defaultdict(list)
-        wanted = [[number for number in numbers if number not in spent] for numbers in self._by_literal]
+        """Return, by pattern, where a match of it may lie. The spans of one pattern do not overlap.
+
+        A match holds a literal, so it begins at most its width before the literal's end and ends alike after its start.
+        """
+        spans: dict[int, list[list[int]]] = {}
+        wanted = [
+            [(number, *self._reaches[number]) for number in numbers if number not in spent]
+            for numbers in self._by_literal
+        ]
         for literal, start, end in self._automaton.find_matches_as_indexes(text, overlapping=True):
-            for number in wanted[literal]:
-                width, known = self._patterns[number][2].width, spans[number]
-                last = end + width + self._patterns[number][2].ahead
-                if known and start - width <= known[-1][1]:
-                    known[-1][1] = max(known[-1][1], last)
-                else:
-                    known.append([max(0, start - width), last])
+            for number, before, after in wanted[literal]:
+                first, last = end - before, start + after
+                known = spans.get(number)
+                if known is None:
+                    spans[number] = [[max(0, first), last]]
+                elif first > known[-1][1]:
+                    known.append([first, last])
+                elif last > known[-1][1]:
+                    known[-1][1] = last
         return spans
 
 

@@ -115,8 +115,8 @@ class Scanner:
         for number, (_, _, pattern) in enumerate(self._patterns):
             for literal in pattern.literals:
                 by_literal[literal].append(number)
-        self._by_literal = list(by_literal.values())
-        self._reaches = [(one.width, one.width + one.ahead) for _, _, one in self._patterns]
+        reaches = [(number, one.width, one.width + one.ahead) for number, (_, _, one) in enumerate(self._patterns)]
+        self._by_literal = [[reaches[number] for number in numbers] for numbers in by_literal.values()]
         self._automaton = ahocorasick_rs.BytesAhoCorasick(
             list(by_literal), implementation=ahocorasick_rs.Implementation.DFA
         )
@@ -155,6 +155,8 @@ class Scanner:
         The second view adds only what was not found yet, so there once is enough.
         """
         full = {name for name, match in done.matches.items() if match.count >= most}
+        if not full and not done.signs:
+            return frozenset()
         return frozenset(
             number
             for number, (one, place, _) in enumerate(self._patterns)
@@ -185,12 +187,10 @@ class Scanner:
         A match holds a literal, so it begins at most its width before the literal's end and ends alike after its start.
         """
         spans: dict[int, list[list[int]]] = {}
-        wanted = [
-            [(number, *self._reaches[number]) for number in numbers if number not in spent]
-            for numbers in self._by_literal
-        ]
         for literal, start, end in self._automaton.find_matches_as_indexes(text, overlapping=True):
-            for number, before, after in wanted[literal]:
+            for number, before, after in self._by_literal[literal]:
+                if number in spent:
+                    continue
                 first, last = end - before, start + after
                 known = spans.get(number)
                 if known is None:

@@ -14,16 +14,18 @@ from rocmatrix.diagnosis.ranking import HostContext
 
 _NAME = re.compile(rb"gfx[0-9a-f]{3,4}\b")
 # what stands before the name of the card that a program runs on, and of one that it compiles for
-_CARD = re.compile(
-    rb"(?:GPU arch ?: ?|gpu_type=|AMD arch: |unsupported target: '|amdhsa--|code objects? found for: ?|"
-    rb"ggml_cuda_init: [^\n]{0,80}\n[^\n]{0,80}, |compute=)\Z"
-)
-_TARGET = re.compile(rb"(?:[Cc]ompiling for |--offload-arch=)\Z")
-_BEFORE = 180  # most bytes that these take
-_TORCH = re.compile(
-    rb"(?:[Pp]y)?[Tt]orch(?:[ _]version)?(?:==|[:=] {0,2}|-)"
-    rb"(\d{1,2}\.\d{1,2}\.\d{1,2})\+rocm(\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)"
-)
+_CARD = (
+    *(f"GPU arch{gap}:{end}".encode() for gap in ("", " ") for end in ("", " ")),
+    *(f"code object{many} found for:{end}".encode() for many in ("", "s") for end in ("", " ")),
+    b"gpu_type=", b"AMD arch: ", b"unsupported target: '", b"amdhsa--", b"compute=",
+)  # fmt: skip
+_TARGET = (b"Compiling for ", b"compiling for ", b"--offload-arch=")
+_LONGEST = max(map(len, (*_CARD, *_TARGET)))
+_LISTED = re.compile(rb"ggml_cuda_init: [^\n]{0,80}\n[^\n]{0,80}, \Z")
+_BEFORE = 180  # most bytes that it takes
+_ROCM = re.compile(rb"\+rocm(\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)")
+_TORCH = re.compile(rb"[Tt]orch(?:[ _]version)?(?:==|[:=] {0,2}|-)(\d{1,2}\.\d{1,2}\.\d{1,2})\Z")
+_LONGEST_TORCH = 32  # most bytes that it takes
 MOST = 8  # a log that names more cards than this lists them
 
 
@@ -71,16 +73,23 @@ class Values:
         """Return what the log alone states; `others` are all architectures that it names."""
         return replace(self.completed(HostContext()), others=tuple(self.architectures))
 
-    def _take(self, name: str, before: bytes) -> None:
+    def _take(self, name: str, block: bytes, start: int) -> None:
         """Keep a card's name, by what stands before it: a card that runs, or one that is compiled for."""
-        for pattern, kept in ((_CARD, self.architectures), (_TARGET, self.targets)):
-            if name not in kept and pattern.search(before):
-                kept[name] = None
+        before = block[max(0, start - _LONGEST) : start]
+        if before.endswith(_TARGET):
+            self.targets[name] = None
+        elif before.endswith(_CARD) or (
+            before.endswith(b", ") and _LISTED.search(block, max(0, start - _BEFORE), start)
+        ):
+            self.architectures[name] = None
 
     def _look_at(self, block: bytes) -> None:
         if b"gfx" in block:
             for match in _NAME.finditer(block):
-                self._take(match[0].decode(), block[max(0, match.start() - _BEFORE) : match.start()])
-        if b"+rocm" in block:
-            for match in _TORCH.finditer(block):
-                self.versions[match[1].decode(), match[2].decode()] = None
+                name = match[0].decode()
+                if name not in self.architectures or name not in self.targets:
+                    self._take(name, block, match.start())
+        for match in _ROCM.finditer(block):
+            torch = _TORCH.search(block, max(0, match.start() - _LONGEST_TORCH), match.start())
+            if torch:
+                self.versions[torch[1].decode(), match[1].decode()] = None

@@ -6,24 +6,22 @@ One automaton (Aho-Corasick) looks for the fixed texts of all patterns at once; 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from itertools import accumulate, islice
+from itertools import islice
 
 import ahocorasick_rs
 
 from rocmatrix.diagnosis.log_prefixes import views
-from rocmatrix.diagnosis.pattern import DROPPED, WIDEST, Pattern, squeeze
+from rocmatrix.diagnosis.pattern import WIDEST, Pattern, squeeze
+from rocmatrix.diagnosis.search.chunk import Chunk
 from rocmatrix.diagnosis.signature import Signature
 
 KEPT = 2 * WIDEST  # squeezed bytes that are read again with the next chunk, so that no match is cut
 LONGEST_KEPT = 1 << 20
 MOST_COUNTED = 1000
 LONGEST_SHOWN = 240
-LONGEST_EXCEPTION = 1 << 16  # bytes of a line that may be one; finding a place in a longer one takes long
 LAST_LINES = 200  # an exception that nothing caught stands among them; one before was handled
 _MODULE = re.compile(rb"[\w.]{1,200}\.$")  # before an exception's name: where it is defined
 _DECORATION = b"])|}>*\x82\x83\x91"  # what may stand before the first word of a line: brackets, borders of panes
@@ -108,51 +106,6 @@ class Scanned:
             self.signs.setdefault(place, match)
 
 
-@dataclass(frozen=True)
-class _Chunk:
-    """Lines without decoration, from line `first` on; what ends before `known` was seen with the last chunk."""
-
-    text: bytes
-    first: int
-    known: int
-    raw: bytes
-
-    @cached_property
-    def printed(self) -> list[bytes]:
-        """The lines as they came, with what stands before the words."""
-        return self.raw.split(b"\n")
-
-    @cached_property
-    def squeezed(self) -> bytes:
-        return squeeze(self.text)
-
-    @cached_property
-    def lines(self) -> list[bytes]:
-        return self.text.split(b"\n")
-
-    @cached_property
-    def ends(self) -> list[int]:
-        """Where each line ends in the squeezed text."""
-        return list(accumulate(len(line.translate(None, DROPPED)) for line in self.lines))
-
-    def line(self, position: int) -> int:
-        """Return the index of the line of a position in the squeezed text."""
-        return bisect_right(self.ends, position)
-
-    def place(self, position: int) -> tuple[bytes, int]:
-        """Return the line of a position in the squeezed text, and the place in it."""
-        index = self.line(position)
-        line, left = self.lines[index], position - (self.ends[index - 1] if index else 0)
-        low, high = left, len(line) - 1
-        while low < high:
-            middle = (low + high) // 2
-            if len(line[: middle + 1].translate(None, DROPPED)) > left:
-                high = middle
-            else:
-                low = middle + 1
-        return line, low
-
-
 class Scanner:
     """The automaton of a set of signatures."""
 
@@ -162,7 +115,8 @@ class Scanner:
         for number, (_, _, pattern) in enumerate(self._patterns):
             for literal in pattern.literals:
                 by_literal[literal].append(number)
-        self._by_literal = list(by_literal.values())
+        reaches = [(number, one.width, one.width + one.ahead) for number, (_, _, one) in enumerate(self._patterns)]
+        self._by_literal = [[reaches[number] for number in numbers] for numbers in by_literal.values()]
         self._automaton = ahocorasick_rs.BytesAhoCorasick(
             list(by_literal), implementation=ahocorasick_rs.Implementation.DFA
         )
@@ -184,27 +138,36 @@ class Scanner:
     def _look_at(self, kept: bytes, block: bytes, done: Scanned) -> None:
         """Search both views of a block; what only the second shows was hidden by a wrapped line."""
         first = done.lines + 1 - kept.count(b"\n")
-        known, spent = views(kept), self._spent(done)
+        known = views(kept)
         for number, text in enumerate(views(kept + block)):
             found: dict[_Place, Match] = {}
-            chunk = _Chunk(text, first, len(squeeze(known[min(number, len(known) - 1)])), kept + block)
-            self._search(chunk, found, spent)
+            chunk = Chunk(text, first, len(squeeze(known[min(number, len(known) - 1)])), kept + block)
+            self._search(chunk, found, self._spent(done, MOST_COUNTED if number == 0 else 1))
             for (name, place), match in found.items():
                 if place is None:
                     _merge(done.matches, name, match, counts=number == 0)
                 else:
                     done.signs.setdefault((name, place), match)
 
-    def _spent(self, done: Scanned) -> frozenset[int]:
-        """Return the patterns that more text adds nothing to: counted as often as is counted, or a sign seen once."""
-        full = {name for name, match in done.matches.items() if match.count >= MOST_COUNTED}
+    def _spent(self, done: Scanned, most: int) -> frozenset[int]:
+        """Return the patterns that more text adds nothing to: a sign seen once, or what was counted `most` times.
+
+        The second view adds only what was not found yet, so there once is enough.
+        """
+        full = {name for name, match in done.matches.items() if match.count >= most}
+        if not full and not done.signs:
+            return frozenset()
         return frozenset(
             number
             for number, (one, place, _) in enumerate(self._patterns)
-            if ((one.id, place) in done.signs if place is not None else one.id in full and not one.uncaught)
+            if (
+                (one.id, place) in done.signs
+                if place is not None
+                else one.id in full and (most == 1 or not one.uncaught)
+            )
         )
 
-    def _search(self, chunk: _Chunk, found: dict[_Place, Match], spent: frozenset[int]) -> None:
+    def _search(self, chunk: Chunk, found: dict[_Place, Match], spent: frozenset[int]) -> None:
         seen: set[tuple[_Place, int]] = set()
         for number, spans in self._around_hits(chunk.squeezed, spent).items():
             signature, place, pattern = self._patterns[number]
@@ -219,17 +182,23 @@ class Scanner:
             kept.count = min(counts[name], MOST_COUNTED)
 
     def _around_hits(self, text: bytes, spent: frozenset[int]) -> dict[int, list[list[int]]]:
-        """Return, by pattern, where a match of it may lie. The spans of one pattern do not overlap."""
-        spans: dict[int, list[list[int]]] = defaultdict(list)
-        wanted = [[number for number in numbers if number not in spent] for numbers in self._by_literal]
+        """Return, by pattern, where a match of it may lie. The spans of one pattern do not overlap.
+
+        A match holds a literal, so it begins at most its width before the literal's end and ends alike after its start.
+        """
+        spans: dict[int, list[list[int]]] = {}
         for literal, start, end in self._automaton.find_matches_as_indexes(text, overlapping=True):
-            for number in wanted[literal]:
-                width, known = self._patterns[number][2].width, spans[number]
-                last = end + width + self._patterns[number][2].ahead
-                if known and start - width <= known[-1][1]:
-                    known[-1][1] = max(known[-1][1], last)
-                else:
-                    known.append([max(0, start - width), last])
+            for number, before, after in self._by_literal[literal]:
+                if number in spent:
+                    continue
+                first, last = end - before, start + after
+                known = spans.get(number)
+                if known is None:
+                    spans[number] = [[max(0, first), last]]
+                elif first > known[-1][1]:
+                    known.append([first, last])
+                elif last > known[-1][1]:
+                    known[-1][1] = last
         return spans
 
 
@@ -250,31 +219,29 @@ def _merge(matches: dict[str, Match], name: str, match: Match, *, counts: bool) 
         known.weight = max(known.weight, match.weight)
 
 
-def _is_whole(chunk: _Chunk, pattern: Pattern, span: tuple[int, int]) -> bool:
+def _is_whole(chunk: Chunk, pattern: Pattern, span: tuple[int, int]) -> bool:
     """Say whether a match begins and ends at the edges of words in the text itself, where the pattern asks for it."""
     if not (pattern.whole_start or pattern.whole_end):
         return True
-    line, place = chunk.place(span[0])
+    line, place = chunk.around(span[0])
     if pattern.whole_start and place and _in_word(line[place - 1]):
         return False
-    line, place = chunk.place(span[1] - 1)
+    line, place = chunk.around(span[1] - 1)
     after = line[place + 1 : place + 2]
     return not (pattern.whole_end and after and _in_word(after[0]))
 
 
-def _counts(chunk: _Chunk, signature: Signature, span: tuple[int, int]) -> bool:
+def _counts(chunk: Chunk, signature: Signature, span: tuple[int, int]) -> bool:
     """Whether a match begins its line where it has to, and its lines are none that do not count."""
     if signature.uncaught:
-        if len(chunk.lines[chunk.line(span[0])]) > LONGEST_EXCEPTION:
-            return False
-        line, place = chunk.place(span[0])
+        line, place = chunk.around(span[0])
         before = _MODULE.sub(b"", line[:place]).rstrip()
         if before and before[-1] not in _DECORATION and before.strip() != b"E":
             return False
     if not signature.unless:
         return True
     rows = chunk.printed[chunk.line(span[0]) : chunk.line(span[1] - 1) + 2]
-    text = squeeze(b"".join(rows)[: 4 * WIDEST])
+    text = squeeze(b"".join(row[: 4 * WIDEST] for row in rows)[: 4 * WIDEST])
     return not any(one.compiled.search(text) for one in signature.exceptions)
 
 
@@ -291,13 +258,13 @@ def _searched(signatures: Iterable[Signature]) -> Iterator[tuple[Signature, int 
 
 
 def _record(
-    found: dict[_Place, Match], signature: Signature, place: int | None, pattern: Pattern, start: int, chunk: _Chunk
+    found: dict[_Place, Match], signature: Signature, place: int | None, pattern: Pattern, start: int, chunk: Chunk
 ) -> None:
     known = found.get((signature.id, place))
     line = chunk.first + chunk.line(start)
     if known is None or line < known.line:
         weight, last = (known.weight, known.last) if known else (0, 0)
-        text = _readable(*chunk.place(start))
+        text = _readable(*chunk.around(start))
         known = found[signature.id, place] = Match(
             signature=signature, line=line, text=text, weight=weight, last=last,
             context=_context(chunk, start) if signature.values else "",
@@ -306,10 +273,10 @@ def _record(
     known.last = max(known.last, line)
 
 
-def _context(chunk: _Chunk, start: int) -> str:
+def _context(chunk: Chunk, start: int) -> str:
     """Return the line of a match from there on, and the two after it, as one text: messages are wrapped."""
     index = chunk.line(start)
-    first, place = chunk.place(start)
+    first, place = chunk.around(start)
     rows = (first[max(0, place - LONGEST_SHOWN) :], *chunk.lines[index + 1 : index + 3])
     return " ".join(_readable(row[: 4 * LONGEST_SHOWN], 0) for row in rows)
 

@@ -14,22 +14,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from rocmatrix.diagnosis.search import literals
+
 _parser: Any = re._parser  # type: ignore[attr-defined]  # the standard library's own parser of patterns
-_REPEATS = (_parser.MAX_REPEAT, _parser.MIN_REPEAT, _parser.POSSESSIVE_REPEAT)
 
 DROPPED = b" \t\r\n\v\f\"'`\\\0"
 _SMALL = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijklmnopqrstuvwxyz")
 WIDEST = 4000  # bytes of squeezed text that a match may span: chunks overlap by more
-SHORTEST_LITERAL = 5
 AHEAD = 100  # most bytes that a look behind the end of a match takes
 GAP, RUN = 200, 80  # most bytes that `.*` and any other open repetition stand for
-# words of many healthy lines: a rarer part of the pattern is looked for first
-COMMON = frozenset((
-    "amdgpu", "error", "errors", "failed", "found", "notfound", "missing", "kernel", "kernels", "available",
-    "container", "detected", "device", "devices", "loading", "torch", "python", "version", "warning", "couldnot",
-    "couldnotfind", "cannotfind", "unabletofind", "notsupported", "nosuchfile", "invalid", "nosuchfileordirectory",
-    "connectionrefused", "oserror", "exitcode",
-))  # fmt: skip
 _DROPPED_ESCAPES = frozenset("snrtvf\"'`\\")
 _TOKEN = re.compile(
     r"(?P<item>\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?[:i]\)?|.)(?P<repeat>(?:[*+?]|\{\d*,?\d*\})[?+]?)?", re.DOTALL
@@ -72,8 +65,8 @@ class Pattern:
     @cached_property
     def literals(self) -> frozenset[bytes]:
         """Texts of which every match holds at least one, small and squeezed."""
-        found = _required(_parser.parse(self.squeezed)) or frozenset()
-        return frozenset(literal.lower().encode() for literal in found)
+        found = literals.required(_parser.parse(self.squeezed)) or frozenset()
+        return frozenset(literal.encode() for literal in found)
 
     @cached_property
     def weight(self) -> int:
@@ -96,8 +89,8 @@ def parse(text: str) -> Pattern:
         raise PatternError(f"it is no regular expression: {error}") from None
     if found.width > WIDEST:
         raise PatternError(f"a match may span {found.width} bytes; at most {WIDEST} are allowed")
-    if not found.literals or min(map(len, found.literals)) < SHORTEST_LITERAL:
-        raise PatternError(f"every match has to hold a fixed text of at least {SHORTEST_LITERAL} characters")
+    if not found.literals or min(map(len, found.literals)) < literals.SHORTEST:
+        raise PatternError(f"every match has to hold a fixed text of at least {literals.SHORTEST} characters")
     return found
 
 
@@ -151,7 +144,7 @@ def _bounded(repeat: str, most: int) -> str:
 def _check(tree: Any, inside_repeat: bool = False) -> None:
     """Refuse what can take very long, or depends on more than the match itself."""
     for operation, argument in tree:
-        if operation in _REPEATS:
+        if operation in literals.REPEATS:
             many = argument[1] > 1
             if many and inside_repeat:
                 raise PatternError("a repetition stands inside another")
@@ -163,35 +156,3 @@ def _check(tree: Any, inside_repeat: bool = False) -> None:
                 _check(branch, inside_repeat)
         elif operation is _parser.GROUPREF:
             raise PatternError("a reference to a group")
-
-
-def _required(tree: Any) -> frozenset[str] | None:
-    """Return texts of which a match of `tree` holds at least one: the choice whose shortest is longest.
-
-    Words that stand everywhere in logs count as shorter, as every place that holds one is searched.
-    """
-    choices = [choice for choice in _choices(tree) if choice]
-    return max(choices, key=lambda choice: min(map(_rarity, choice)), default=None)
-
-
-def _rarity(literal: str) -> float:
-    """Return how well a literal separates lines: its length, and for a common word less than any that is allowed."""
-    return SHORTEST_LITERAL - 0.5 if literal.lower() in COMMON else len(literal)
-
-
-def _choices(tree: Any) -> Iterator[frozenset[str] | None]:
-    run = ""
-    for operation, argument in tree:
-        if operation is _parser.LITERAL:
-            run += chr(argument)
-            continue
-        yield frozenset({run}) if run else None
-        run = ""
-        if operation is _parser.SUBPATTERN:
-            yield _required(argument[3])
-        elif operation in _REPEATS and argument[0] > 0:
-            yield _required(argument[2])
-        elif operation is _parser.BRANCH:
-            parts = [_required(branch) for branch in argument[1]]
-            yield None if None in parts else frozenset().union(*(part for part in parts if part))
-    yield frozenset({run}) if run else None

@@ -134,4 +134,11 @@ def test_value_of_the_line_stands_in_the_cause():
     best = ranked("ImportError: cannot import name 'cached_download' from 'huggingface_hub'\n").failures[0]
     assert "installed huggingface_hub has no cached_download" in best.cause
     wrapped = ranked("ImportError: cannot import name\n 'cached_download' from 'huggingface_hub'\n").failures[0]
-    assert "installed package has no such name" in wrapped.cause
+    assert "installed huggingface_hub has no cached_download" in wrapped.cause
+    torn = ranked("ImportError: cannot\n import\n name\n 'cached_download' from 'huggingface_hub'\n").failures[0]
+    assert "installed package has no such name" in torn.cause
+
+
+def test_exception_in_a_line_of_a_megabyte_is_found():
+    assert families("x" * (1 << 20) + " | ValueError: a strange setting\n") == ["python-value-refused"]
+    assert families("x" * (1 << 20) + " or ValueError: a strange setting\n") == []

@@ -1,0 +1,84 @@
+"""Lines of a log with an index from squeezed text to the text itself: a place costs the same in a line of any length.
+
+The index counts the kept bytes and the lines before every `STEP` bytes, once for a chunk. A place is found by bisection
+among these counts and then within one step.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+
+from rocmatrix.diagnosis.pattern import DROPPED, squeeze
+
+STEP = 256  # bytes of text between two entries of the index
+REACH = 1024  # bytes before and after a place that are looked at: more than is shown of a line
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Lines without decoration, from line `first` on; what ends before `known` was seen with the last chunk.
+
+    `raw` are the lines as they came, as many as in `text`.
+    """
+
+    text: bytes
+    first: int
+    known: int
+    raw: bytes
+
+    @cached_property
+    def printed(self) -> list[bytes]:
+        """The lines as they came, with what stands before the words."""
+        return self.raw.split(b"\n")
+
+    @cached_property
+    def squeezed(self) -> bytes:
+        """The text as patterns see it."""
+        return squeeze(self.text)
+
+    @cached_property
+    def lines(self) -> list[bytes]:
+        """The lines without decoration."""
+        return self.text.split(b"\n")
+
+    @cached_property
+    def _kept(self) -> list[int]:
+        """How many bytes of the squeezed text stand before each step."""
+        steps = (self.text[start : start + STEP] for start in range(0, len(self.text), STEP))
+        return list(accumulate((len(step.translate(None, DROPPED)) for step in steps), initial=0))
+
+    @cached_property
+    def _ended(self) -> list[int]:
+        """How many lines end before each step."""
+        starts = range(0, len(self.text), STEP)
+        return list(accumulate((self.text.count(b"\n", start, start + STEP) for start in starts), initial=0))
+
+    def offset(self, position: int) -> int:
+        """Return the place in the text of a byte of the squeezed text."""
+        step = bisect_right(self._kept, position) - 1
+        left = position - self._kept[step]
+        low = start = step * STEP
+        high = min(start + STEP, len(self.text)) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if len(self.text[start : middle + 1].translate(None, DROPPED)) > left:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def line(self, position: int) -> int:
+        """Return the index of the line of a position in the squeezed text."""
+        offset = self.offset(position)
+        return self._ended[offset // STEP] + self.text.count(b"\n", offset // STEP * STEP, offset)
+
+    def around(self, position: int) -> tuple[bytes, int]:
+        """Return the line of a position in the squeezed text and the place in it; of a long line what is in REACH."""
+        offset = self.offset(position)
+        lowest, highest = max(0, offset - REACH), offset + REACH
+        start = max(lowest, self.text.rfind(b"\n", lowest, offset) + 1)
+        end = self.text.find(b"\n", offset, highest)
+        return self.text[start : highest if end < 0 else end], offset - start

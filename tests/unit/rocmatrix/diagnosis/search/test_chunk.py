@@ -1,0 +1,43 @@
+"""A place in squeezed text is found in the text, in short and very long lines, in time that no length decides."""
+
+import time
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocmatrix.diagnosis.pattern import DROPPED
+from rocmatrix.diagnosis.search.chunk import REACH, Chunk
+
+LONG = 8 << 20
+
+
+def chunk(text):
+    return Chunk(text, 1, 0, text)
+
+
+@given(st.text(alphabet="ab \n\t'", max_size=1500).map(str.encode))
+def test_kept_bytes_are_found_with_their_lines(text):
+    kept = [place for place, byte in enumerate(text) if byte not in DROPPED]
+    found = chunk(text)
+    assert [found.offset(position) for position in range(len(kept))] == kept
+    assert [found.line(position) for position in range(len(kept))] == [text[:place].count(b"\n") for place in kept]
+
+
+@given(st.integers(0, 3 * REACH), st.integers(0, 3 * REACH))
+def test_line_around_a_place_is_whole_up_to_the_reach(before, after):
+    text = b"first\n" + b"-" * before + b"X" + b"+" * after + b"\nlast"
+    line, place = chunk(text).around(5 + before)
+    assert line[place : place + 1] == b"X"
+    assert place == min(before, REACH)
+    assert len(line) - place == min(after + 1, REACH)
+    assert set(line) <= set(b"-X+")
+
+
+def test_thousands_of_places_in_one_line_of_megabytes_take_less_than_seconds():
+    found = chunk(b"some words " * (LONG // 11))
+    assert found.line(0) == 0
+    began = time.process_time()
+    for position in range(0, 5_000_000, 500):
+        found.around(position)
+        found.line(position)
+    assert time.process_time() - began < 2

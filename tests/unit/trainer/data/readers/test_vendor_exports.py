@@ -129,6 +129,16 @@ EXPORTS = {
     "Quandl, continuous futures": (
         minutes("Date,Open,High,Low,Last,Change,Settle,Volume,Previous Day Open Interest",
                 "2024-03-04,10.5,12.5,9.5,11.5,1,11.5,100,7", "2024-03-05,11.5,12.5,9.5,11,1,11,90,7"), DAY),
+    "AKShare": (
+        minutes("日期,股票代码,开盘,收盘,最高,最低,成交量,成交额", "2024-03-04,000001,10.5,11.5,12.5,9.5,100,1100",
+                "2024-03-05,000001,11.5,11,12.5,9.5,90,1000"), DAY),
+    "Naver, newest first": (
+        "날짜,종가,전일비,시가,고가,저가,거래량\n2024.03.05,11,-0.5,11.5,12.5,9.5,90\n2024.03.04,11.5,1,10.5,12.5,9.5,100\n"
+        "2024.03.01,0,0,0,0,0,0\n", DAY),
+    "CryptoCompare": (
+        minutes("time,high,low,open,volumefrom,volumeto,close", "1709562600,12.5,9.5,10.5,100,1100,11.5",
+                "1709562660,12.5,9.5,11.5,90,1000,11"), UTC),
+    "Bybit": (bars("startTime,open,high,low,close,volume,turnover", "1709562600000", "1709562660000", ",1100"), UTC),
     "Macintosh line ends, one of Unix at the end": (
         "Date,Open,High,Low,Close,Volume\r2024-03-04,10.5,12.5,9.5,11.5,100\r2024-03-05,11.5,12.5,9.5,11,90\n", DAY),
 }  # fmt: skip
@@ -157,10 +167,29 @@ def test_volumes_of_up_and_down_ticks_are_named_both(tmp_path: Path) -> None:
     assert source.as_dict()["columns"]["volume"] == "Up + Down"
 
 
-@pytest.mark.parametrize(("named", "volume"), [("Volume USD,Volume BTC", 7), ("Volume USD,Volume EUR", 5)])
+@pytest.mark.parametrize(
+    ("named", "volume"),
+    [
+        ("Volume USD,Volume BTC", 7),
+        ("Volume USD,Volume EUR", 5),
+        ("Volume MA,Volume BTC", 7),
+        ("Volume From,Volume To", 5),
+        ("volumeto,volumefrom", 7),
+        ("vol_20,volume_shares", 7),
+    ],
+)
 def test_volume_of_the_coin_is_taken_before_that_of_the_money(tmp_path: Path, named: str, volume: float) -> None:
     text = f"date,open,high,low,close,{named}\n2024-03-04,1,2,1,2,5,7\n"
     assert read(tmp_path / "bars.csv", text)[0].volume[0] == volume
+
+
+@pytest.mark.parametrize(
+    "name", ["vol_20", "Volume MA", "volume_sma20", "volume_weighted_average_price", "Volume Change", "volume_buy"]
+)
+def test_figure_made_of_a_volume_is_not_taken_for_one(tmp_path: Path, name: str) -> None:
+    with pytest.raises(TrainerError, match="RM512") as caught:
+        read(tmp_path / "bars.csv", f"date,open,high,low,close,{name}\n2024-03-04,1,2,1,2,5\n")
+    assert "no column 'volume'" in str(caught.value) and name in str(caught.value)
 
 
 def test_two_sets_of_prices_are_refused_with_their_names(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ SPELLINGS = {
         "date", "datetime", "date_time", "timestamp", "time_stamp", "ts", "ts_event", "gmt_time", "utc_time", "utc",
         "local_time", "time_utc", "open_time", "bar_time", "dtyyyymmdd", "day", "trade_date", "trading_day", "index",
         "unnamed_0", "unix", "unix_time", "unix_timestamp", "epoch", "time", "window_start", "start_time", "begin",
-        "starttime", "quote_date", "datum", "fecha", "data", "tarih", "дата", "日期", "日付け", "날짜", "t", "",
+        "starttime", "index_level_0", "quote_date", "datum", "fecha", "data", "tarih", "дата", "日期", "日付け", "날짜",
+        "t", "",
     ),
     # the last words of each are those of other languages, as investing.com, ariva.de, Stooq and others write them
     "open": ("open", "o", "open_price", "px_open", "first", "opening_price", "bid_open", "openbid", "eröffnung",

@@ -6,11 +6,15 @@ Headers were looked up in public files and in the vendors' own documentation on 
 from __future__ import annotations
 
 import unicodedata
+from datetime import UTC as UTC_ZONE
+from datetime import datetime
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from tests.unit.trainer.data.readers.test_exports import DAY, NEW_YORK, read
+from trainer.data.readers.bars import Reading, open_source
 from trainer.runtime.errors import TrainerError
 
 UTC = "2024-03-04T14:30:00"
@@ -241,6 +245,24 @@ def test_day_with_a_midnight_next_to_a_clock_is_one_time(tmp_path: Path) -> None
 def test_character_that_only_python_takes_for_a_line_end_stays_in_its_cell(tmp_path: Path, mark: str) -> None:
     text = f'date,open,high,low,close,volume,note\n2024-03-04,1,2,1,2,5,"a{mark}b"\n2024-03-05,1,2,1,2,6,c\n'
     assert read(tmp_path / "bars.csv", text)[0].volume.tolist() == [5, 6]
+
+
+@pytest.mark.parametrize("chunk_size", [1, 2, 100])
+def test_hour_alone_is_read_behind_a_row_without_a_time(tmp_path: Path, chunk_size: int) -> None:
+    hours = [*(f"2024-03-04 {hour:02}-AM" for hour in (1, 2)), "", *(f"2024-03-04 {hour:02}-PM" for hour in (1, 2))]
+    text = "Date,Open,High,Low,Close,Volume\n" + "".join(f"{hour},1,2,1,2,5\n" for hour in hours)
+    found, source = read(tmp_path / "bars.csv", text, on_bad_row="drop", chunk_size=chunk_size)
+    assert (len(found), sum(source.bad.dropped.values())) == (4, 1)
+    found = read(tmp_path / "bars.csv", text.replace("2024-03-04 01-AM", ""), on_bad_row="drop")[0]
+    assert len(found) == 3
+
+
+def test_index_that_pandas_writes_without_a_name_is_the_time(tmp_path: Path) -> None:
+    day = [datetime(2024, 3, 4, tzinfo=UTC_ZONE), datetime(2024, 3, 5, tzinfo=UTC_ZONE)]
+    prices = {name: [1.0, 2.0] for name in ("open", "high", "low", "close", "volume")}
+    pl.DataFrame({**prices, "__index_level_0__": day}).write_parquet(tmp_path / "bars.parquet")
+    source = open_source(tmp_path / "bars.parquet", Reading())
+    assert source.columns.used["date"] == "__index_level_0__"
 
 
 LANGUAGES = {

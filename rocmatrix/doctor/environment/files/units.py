@@ -142,7 +142,7 @@ def of_devcontainer(path: Path) -> tuple[Subject, ...]:
 
 
 def _launch(content: dict[str, Any], image: str, where: str) -> Launch | None:
-    """Return how the container is started; None where a compose file says it, and runArgs is not used."""
+    """Return how the container is started; None where a compose file states it, and runArgs is not used."""
     if "dockerComposeFile" in content:
         return None
     arguments = [str(word) for word in content.get("runArgs") or [] if isinstance(word, str)]

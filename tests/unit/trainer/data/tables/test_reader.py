@@ -132,7 +132,7 @@ def test_header_that_begins_with_a_mark_of_comments_is_the_header(tmp_path: Path
 
 
 @pytest.mark.parametrize("first", ['1;"x, y, z";3,5', '"1;2";"x;y";3', "1;x|y|z|w;3"])
-def test_such_a_header_is_kept_where_cells_hold_further_separators(tmp_path: Path, first: str) -> None:
+def test_header_behind_a_mark_of_comments_is_kept_where_cells_hold_separators(tmp_path: Path, first: str) -> None:
     assert list(read_cells(csv(tmp_path, f"#id;name;price\n{first}\n2;b;4\n")).types) == ["#id", "name", "price"]
 
 

@@ -208,7 +208,11 @@ def settle() -> None:
     """Make records of runs that were started and lost, before anything is read."""
     from rocmatrix.evidence import unfinished_runs
 
-    unfinished_runs.settle(evidence_file())
+    try:
+        unfinished_runs.settle(evidence_file())
+    except RocmatrixError as error:
+        if error.code != "RM621":  # that the file is no evidence is stated by whoever reads or writes it next
+            raise
 
 
 @harmless

@@ -22,7 +22,7 @@ _VALUE = (
 )
 # a list of token ids, as tokenizers print it: it grants nothing
 _IDS = rf"tokens?{_QUOTE}{_SIGN}(?:[\w.]{{1,20}}\()?[\[(]{{1,3}}\s{{0,8}}-?\d{{1,7}}\s{{0,3}}(?:[\])]|,\s{{0,8}}(?:-?\d{{1,7}}\b|\.\.\.))"
-_LINE_END = r"(?:\n|\\{1,4}n)"  # a line's end, also as JSON and shells escape it
+_LINE_END = r"(?:\r?\n|(?:\\{1,4}r)?\\{1,4}n)"  # a line's end, also as JSON and shells escape it
 # a block of YAML: all lines that are indented deeper than the key
 _BLOCK = (
     rf"(?P<name>(?:^|(?<=\\n)|(?<=[\"']))(?P<indent>[ \t]{{0,80}})(?:- )?[\"']?[\w./-]{{0,40}}{_WORD}[\w./-]{{0,40}}[\"']?:[ \t]{{1,8}})(?:[&!][\w!]{{1,40}}[ \t]{{1,8}})?"

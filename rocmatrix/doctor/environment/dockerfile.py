@@ -97,6 +97,8 @@ def _torch_of_install(argv: Sequence[str], where: str) -> Iterator[Pair]:
             continue
         if re.search(r"\+rocm[\d.]+(?:\.(?:git|lw)|a\d)", str(wanted.specifier)):
             continue  # AMD's own build, of other pairs than PyTorch's index
+        if re.search(r"\.dev\d", str(wanted.specifier)):
+            continue  # a nightly build, of which no list is kept
         exact = re.search(r"\+rocm(\d+(?:\.\d+)*)", str(wanted.specifier))
         rocm = index or (exact[1] if exact else None)
         if rocm is not None:

@@ -14,7 +14,12 @@ _VALUED = frozenset((
     "--label", "-l", "--add-host", "--pid", "--userns", "--platform", "--pull", "--tmpfs",
     "--log-driver", "--cidfile", "--device-cgroup-rule", "--annotation", "--hooks-dir", "--dns",
     "--env-host", "--stop-timeout",
-    "--link",
+    "--link", "--log-opt", "--memory-swap", "--memory-reservation", "--cpuset-cpus", "--cpuset-mems", "--cpu-shares",
+    "--cpu-quota", "--cpu-period", "--pids-limit", "--volumes-from", "--expose", "--sysctl", "--network-alias", "--ip",
+    "--ip6", "--mac-address", "--secret", "--label-file", "--dns-search", "--dns-option", "--domainname", "--uts",
+    "--cgroup-parent", "--cgroupns", "--stop-signal", "--storage-opt", "--oom-score-adj", "--detach-keys", "--attach",
+    "-a", "--health-cmd", "--health-interval", "--health-timeout", "--health-retries", "--health-start-period",
+    "--pod", "--uidmap", "--gidmap", "--tz", "--umask", "--authfile", "--arch", "--os", "--sdnotify", "--systemd",
 ))  # fmt: skip
 _RUNNERS = ("docker", "podman", "nerdctl")
 

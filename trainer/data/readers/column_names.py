@@ -18,24 +18,25 @@ SPELLINGS = {
         "date", "datetime", "date_time", "timestamp", "time_stamp", "ts", "ts_event", "gmt_time", "utc_time", "utc",
         "local_time", "time_utc", "open_time", "bar_time", "dtyyyymmdd", "day", "trade_date", "trading_day", "index",
         "unnamed_0", "unix", "unix_time", "unix_timestamp", "epoch", "time", "window_start", "start_time", "begin",
-        "quote_date", "datum", "fecha", "data", "tarih", "дата", "日期", "日付け", "t", "",
+        "starttime", "index_level_0", "quote_date", "datum", "fecha", "data", "tarih", "дата", "日期", "日付け", "날짜",
+        "t", "",
     ),
     # the last words of each are those of other languages, as investing.com, ariva.de, Stooq and others write them
     "open": ("open", "o", "open_price", "px_open", "first", "opening_price", "bid_open", "openbid", "eröffnung",
              "eröffn", "eroeffnung", "erster", "ouverture", "ouv", "apertura", "abertura", "otwarcie", "açılış",  # noqa: RUF001
-             "откр", "开盘", "始値"),
+             "откр", "开盘", "始値", "시가"),
     "high": ("high", "h", "high_price", "px_high", "max", "highest", "bid_high", "highbid", "hoch", "tageshoch",
              "plus_haut", "haut", "máximo", "maximo", "massimo", "máxima", "hoog", "najwyzszy", "yüksek", "макс",
-             "高", "高値"),
+             "高", "最高", "高値", "고가"),
     "low": ("low", "l", "low_price", "px_low", "min", "lowest", "bid_low", "lowbid", "tief", "tagestief", "plus_bas",
-            "bas", "mínimo", "minimo", "mínima", "laag", "najnizszy", "düşük", "мин", "低", "安値"),
+            "bas", "mínimo", "minimo", "mínima", "laag", "najnizszy", "düşük", "мин", "低", "最低", "安値", "저가"),
     "close": ("close", "c", "close_price", "px_last", "px_close", "last", "close_last", "settle", "bid_close",
               "closebid", "closing_price", "price", "latest", "schluss", "schlusskurs", "zuletzt", "clôture",
               "cloture", "dernier", "cierre", "último", "ultimo", "chiusura", "laatste", "zamkniecie", "ostatnio",
-              "şimdi", "цена", "收盘", "終値"),
+              "şimdi", "цена", "收盘", "終値", "종가"),
     "volume": ("volume", "vol", "v", "px_volume", "total_volume", "totalvolume", "trade_volume", "size", "qty",
-               "quantity", "base_volume", "tick_volume", "tickvol", "ticks", "no_of_shares", "volumen", "stücke",
-               "stuecke", "wolumen", "wol", "hac", "объём", "交易量", "出来高"),
+               "quantity", "base_volume", "tick_volume", "tickvol", "ticks", "volumefrom", "no_of_shares", "volumen",
+               "stücke", "stuecke", "wolumen", "wol", "hac", "объём", "交易量", "成交量", "出来高", "거래량"),
     "vix_close": ("vix_close", "vix", "vix_last", "vixclose", "close_vix", "vix_index"),
 }  # fmt: skip
 EPOCH = r"^(\d{10}|\d{13}|\d{16}|\d{19})(\.0+)?$"
@@ -43,7 +44,14 @@ LETTERS = {"open": "o", "high": "h", "low": "l", "close": "c", "volume": "v"}
 CLOCK = ("time", "timestamp", "hour", "time_of_day")  # of a second column, where the first holds the day alone
 UP_AND_DOWN = ("up", "down")  # TradeStation's volumes of rising and of falling ticks, which add up
 # What quote currencies are called behind `volume`, of which a pair's own coin is wanted
-QUOTES = {"usd", "usdt", "usdc", "busd", "eur", "gbp", "jpy", "krw", "currency", "quote", "from", "ma"}
+QUOTES = {"usd", "usdt", "usdc", "busd", "eur", "gbp", "jpy", "krw", "currency", "quote", "to"}
+# Behind `volume`: figures made of it, and parts of it, which are no volume
+DERIVED = {
+    "ma", "sma", "ema", "wma", "avg", "average", "mean", "median", "min", "max", "std", "stdev", "var", "volatility",
+    "change", "chg", "pct", "percent", "ratio", "delta", "diff", "roc", "z", "zscore", "score", "norm", "normalized",
+    "scaled", "log", "rank", "spike", "osc", "oscillator", "trend", "lag", "prev", "previous", "vwap", "weighted",
+    "profile", "imbalance", "signal", "flag", "buy", "sell", "bid", "ask", "up", "down",
+}  # fmt: skip
 REQUIRED = ("date", *PRICES, "volume")
 NONE = "none"  # --columns volume=none: the file has no volume, as those of an index or a currency pair
 
@@ -183,7 +191,8 @@ def _volume_of_parts(known: Sequence[str], place: dict[str, int]) -> int | None:
     if all(known.count(word) == 1 for word in UP_AND_DOWN):
         place["volume"], more = (known.index(word) for word in UP_AND_DOWN)
         return more
-    named = [at for at, name in enumerate(known) if re.match(r"vol(ume)?_", name)]
+    units = {at: match[1] for at, name in enumerate(known) if (match := re.fullmatch(r"vol(?:ume)?_(\w+)", name))}
+    named = [at for at, unit in units.items() if "_" not in unit and unit.rstrip("0123456789") not in {"", *DERIVED}]
     own = [at for at in named if known[at].rpartition("_")[2] not in QUOTES]
     if found := own or named:
         place["volume"] = found[0]

@@ -30,7 +30,7 @@ EPOCH_DIGITS = {9: "seconds", 10: "seconds", 12: "milliseconds", 13: "millisecon
 FIRST_YEAR = 1000  # `%Y` also takes 24 for the year 24, which no market has seen
 SERIAL = r"[2-6]\d{4}(\.\d+)?"  # how a spreadsheet counts the days of 1954 to 2091
 ZONE = r"\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2}|[+-]\d{2})$"
-HOUR_ALONE = re.compile(r" \d{2}-[AP]M$")  # 2020-01-31 09-AM, as CryptoDataDownload wrote hours
+HOUR_ALONE = r" (\d{2})-([AP]M)$"  # 2020-01-31 09-AM, as CryptoDataDownload wrote hours
 NAMED_ZONE = r"\s([A-Z][A-Za-z]+/[A-Za-z_/+-]+[0-9]*)$"  # US/Eastern
 TIMED_ZONE = r":\d{2}(?:\.\d+)?" + ZONE  # an offset stands behind a time of day; 2014-01-03 has none
 
@@ -67,8 +67,8 @@ def tidy(text: pl.Series) -> pl.Series:
     """Return times without spaces around, one space before the time of day, months and days with two digits."""
     bare = text.str.strip_chars().str.replace_all(r"\s+", " ").str.replace(r"^(\d{4}-\d{2}-\d{2})T", "${1} ")
     bare = bare.str.replace(r"^(\d{4})([-/.])(\d)([-/.])", "${1}${2}0${3}${4}")
-    if len(bare) and HOUR_ALONE.search(bare[0] or ""):
-        bare = bare.str.replace(r" (\d{2})-([AP]M)$", " ${1}:00 ${2}")
+    if bare.str.ends_with("M").any():  # asked first, as a replacement takes ten times as long
+        bare = bare.str.replace(HOUR_ALONE, " ${1}:00 ${2}")
     return bare.str.replace(r"^(\d{4}[-/.]\d{2}[-/.])(\d)( |$)", "${1}0${2}${3}")
 
 

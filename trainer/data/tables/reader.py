@@ -22,6 +22,7 @@ from trainer.runtime.errors import TrainerError
 
 SEPARATORS = ",;\t|"
 SEPARATOR = re.compile(r"sep=.?\s*$", re.IGNORECASE)  # as Excel writes in front
+LONG = 100_000  # characters of a line that are looked at; csv takes cells of 131,072
 HEAD = 50  # lines among which the header stands
 CELLS = 1_000_000  # that are Python's own strings at a time, some 70 bytes each
 
@@ -128,14 +129,17 @@ def _head(lines: Iterator[str]) -> tuple[list[str], int]:
     first = list(itertools.islice(lines, HEAD))
     for place, line in enumerate(first):
         behind = next((other for other in first[place + 1 :] if other.strip() and not SEPARATOR.match(other)), line)
-        comment = line.startswith("#") and _widest(line) != _widest(behind)
+        comment = line.startswith("#") and _is_other_table(line, behind)
         if line.strip() and not comment and not SEPARATOR.match(line):
             return first[place:], place
     return [], len(first)
 
 
-def _widest(line: str) -> int:
-    return max(map(line.count, SEPARATORS))
+def _is_other_table(line: str, behind: str) -> bool:
+    """Return whether the next line has another number of cells, counted with the separator of `line`."""
+    separator = max(SEPARATORS, key=line.count)
+    one, other = (next(csv.reader([text[:LONG]], delimiter=separator), []) for text in (line, behind))
+    return len(one) != len(other) or (len(one) == 1 and any(mark in behind for mark in SEPARATORS))
 
 
 def _is_blank(column: pl.Series) -> bool:

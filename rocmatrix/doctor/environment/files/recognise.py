@@ -44,6 +44,8 @@ def _unit_reader(name: str) -> Callable[[Path], tuple[Subject, ...]] | None:
     """Return the reader of a file that starts one thing, by its name in small letters."""
     if name.endswith(_UNITS):
         return units.of_unit
+    if name == ".envrc":
+        return scripts.of_file  # direnv's, which is a script
     if name.endswith(".env") or name.startswith(".env"):
         return units.of_env
     return units.of_devcontainer if "devcontainer" in name and name.endswith(".json") else None

@@ -17,6 +17,9 @@ from rocmatrix.doctor.environment.scripts import parts
 from rocmatrix.runtime.errors import RocmatrixError
 
 _ROW = re.compile(r"^\s*(?P<key>[A-Z]\w*)\s*=\s*(?P<value>.*?)\s*$")
+_SECTION = re.compile(r"^\s*\[([^\]\n]+)\]\s*$", re.MULTILINE)
+_KNOWN_SECTIONS = frozenset(("Container", "Service", "Unit", "Manager"))
+_NAMES_ROCM = re.compile(r"(?<![a-z])rocm")
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _LAST_COMMA = re.compile(r",(\s*[}\]])")
 
@@ -27,8 +30,18 @@ def of_env(path: Path) -> tuple[Subject, ...]:
 
 
 def of_unit(path: Path) -> tuple[Subject, ...]:
-    """Return what a unit of Podman (.container) or systemd starts. Raises RM310 where it cannot be read."""
-    rows = [(number, row["key"], row["value"]) for number, row in _rows(path)]
+    """Return what a unit of Podman (.container) or systemd starts; a file without sections is one of environment.d.
+
+    Raises:
+        RocmatrixError: RM310 where it cannot be read, RM311 where it is another program's.
+    """
+    text = read_text(path)
+    sections = set(_SECTION.findall(text))
+    if not sections:
+        return of_env(path)
+    if not sections & _KNOWN_SECTIONS:
+        raise RocmatrixError("RM311", what="it has none of the sections of a unit", where=str(path))
+    rows = [(number, row["key"], row["value"]) for number, row in _rows(text)]
     variables = tuple(
         Assignment(name=name, value=value, where=f"{path}:{number}")
         for number, key, text in rows
@@ -42,10 +55,22 @@ def of_unit(path: Path) -> tuple[Subject, ...]:
     return (Subject(name=str(path), variables=variables), *_started(rows, path))
 
 
-def _rows(path: Path) -> Iterator[tuple[int, re.Match[str]]]:
-    for number, line in enumerate(read_text(path).splitlines(), 1):
-        if not line.lstrip().startswith(("#", ";")) and (row := _ROW.match(line)):
-            yield number, row
+def _rows(text: str) -> Iterator[tuple[int, re.Match[str]]]:
+    """Yield the settings of a unit with their lines; a backslash continues a line, over comments between them."""
+    held, begin = "", 0
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith(("#", ";")):
+            continue
+        begin = begin or number
+        held += line.removesuffix("\\")
+        if line.endswith("\\"):
+            held += " "
+            continue
+        if row := _ROW.match(held):
+            yield begin, row
+        held, begin = "", 0
+    if row := _ROW.match(held):
+        yield begin, row
 
 
 def _words(text: str) -> list[str]:
@@ -106,16 +131,30 @@ def of_devcontainer(path: Path) -> tuple[Subject, ...]:
         for key in ("containerEnv", "remoteEnv")
         for name, value in _entries(content.get(key))
     )
-    arguments = [str(word) for word in content.get("runArgs") or [] if isinstance(word, str)]
     image = str(content.get("image") or "development container")
-    launch = of_command(["docker", "run", *arguments, image], where)
-    meant = "rocm" in plain.lower()
+    launch, meant = _launch(content, image, where), _is_for_rocm(content)
     notes = tuple(_without_devices(launch, where)) if meant and launch is not None else ()
     return (
         Subject(
             name=str(path), variables=variables, image=image, where=where, launch=launch, for_amd=meant, notes=notes
         ),
     )  # fmt: skip
+
+
+def _launch(content: dict[str, Any], image: str, where: str) -> Launch | None:
+    """Return how the container is started; None where a compose file states it, and runArgs is not used."""
+    if "dockerComposeFile" in content:
+        return None
+    arguments = [str(word) for word in content.get("runArgs") or [] if isinstance(word, str)]
+    privileged = ["--privileged"] if content.get("privileged") is True else []
+    return of_command(["docker", "run", *privileged, *arguments, image], where)
+
+
+def _is_for_rocm(content: dict[str, Any]) -> bool:
+    """Return whether the container's image, or what is built, installed or set in it, names ROCm."""
+    made_of = content.get("image") or [content.get("name"), content.get("build"), content.get("dockerFile")]
+    features, variables = (list(dict(_entries(content.get(key)))) for key in ("features", "containerEnv"))
+    return _NAMES_ROCM.search(json.dumps([made_of, features, variables]).lower()) is not None
 
 
 def _entries(node: Any) -> list[tuple[Any, Any]]:

@@ -59,6 +59,8 @@ from tests.fixtures.log_facts import FACTS
         ("num tokens => 12", "num tokens => 12"),
         ("password: |\n  hunter2 more\n\n  zz9\nnext: 1", "password: <secret>\nnext: 1"),
         ("  api_key: >-\n    zz9\n    zz8\n  other: x", "  api_key: <secret>\n  other: x"),
+        ("password: |\r\n  zz9\r\n\r\n  zz8\r\nnext: 1\r\n", "password: <secret>\r\nnext: 1\r\n"),
+        (r'{"data": "token: |\r\n  zz9\r\n  zz8\r\nnext: 1"}', r'{"data": "token: <secret>\r\nnext: 1"}'),
         ("- name: X\n  tls_private_key: &a |2  # c\n      zz9\n  k: v", "- name: X\n  tls_private_key: <secret>\n  k: v"),
         (r'{"data": "token: |\n    zz9\n    zz8\nnext: 1"}', r'{"data": "token: <secret>\nnext: 1"}'),
         (r'{"b": "{\"token\": \"a\\\"zz9\", \"n\": 1}"}', r'{"b": "{\"token\": \"<secret>\", \"n\": 1}"}'),

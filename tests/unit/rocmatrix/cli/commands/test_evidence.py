@@ -50,6 +50,16 @@ def test_root_folder_is_no_file_either(said):
     assert said(export="/").startswith("RM404 ")
 
 
+def test_evidence_that_is_none_is_reported_once_under_its_own_code(tmp_path, capsys):
+    (tmp_path / "notes.db").write_text("notes of mine, longer than a header of SQLite would be" * 4)
+    for place in (tmp_path / "notes.db", tmp_path):
+        with pytest.raises(SystemExit):
+            command.evidence(Evidence(evidence=str(place)))
+        told = capsys.readouterr().err
+        assert told.startswith("RM621 ")
+        assert "RM620" not in told
+
+
 @pytest.mark.parametrize(("number", "code"), [(errno.ENOSPC, "RM205"), (errno.EROFS, "RM206")])
 def test_failed_export_names_the_file_and_its_own_flag(said, tmp_path, monkeypatch, number, code):
     def fail(*_, **__):

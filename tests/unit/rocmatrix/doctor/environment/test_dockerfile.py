@@ -61,6 +61,7 @@ def test_dockerfile_gives_its_stages_variables_and_pairs(tmp_path):
         ("pip3 install -i https://x/whl/rocm6.2/ torch==2.5.1", [("==2.5.1", "6.2")]),
         ("pip install --index-url=https://x/whl/rocm6.2 'torch>=2.5,<3'", [("<3,>=2.5", "6.2")]),
         ("pip install --pre torch --index-url https://x/whl/nightly/rocm6.4", []),
+        ("pip install torch==2.5.0.dev20240912+rocm6.2 --index-url https://x/whl/nightly/rocm6.2", []),
         ("pip install torch==2.5.1 --index-url https://x/whl/cpu", []),
         ("pip download torch --index-url https://x/whl/rocm6.2", []),
         ("conda install torch -c https://x/whl/rocm6.2", []),

@@ -6,11 +6,15 @@ Headers were looked up in public files and in the vendors' own documentation on 
 from __future__ import annotations
 
 import unicodedata
+from datetime import UTC as UTC_ZONE
+from datetime import datetime
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from tests.unit.trainer.data.readers.test_exports import DAY, NEW_YORK, read
+from trainer.data.readers.bars import Reading, open_source
 from trainer.runtime.errors import TrainerError
 
 UTC = "2024-03-04T14:30:00"
@@ -129,6 +133,16 @@ EXPORTS = {
     "Quandl, continuous futures": (
         minutes("Date,Open,High,Low,Last,Change,Settle,Volume,Previous Day Open Interest",
                 "2024-03-04,10.5,12.5,9.5,11.5,1,11.5,100,7", "2024-03-05,11.5,12.5,9.5,11,1,11,90,7"), DAY),
+    "AKShare": (
+        minutes("日期,股票代码,开盘,收盘,最高,最低,成交量,成交额", "2024-03-04,000001,10.5,11.5,12.5,9.5,100,1100",
+                "2024-03-05,000001,11.5,11,12.5,9.5,90,1000"), DAY),
+    "Naver, newest first": (
+        "날짜,종가,전일비,시가,고가,저가,거래량\n2024.03.05,11,-0.5,11.5,12.5,9.5,90\n2024.03.04,11.5,1,10.5,12.5,9.5,100\n"
+        "2024.03.01,0,0,0,0,0,0\n", DAY),
+    "CryptoCompare": (
+        minutes("time,high,low,open,volumefrom,volumeto,close", "1709562600,12.5,9.5,10.5,100,1100,11.5",
+                "1709562660,12.5,9.5,11.5,90,1000,11"), UTC),
+    "Bybit": (bars("startTime,open,high,low,close,volume,turnover", "1709562600000", "1709562660000", ",1100"), UTC),
     "Macintosh line ends, one of Unix at the end": (
         "Date,Open,High,Low,Close,Volume\r2024-03-04,10.5,12.5,9.5,11.5,100\r2024-03-05,11.5,12.5,9.5,11,90\n", DAY),
 }  # fmt: skip
@@ -157,10 +171,29 @@ def test_volumes_of_up_and_down_ticks_are_named_both(tmp_path: Path) -> None:
     assert source.as_dict()["columns"]["volume"] == "Up + Down"
 
 
-@pytest.mark.parametrize(("named", "volume"), [("Volume USD,Volume BTC", 7), ("Volume USD,Volume EUR", 5)])
+@pytest.mark.parametrize(
+    ("named", "volume"),
+    [
+        ("Volume USD,Volume BTC", 7),
+        ("Volume USD,Volume EUR", 5),
+        ("Volume MA,Volume BTC", 7),
+        ("Volume From,Volume To", 5),
+        ("volumeto,volumefrom", 7),
+        ("vol_20,volume_shares", 7),
+    ],
+)
 def test_volume_of_the_coin_is_taken_before_that_of_the_money(tmp_path: Path, named: str, volume: float) -> None:
     text = f"date,open,high,low,close,{named}\n2024-03-04,1,2,1,2,5,7\n"
     assert read(tmp_path / "bars.csv", text)[0].volume[0] == volume
+
+
+@pytest.mark.parametrize(
+    "name", ["vol_20", "Volume MA", "volume_sma20", "volume_weighted_average_price", "Volume Change", "volume_buy"]
+)
+def test_figure_made_of_a_volume_is_not_taken_for_one(tmp_path: Path, name: str) -> None:
+    with pytest.raises(TrainerError, match="RM512") as caught:
+        read(tmp_path / "bars.csv", f"date,open,high,low,close,{name}\n2024-03-04,1,2,1,2,5\n")
+    assert "no column 'volume'" in str(caught.value) and name in str(caught.value)
 
 
 def test_two_sets_of_prices_are_refused_with_their_names(tmp_path: Path) -> None:
@@ -212,6 +245,24 @@ def test_day_with_a_midnight_next_to_a_clock_is_one_time(tmp_path: Path) -> None
 def test_character_that_only_python_takes_for_a_line_end_stays_in_its_cell(tmp_path: Path, mark: str) -> None:
     text = f'date,open,high,low,close,volume,note\n2024-03-04,1,2,1,2,5,"a{mark}b"\n2024-03-05,1,2,1,2,6,c\n'
     assert read(tmp_path / "bars.csv", text)[0].volume.tolist() == [5, 6]
+
+
+@pytest.mark.parametrize("chunk_size", [1, 2, 100])
+def test_hour_alone_is_read_behind_a_row_without_a_time(tmp_path: Path, chunk_size: int) -> None:
+    hours = [*(f"2024-03-04 {hour:02}-AM" for hour in (1, 2)), "", *(f"2024-03-04 {hour:02}-PM" for hour in (1, 2))]
+    text = "Date,Open,High,Low,Close,Volume\n" + "".join(f"{hour},1,2,1,2,5\n" for hour in hours)
+    found, source = read(tmp_path / "bars.csv", text, on_bad_row="drop", chunk_size=chunk_size)
+    assert (len(found), sum(source.bad.dropped.values())) == (4, 1)
+    found = read(tmp_path / "bars.csv", text.replace("2024-03-04 01-AM", ""), on_bad_row="drop")[0]
+    assert len(found) == 3
+
+
+def test_index_that_pandas_writes_without_a_name_is_the_time(tmp_path: Path) -> None:
+    day = [datetime(2024, 3, 4, tzinfo=UTC_ZONE), datetime(2024, 3, 5, tzinfo=UTC_ZONE)]
+    prices = {name: [1.0, 2.0] for name in ("open", "high", "low", "close", "volume")}
+    pl.DataFrame({**prices, "__index_level_0__": day}).write_parquet(tmp_path / "bars.parquet")
+    source = open_source(tmp_path / "bars.parquet", Reading())
+    assert source.columns.used["date"] == "__index_level_0__"
 
 
 LANGUAGES = {

@@ -112,7 +112,14 @@ def test_damage_within_a_parquet_file_is_found_when_its_column_is_read(tmp_path:
 
 @pytest.mark.parametrize(
     ("before", "lines"),
-    [("sep=;\n", 1), ("SEP=;\r\n", 1), ("# made by a tool\n", 1), ("# one\n# two; or; three\n\nsep=;\n", 4), ("\n", 1)],
+    [
+        (f"#{'c' * 200_000}\n", 1),
+        ("sep=;\n", 1),
+        ("SEP=;\r\n", 1),
+        ("# made by a tool\n", 1),
+        ("# one\n# two; or; three\n\nsep=;\n", 4),
+        ("\n", 1),
+    ],
 )
 def test_lines_in_front_of_the_header_are_left_out_and_counted(tmp_path: Path, before: str, lines: int) -> None:
     cells = read_cells(csv(tmp_path, f"{before}a;b\n1;x\n2;y\n"))
@@ -122,6 +129,11 @@ def test_lines_in_front_of_the_header_are_left_out_and_counted(tmp_path: Path, b
 
 def test_header_that_begins_with_a_mark_of_comments_is_the_header(tmp_path: Path) -> None:
     assert list(read_cells(csv(tmp_path, "#id,b\n1,x\n")).types) == ["#id", "b"]
+
+
+@pytest.mark.parametrize("first", ['1;"x, y, z";3,5', '"1;2";"x;y";3', "1;x|y|z|w;3"])
+def test_header_behind_a_mark_of_comments_is_kept_where_cells_hold_separators(tmp_path: Path, first: str) -> None:
+    assert list(read_cells(csv(tmp_path, f"#id;name;price\n{first}\n2;b;4\n")).types) == ["#id", "name", "price"]
 
 
 @pytest.mark.parametrize("folder", [False, True])

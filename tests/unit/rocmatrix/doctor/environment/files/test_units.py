@@ -75,3 +75,57 @@ def test_development_container_of_another_form_is_a_coded_error(tmp_path, text):
     with pytest.raises(RocmatrixError) as caught:
         units.of_devcontainer(tmp_path / "devcontainer.json")
     assert caught.value.code == "RM311"
+
+
+def test_settings_of_a_unit_go_on_behind_a_backslash(tmp_path):
+    text = (
+        '[Service]\nEnvironment="HSA_ENABLE_SDMA=0" \\\n# between\n  "A=1"\nExecStart=/usr/bin/docker run --rm \\\n'
+        "  --device=/dev/dri --log-opt max-size=10m \\\n  --device=/dev/kfd --group-add video \\\n"
+        "  --group-add render --ipc=host \\\n  rocm/pytorch\n"
+    )
+    unit, started = read(tmp_path, "x.service", text)
+    assert [(row.name, row.value) for row in unit.variables] == [("HSA_ENABLE_SDMA", "0"), ("A", "1")]
+    assert (started.image, started.launch.devices) == ("rocm/pytorch", ("/dev/dri", "/dev/kfd"))
+    assert started.where.rpartition(":")[2] == "5"
+    assert rules([started]) == []
+    more = "AddDevice=/dev/kfd\nAddDevice=/dev/dri\nPodmanArgs=--group-add keep-groups \\\n  --ipc=host"
+    assert rules(read(tmp_path, "a.container", QUADLET.format(more=more))) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "ROCm", "dockerComposeFile": "../compose.rocm.yml", "service": "dev"}',
+        '{"image": "rocm/pytorch", "privileged": true, "runArgs": ["--ipc=host"]}',
+        '{"name": "ROCm docs", "image": "python:3.12", "postCreateCommand": "pip install -r rocm/docs.txt"}',
+        '{"name": "procmon", "build": {"dockerfile": "Dockerfile"}}',
+    ],
+)
+def test_development_container_whose_devices_come_otherwise_or_that_needs_none_is_right(tmp_path, text):
+    assert rules(read(tmp_path, "devcontainer.json", text)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "PyTorch ROCm", "build": {"dockerfile": "Dockerfile"}}',
+        '{"build": {"args": {"BASE": "rocm/dev"}}, "runArgs": ["--ipc=host"]}',
+        '{"image": "ubuntu", "containerEnv": {"ROCM_PATH": "/opt/rocm"}}',
+    ],
+)
+def test_development_container_that_is_built_for_rocm_needs_devices(tmp_path, text):
+    assert rules(read(tmp_path, "devcontainer.json", text))[0] == "no-devices-given"
+
+
+def test_envrc_is_a_script(tmp_path):
+    (subject,) = read(tmp_path, ".envrc", "use flake\nexport HSA_OVERRIDE_GFX_VERSION=10.3.0\n")
+    assert [(row.name, row.value) for row in subject.variables] == [("HSA_OVERRIDE_GFX_VERSION", "10.3.0")]
+
+
+def test_conf_without_sections_holds_variables_and_one_of_another_program_is_refused(tmp_path):
+    (subject,) = read(tmp_path, "10-amd.conf", "HSA_ENABLE_SDMA=0\n")
+    assert [row.name for row in subject.variables] == ["HSA_ENABLE_SDMA"]
+    for text in ("[program:x]\ncommand=x\n", "options amdgpu gttsize=1024\n"):
+        with pytest.raises(RocmatrixError) as caught:
+            read(tmp_path, "other.conf", text)
+        assert caught.value.code == "RM311"

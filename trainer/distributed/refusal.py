@@ -17,12 +17,12 @@ FILE = "TRAINER_REFUSAL"  # path, from the launcher to its ranks
 ATTEMPT = "TORCHELASTIC_RESTART_COUNT"  # torchrun's
 # Of usage, data and settings, which another attempt meets as the first one did. Not among them: memory, disks, cards
 # and connections, which may be free again, and what a step computes, as a resumed run has it from a checkpoint.
-LASTING = frozenset(
-    "RM500 RM501 RM502 RM503 RM504 RM505 RM511 RM512 RM513 RM514 RM515 RM516 RM517 RM518 RM520 RM522 RM524 RM526 RM527 "
-    "RM529 RM540 RM544 RM546 RM548 RM550 RM551 RM557 RM562 RM563 RM565 RM567 RM571 RM572 RM573 RM574 RM575 RM577 RM578 "
-    "RM579 RM580 RM581 RM582 RM583 RM584 RM585 RM591 RM592 RM593 RM700 RM701 RM703 RM704 RM705 RM706 RM707 RM708 RM709 "
-    "RM710 RM711 RM712 RM713 RM714 RM716 RM717 RM730 RM731 RM732 RM735".split()
-)
+_NUMBERS = """
+500 501 502 503 504 505 511 512 513 514 515 516 517 518 520 522 524 526 527 529 540 544 546 548 550 551
+557 562 563 565 567 571 572 573 574 575 577 578 579 580 581 582 583 584 585 591 592 593 700 701 703 704
+705 706 707 708 709 710 711 712 713 714 716 717 730 731 732 735
+"""
+LASTING = frozenset(f"RM{number}" for number in _NUMBERS.split())
 
 
 def leave(error: TrainerError, environment: Mapping[str, str] = os.environ) -> None:

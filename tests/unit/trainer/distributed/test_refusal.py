@@ -26,12 +26,12 @@ def test_first_refusal_stays_and_is_read_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", ["RM521", "RM543", "RM553", "RM554", "RM560", "RM561", "RM568", "RM569", "RM599"])
-def test_what_another_attempt_may_mend_is_not_left(tmp_path: Path, code: str) -> None:
+def test_error_that_another_attempt_may_mend_is_not_left(tmp_path: Path, code: str) -> None:
     refusal.leave(TrainerError(code, what="what"), rank(tmp_path / "refusal.json"))
     assert not list(tmp_path.iterdir())
 
 
-def test_neither_a_later_attempt_nor_a_plain_process_leaves_one(tmp_path: Path) -> None:
+def test_later_attempt_or_plain_process_leaves_none(tmp_path: Path) -> None:
     path, error = tmp_path / "refusal.json", TrainerError("RM563", what="what")
     refusal.leave(error, rank(path, attempt="1"))
     refusal.leave(error, {refusal.FILE: str(path)})
@@ -41,13 +41,13 @@ def test_neither_a_later_attempt_nor_a_plain_process_leaves_one(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"code": "RM000", "what": ""}', "\0"])
-def test_what_is_no_refusal_counts_for_none(tmp_path: Path, content: str) -> None:
+def test_file_of_another_content_counts_for_none(tmp_path: Path, content: str) -> None:
     path = tmp_path / "refusal.json"
     path.write_text(content)
     assert refusal.left(path) is None
 
 
-def test_all_codes_are_known() -> None:
+def test_lasting_codes_are_in_the_catalog() -> None:
     assert set(CATALOG) >= refusal.LASTING
 
 

@@ -180,7 +180,7 @@ def read_index(content: bytes) -> Index:
 
 
 def _apart(chunks: list[dict[str, Any]], shape: torch.Size) -> bool:
-    """Return whether all chunks are within a tensor and none covers a part of another: what is in none would be no value."""
+    """Return whether all chunks are within a tensor and none covers a part of another: gaps would hold no value."""
     places = sorted((_sizes(chunk["offsets"]), _sizes(chunk["sizes"])) for chunk in chunks)
     boxes = [[*zip(begin, size, strict=True)] for begin, size in places]
     if any(len(box) != len(shape) for box in boxes):

@@ -23,6 +23,7 @@ from trainer.config.listing import ABOUT, OUTSIDE, flags, options, train_help
 from trainer.config.sections.bars import FeaturesConfig
 from trainer.config.setting import settings_of
 from trainer.config.train import TrainConfig, notices, settings
+from trainer.distributed import refusal
 from trainer.distributed.torchrun import LAUNCHED, launch
 from trainer.runtime.advice import fitted
 from trainer.runtime.errors import CATALOG, TrainerError, from_log_settings, from_os_error, suggestion
@@ -49,7 +50,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return launch(words, ranks=several.ranks, max_restarts=several.max_restarts)
         return run(command, arguments)
     except (Exception, KeyboardInterrupt) as error:
-        return report(coded(error, folder_given(arguments)), command)
+        known = coded(error, folder_given(arguments))
+        status = report(known, command)
+        refusal.leave(known)  # last: the launcher ends this process for it
+        return status
 
 
 def with_ranks_settled(words: list[str], arguments: dict[str, Any]) -> tuple[list[str], TrainConfig]:

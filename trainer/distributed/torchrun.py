@@ -9,12 +9,16 @@ import secrets
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import FrameType
 
+from trainer.distributed import refusal
 from trainer.runtime.errors import TrainerError
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
+LOOK_SECONDS = 0.1  # how often the launcher looks for a rank's refusal
 LAUNCHED = "RANK"  # torchrun's; a rank never launches again
 
 
@@ -45,20 +49,44 @@ def launch(arguments: Sequence[str], *, ranks: int, max_restarts: int) -> int:
         max_restarts: attempts after the first.
 
     Raises:
-        TrainerError: RM564 where they failed in every attempt, RM588 where torchrun itself was killed.
+        TrainerError: the first rank's where it refused what another attempt would refuse as well, RM564 where they
+            failed in every attempt, RM588 where torchrun itself was killed.
     """
     argv = command(arguments, ranks=ranks, max_restarts=max_restarts)
-    with subprocess.Popen(argv, preexec_fn=ended_with_this_process()) as process:  # noqa: PLW1509 -- the only thread
-        with passing_on(process) as requested:
-            status = process.wait()
-        if status == 0:
-            return 0
-        if requested:
-            return TrainerError("RM554", what="stopped among ranks").exit_status
-        if status < 0:
-            raise TrainerError("RM588", what=f"torchrun was ended by {signal.Signals(-status).name}")
-        what = f"{ranks} ranks failed in {max_restarts + 1} attempt(s); torchrun's status is {status}"
-        raise TrainerError("RM564", what=what)
+    with tempfile.TemporaryDirectory(prefix="trainer-ranks-") as folder:
+        file = Path(folder) / "refusal.json"
+        environment = {**os.environ, refusal.FILE: str(file)}
+        tie = ended_with_this_process()
+        with (
+            subprocess.Popen(argv, env=environment, preexec_fn=tie) as process,  # noqa: PLW1509 -- the only thread
+            passing_on(process) as requested,
+        ):
+            status = ended(process, file)
+        refused = refusal.left(file)
+    if status == 0:
+        return 0
+    if requested:
+        return TrainerError("RM554", what="stopped among ranks").exit_status
+    if refused is not None:
+        raise refused
+    if status < 0:
+        raise TrainerError("RM588", what=f"torchrun was ended by {signal.Signals(-status).name}")
+    what = f"{ranks} ranks failed in {max_restarts + 1} attempt(s); torchrun's status is {status}"
+    raise TrainerError("RM564", what=what)
+
+
+def ended(process: subprocess.Popen[bytes], refused: Path) -> int:
+    """Wait until torchrun ends and return its status; ask it to end where a rank has left a refusal.
+
+    Args:
+        process: torchrun.
+        refused: file that a rank may leave.
+    """
+    while not refused.exists():
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(LOOK_SECONDS)
+    process.terminate()
+    return process.wait()
 
 
 def ended_with_this_process() -> Callable[[], None] | None:

@@ -17,7 +17,7 @@ from trainer.distributed.collectives import Forward
 from trainer.distributed.gradient_accumulation import Scale
 from trainer.distributed.parallel import decoder_stage
 from trainer.distributed.parallel.split import cost, cut
-from trainer.distributed.parallel.world import Membership, World
+from trainer.distributed.parallel.world import PATIENCE, Membership, World
 from trainer.distributed.watchdog.heartbeat import HeartbeatWriter
 from trainer.models.language.model import LanguageModel
 from trainer.models.losses import LossSum
@@ -77,7 +77,8 @@ class Pipeline(World):
         head = model.decoder.head_weight
         self._tied = head if model.decoder.config.tied and head.requires_grad else None
         if self._tied is not None:
-            self._ends = dist.new_group([0, self.world_size - 1], backend=self.member.choice.transport.backend)
+            backend = self.member.choice.transport.backend
+            self._ends = dist.new_group([0, self.world_size - 1], backend=backend, timeout=PATIENCE)
         self._stage = decoder_stage.DecoderStage(model, slices, self.rank, self)
         return self._stage
 
@@ -190,6 +191,7 @@ class Pipeline(World):
     def release(self) -> None:
         """Let go of the process groups and of the stages that refer to them."""
         self._ends = self._stage = None
+        self._schedules.clear()
         super().release()
 
     def _require_possible(self, model: nn.Module) -> None:

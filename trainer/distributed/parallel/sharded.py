@@ -29,6 +29,7 @@ class Sharded(World):
     saves_shards = True
     undoes = False  # a rank whose memory runs out within forward leaves the others waiting; all begin again
     _checkpoints: Any = None  # process group
+    _meshes: tuple[Any, ...] = ()
 
     def prepare(self, model: nn.Module) -> nn.Module:
         """Give all ranks rank 0's weights and shard them in place; `model`'s parameters become DTensors.
@@ -43,6 +44,7 @@ class Sharded(World):
         for tensor in model.state_dict().values():
             self.from_rank(0, tensor)
         mesh = DeviceMesh.from_group(self.member.group, self.member.device.type)
+        self._meshes = (*self._meshes, mesh)
         for layer in layers(model):
             fully_shard(layer, mesh=mesh)
         fully_shard(model, mesh=mesh)
@@ -94,8 +96,10 @@ class Sharded(World):
             return save_load.filled(tree, checkpoint, target, self._checkpoints)
 
     def release(self) -> None:
-        """Let go of the process groups."""
-        self._checkpoints = None
+        """Let go of the process groups; torch's caches of layouts keep the mesh, which has one (torch 2.13)."""
+        for mesh in self._meshes:
+            getattr(mesh, "_pg_registry", {}).clear()
+        self._checkpoints, self._meshes = None, ()
         super().release()
 
     def micro_step(self, model: nn.Module, *, last: bool) -> AbstractContextManager[None]:

@@ -174,9 +174,32 @@ def read_index(content: bytes) -> Index:
         held = sum(_sizes(chunk["sizes"]).numel() for chunk in about["chunks"])
         if about["dtype"] not in DTYPES or held != shape.numel():
             raise ValueError(f"{name}: {held} of {shape.numel()} values of type {about['dtype']}")
-        if any(not FILE.fullmatch(chunk["file"]) or len(chunk["offsets"]) != len(shape) for chunk in about["chunks"]):
-            raise ValueError(f"{name}: a chunk is in no shard, or has no place in the tensor")
+        if any(not FILE.fullmatch(chunk["file"]) for chunk in about["chunks"]) or not _apart(about["chunks"], shape):
+            raise ValueError(f"{name}: a chunk is in no shard, or has no place of its own in the tensor")
     return index
+
+
+def _apart(chunks: list[dict[str, Any]], shape: torch.Size) -> bool:
+    """Return whether all chunks are within a tensor and none covers a part of another: gaps would hold no value."""
+    places = sorted((_sizes(chunk["offsets"]), _sizes(chunk["sizes"])) for chunk in chunks)
+    boxes = [[*zip(begin, size, strict=True)] for begin, size in places]
+    if any(len(box) != len(shape) for box in boxes):
+        return False
+    if any(begin + size > whole for box in boxes for (begin, size), whole in zip(box, shape, strict=True)):
+        return False
+    held = [box for box in boxes if all(size for _, size in box)]
+    for number, box in enumerate(held):
+        for other in held[number + 1 :]:
+            if _over(box, other):
+                return False
+            if box and other[0][0] >= sum(box[0]):
+                break  # they are sorted: all that follow begin behind this one
+    return True
+
+
+def _over(box: list[tuple[int, int]], other: list[tuple[int, int]]) -> bool:
+    """Return whether two boxes, of each dimension begin and size, share a place."""
+    return all(a < b + more and b < a + size for (a, size), (b, more) in zip(box, other, strict=True))
 
 
 def _sizes(value: Any) -> torch.Size:

@@ -207,6 +207,19 @@ def test_end_after_the_last_restart_is_clear(monkeypatch: pytest.MonkeyPatch) ->
     assert ended_by(monkeypatch, "pass") == 0
 
 
+def test_refusal_of_a_rank_ends_all_at_once_with_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = """
+import os, time
+from trainer.distributed import refusal
+from trainer.runtime.errors import TrainerError
+refusal.leave(TrainerError("RM563", what="2 ranks, 0 card(s) on this machine"), {**os.environ, "RANK": "0"})
+time.sleep(600)
+"""
+    with pytest.raises(TrainerError, match="RM563") as caught:
+        ended_by(monkeypatch, program)
+    assert caught.value.what == "2 ranks, 0 card(s) on this machine"
+
+
 def test_sigterm_is_passed_on_and_the_run_can_be_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
     program = """
 import os, signal, sys, time

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 import torch
-from rank_program import ROWS, STEPS, alone, batch, difference, model_of  # beside this file
+from rank_program import ROWS, STEPS, alone, batch, difference, gloo_threads, model_of  # beside this file
 from torch import Tensor, nn
 
 from trainer.device.precision import Precision
@@ -169,7 +169,9 @@ def main() -> None:
         pipeline.memory_of = lambda device: unequal[world.rank]  # type: ignore[assignment]
     with contextlib.closing(world):
         found = against_one_process(world)
-    print(json.dumps(found))
+        during = gloo_threads()
+        world.release()  # as a run does when its last step is taken
+    print(json.dumps({**found, "gloo_threads": [during, gloo_threads()]}))
 
 
 if __name__ == "__main__":

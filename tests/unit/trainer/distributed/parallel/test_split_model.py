@@ -27,6 +27,13 @@ def test_resumed_run_is_the_same_to_the_bit(found: Found) -> None:
     assert [rank["resumed to the bit"] for rank in found] == [True, True]
 
 
+def test_threads_of_gloo_are_gone_after_the_world_is_closed(found: Found) -> None:
+    for rank in found:
+        during, after = rank["gloo_threads"]
+        assert during > 0
+        assert after == 0
+
+
 def test_ranks_each_train_their_part_only(found: Found) -> None:
     own = [rank["own"] for rank in found]
     assert sum(own) == found[0]["all"]

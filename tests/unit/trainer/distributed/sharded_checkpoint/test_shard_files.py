@@ -18,6 +18,13 @@ def index(**changes: Any) -> bytes:
     return json.dumps({"w": {"dtype": "F32", "shape": [3, 3], "chunks": chunks} | changes}).encode()
 
 
+def halves(*begins: list[float]) -> list[dict[str, Any]]:
+    """Two chunks that hold as many values as the tensor, wherever they lie in it."""
+    sizes = ([2, 3], [1, 3])
+    places = zip(begins, sizes, strict=True)
+    return [{"file": "shard-00000.safetensors", "offsets": begin, "sizes": size} for begin, size in places]
+
+
 def test_index_of_chunks_that_fill_their_tensor_is_read() -> None:
     assert list(read_index(index())["w"]) == ["dtype", "shape", "chunks"]
 
@@ -34,6 +41,10 @@ def test_index_of_chunks_that_fill_their_tensor_is_read() -> None:
         index(shape="9"),
         index(shape=[-3, -3]),
         index(chunks=[{"file": "shard-00000.safetensors", "offsets": [0], "sizes": [3, 3]}]),
+        index(chunks=halves([0, 0], [0, 0])),
+        index(chunks=halves([0, 0], [3, 0])),
+        index(chunks=halves([0, 0], [-2, 0])),
+        index(chunks=halves([0, 0], [1.5, 0])),
         b'{"w": 3}',
         b"{",
         b"[]",

@@ -141,6 +141,10 @@ def test_torch_that_cannot_compile_under_a_python_of_its_own_promises_nothing(na
         ("gfx906", "rocm7.14-torch2.14.1", True),
         ("gfx900", "rocm6.3-torch2.7.1", False),
         ("gfx1030", "rocm7.2-torch2.12.1", True),
+        ("gfx1030", "rocm7.2-torch2.14.1", True),
+        ("gfx1030", "rocm7.2-torch2.15.0", False),
+        ("gfx1012", "rocm7.14-torch2.15.0", False),
+        ("gfx1100", "rocm7.2-torch2.15.0", True),
         ("gfx908", "rocm6.3-torch2.7.1", True),
     ],
 )

@@ -161,7 +161,8 @@ def main() -> int:
     results = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
     results[versions["triton"]] = {**versions, "seconds": round(time.monotonic() - began), "architectures": found}
     RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-    print(*broken, f"{len(rows)} compilations by Triton {versions['triton']}, {len(broken)} above the budget", sep="\n")
+    outcome = "the new budget" if args.accept else "not compared" if args.own else f"{len(broken)} above the budget"
+    print(*broken, f"{len(rows)} compilations by Triton {versions['triton']}: {outcome}", sep="\n")
     return 1 if broken else 0
 
 

@@ -34,8 +34,9 @@ DESCRIBING = SOURCE, REVISION, VERSION, BASE_NAME, BASE_DIGEST = tuple(
     f"org.opencontainers.image.{name}" for name in ("source", "revision", "version", "base.name", "base.digest")
 )
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-_SSH = re.compile(r"(?:(?P<user>[\w.-]+)@)?(?P<host>[\w.-]{2,}):/?(?P<path>[^/\\].*)")  # git@host:owner/name
-_URL = re.compile(r"(?P<scheme>https?|ssh|git)://(?:[^/@]*@)?(?P<rest>[^/?#]+/[^?#]*)")
+_SSH = re.compile(r"(?:(?P<user>[\w.-]+)@)?(?P<host>[\w.-]{2,}):/?(?P<path>[^/\\@][^@]*)")  # git@host:owner/name
+# What is before the last @ may hold a password, and a password any sign: what does not end in a host alone is no URL.
+_URL = re.compile(r"(?P<scheme>https?|ssh|git)://(?:[^/]*@)?(?P<rest>(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::\d+)?/[^?#@]*)")
 
 
 def written(

@@ -115,7 +115,8 @@ def small_base(client, debian):
     It is made once for all processes, and kept as the whole Debian is.
     """
     name = f"{SMALL}:{hashlib.sha256(repr((engine.image(client, debian).id, LEFT_OUT)).encode()).hexdigest()[:12]}"
-    with (Path(tempfile.gettempdir()) / "rocmatrix-test-small-base.lock").open("w") as lock:
+    # one for each user: in a sticky folder even root may not open another's file to create it (fs.protected_regular)
+    with (Path(tempfile.gettempdir()) / f"rocmatrix-test-small-base-{os.getuid()}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if engine.image(client, name) is None:
             _import_small(client, debian, name)

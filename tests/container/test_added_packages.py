@@ -92,8 +92,8 @@ def free_port():
         return listening.getsockname()[1]
 
 
-def answer(address, process, seconds=60):
-    """What a server answers; it may need seconds to begin."""
+def answer(address, process, seconds=180):
+    """What a server answers; on a busy machine it may need a minute to begin."""
     until = time.monotonic() + seconds
     while time.monotonic() < until and process.poll() is None:
         try:

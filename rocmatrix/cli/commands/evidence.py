@@ -175,21 +175,29 @@ def _show(matrix: Matrix, path: Path, *, cell: str, as_json: bool) -> None:
 
 
 def _summary(chosen: list[CellStatus], records: int, path: Path) -> str:
-    """Return how many cells have come how far."""
+    """Return how many cells have come how far, each on the card where it came farthest."""
     from rocmatrix.evidence.level import LEVELS
 
-    counts = {level: sum(s.level == level and not s.simulated for s in chosen) for level in reversed(LEVELS)}
-    levels = ", ".join(f"{count} {level}" for level, count in counts.items() if count)
+    real = [cell_status for cell_status in chosen if not cell_status.simulated]
+    farthest = list(_farthest(real).values())
+    counts = {level: farthest.count(place) for place, level in enumerate(LEVELS)}
+    levels = ", ".join(f"{count} {level}" for level, count in reversed(counts.items()) if count)
     return f"{records} records in {path}\nlevels: {levels or 'none'}"
 
 
-def _farthest_first(chosen: list[CellStatus]) -> list[CellStatus]:
-    """Return the cells in the order of their levels, of equal ones as in the matrix; simulated ones count for none."""
+def _farthest(chosen: list[CellStatus]) -> dict[str, int]:
+    """Return the place of each cell's farthest level on any card; simulated ones count for none."""
     from rocmatrix.evidence.level import LEVELS
 
     level = {s.cell: 0 for s in chosen}
     for each in chosen:
         level[each.cell] = max(level[each.cell], 0 if each.simulated else LEVELS.index(each.level))
+    return level
+
+
+def _farthest_first(chosen: list[CellStatus]) -> list[CellStatus]:
+    """Return the cells in the order of their levels, of equal ones as in the matrix."""
+    level = _farthest(chosen)
     return sorted(chosen, key=lambda s: -level[s.cell])
 
 

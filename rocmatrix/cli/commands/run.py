@@ -161,7 +161,8 @@ def run(args: Run) -> None:
         return
     choice = choose(known_matrix(), args.request, host.hardware, force=args.force)
     chosen = _for_editor(args, chosen, choice, host) if target.for_editor else chosen
-    chosen = replace(chosen, rootless=_under_rootless(args))
+    if not target.for_editor and _under_rootless(args):
+        chosen = replace(chosen, rootless=True, user=interactive.own_user())
     # before the build, which takes minutes: a card that is missing is told at once
     spec = interactive.spec_for(chosen, cell=choice.cell, hardware=host.hardware, root=root, by_cdi_name=args.cdi)
     if _only_printed(args):
@@ -192,10 +193,19 @@ def _only_printed(args: Run) -> bool:
 
 
 def _under_rootless(args: Run) -> bool:
-    """Whether this machine's engine is to run it, and is rootless; podman and a recorded machine have none."""
-    from rocmatrix.containers import engine
+    """Whether this machine's engine is to run it as this user, and is rootless; podman and a recorded one have none.
 
-    return not args.sysfs and args.target != "podman" and engine.is_rootless()
+    Raises RM404 for another user: a number of such an engine's containers is no user of this host.
+    """
+    from rocmatrix.containers import engine
+    from rocmatrix.jobs.interactive import own_user
+
+    if args.sysfs or args.target == "podman" or not engine.is_rootless():
+        return False
+    if args.user not in ("", "0:0", own_user()):
+        what = f"--user {args.user} under a rootless engine, which runs a container as {own_user()} alone"
+        raise RocmatrixError("RM404", what=what, next="Leave --user out, or use the engine that runs as root.")
+    return True
 
 
 def _root(args: Session) -> Path:

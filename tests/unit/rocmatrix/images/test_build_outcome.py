@@ -262,6 +262,8 @@ def test_build_takes_the_base_that_was_chosen_and_the_cells_own_folders(few, rea
     assert planned.inputs == build.input_hash(CPU, few, base="sha256:1", forced=["r"])
     assert planned.labels == image_labels.of_build(planned.inputs, other=OTHER, forced=["r"])
     expected = {"base": "mirror/u:1", "base_id": "sha256:1", "forced": ["r"], "inputs": planned.inputs}
+    expected["described"] = image_labels.describing(CPU.base, few, OTHER)
+    assert "org.opencontainers.image.base.name=mirror/u:1" in planned.argv
     assert list(planned.argv) == build.buildx_argv(CPU, root=few, wheelhouse=reached.told["wheels"], **expected)
     assert {"org.rocmatrix.base=mirror/u:1", "org.rocmatrix.base.id=sha256:1"} <= set(planned.argv)
     assert planned.tag == build.tag(CPU)

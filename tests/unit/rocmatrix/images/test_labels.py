@@ -140,6 +140,11 @@ def test_revision_without_git_or_a_first_commit_is_unknown(tmp_path, monkeypatch
     [
         ("https://code.example/owner/name.git", "https://code.example/owner/name.git"),
         ("https://user:s3cret@code.example/owner/name", "https://code.example/owner/name"),
+        ("https://user:s3@cret@code.example/owner/name", "https://code.example/owner/name"),
+        ("https://user:s3/cret@code.example/owner/name", None),
+        ("https://user:3/cret@code.example/owner/name", None),
+        ("user:s3cret@code.example:owner/name", None),
+        ("https://[::1]:8443/owner/name", "https://[::1]:8443/owner/name"),
         ("https://code.example/owner/name?token=s3cret", None),
         ("git@code.example:owner/name.git", "ssh://git@code.example/owner/name.git"),
         ("git@code.example:/srv/name.git", "ssh://git@code.example/srv/name.git"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import jinja2
 import pytest
+import yaml
 
 from rocmatrix.images import render
 from rocmatrix.matrix.loading import load as matrix_file
@@ -141,6 +142,10 @@ def test_torch_that_cannot_compile_under_a_python_of_its_own_promises_nothing(na
         ("gfx906", "rocm7.14-torch2.14.1", True),
         ("gfx900", "rocm6.3-torch2.7.1", False),
         ("gfx1030", "rocm7.2-torch2.12.1", True),
+        ("gfx1030", "rocm7.2-torch2.14.1", True),
+        ("gfx1030", "rocm7.2-torch2.15.0", False),
+        ("gfx1012", "rocm7.14-torch2.15.0", False),
+        ("gfx1100", "rocm7.2-torch2.15.0", True),
         ("gfx908", "rocm6.3-torch2.7.1", True),
     ],
 )
@@ -148,6 +153,30 @@ def test_promise_of_compile_is_made_where_triton_has_a_code_generator(gfx, relea
     axes = {"architecture": gfx, "torch": release.rpartition("torch")[2], "rocm": release.partition("-")[0][4:]}
     names = {variable.name for variable in MATRIX.environment if variable.applies(**axes)}
     assert ("ROCMATRIX_PROMISES" in names) is promised
+
+
+def triton_of_locks():
+    """Yield the release of each lock whose Triton was measured, an architecture, and whether it compiled for it."""
+    measured = json.loads((ROOT / "benchmarks/results/kernels.json").read_text())
+    for name, files in yaml.safe_load((ROOT / "matrix/locks.yaml").read_text()).items():
+        names = " ".join(file for each in files.values() for file in each)
+        for version in {*re.findall(r"triton_rocm-([\d.]+)-", names)} & measured.keys():
+            for gfx, rows in measured[version]["architectures"].items():
+                yield name, gfx, not any(isinstance(row, str) for row in rows.values())
+
+
+def test_promise_of_compile_agrees_with_what_the_locked_triton_was_measured_to_compile():
+    releases = {release.name: release for release in MATRIX.releases}
+    seen = []
+    for name, gfx, compiles in triton_of_locks():
+        release = releases.get(name)
+        if release is None or gfx not in (release.architectures or ()):
+            continue
+        axes = {"architecture": gfx, "torch": release.torch, "rocm": release.rocm}
+        promised = "ROCMATRIX_PROMISES" in {each.name for each in MATRIX.environment if each.applies(**axes)}
+        assert promised is compiles, (name, gfx)
+        seen.append(promised)
+    assert (seen.count(True) > 50, seen.count(False) > 5) == (True, True)
 
 
 def step(text, begin):

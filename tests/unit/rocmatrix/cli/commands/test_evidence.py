@@ -120,3 +120,12 @@ def test_cells_that_came_farthest_stand_first_below_a_count_of_the_levels(tmp_pa
         f"7 records in {tmp_path / 'e.db'}",
         "levels: 1 trained, 1 smoked, 1 rendered",
     ]
+
+
+def test_cell_on_two_cards_is_counted_once_at_the_farthest_of_both_levels(tmp_path):
+    made = [
+        CellStatus(cell="a", card="gfx1100", level="smoked"),
+        CellStatus(cell="a", card="gfx1101", level="trained"),
+        CellStatus(cell="b", card="-", level="trained", simulated=True),
+    ]
+    assert command._summary(made, 2, tmp_path / "e.db").splitlines()[1] == "levels: 1 trained"

@@ -3,12 +3,14 @@
 import json
 import shlex
 import sys
+from contextlib import nullcontext
 
 import pytest
 import yaml
 
 from rocmatrix.cli.commands import run
 from rocmatrix.cli.commands.run import Devcontainer, Run
+from rocmatrix.containers import engine
 from rocmatrix.containers.emit.target import Host
 from rocmatrix.host.hardware import read_hardware
 from rocmatrix.images.build import Built
@@ -18,6 +20,12 @@ from tests.fixtures import sysfs
 
 OPEN = Request(rocm=None, torch=None, gpu=None, cell=None)
 CPU = Request(rocm=None, torch=None, gpu="cpu", cell=None)
+
+
+@pytest.fixture(autouse=True)
+def engine_of_root(monkeypatch):
+    """Whatever engine this machine has, none of these tests is about a rootless one that does not say so."""
+    monkeypatch.setattr(engine, "is_rootless", lambda: False)
 
 
 @pytest.fixture
@@ -153,6 +161,30 @@ def test_dev_container_is_written_with_the_probes_of_this_host(on, capsys, tmp_p
     assert "PYTHONSAFEPATH" not in made["containerEnv"]  # what is developed there imports its own modules
     assert (tmp_path / "dev" / "Dockerfile").is_file()
     assert "for user 1234:567" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "code"), [("", None), ("0:0", None), ("1000:1000", None), ("1001:1001", "RM404"), ("1000:0", "RM404")]
+)
+def test_rootless_engine_runs_as_its_own_user_and_refuses_another(on, tell, capsys, monkeypatch, typed, code):
+    on(sysfs.strix_halo)
+    monkeypatch.setattr(engine, "is_rootless", lambda: True)
+    monkeypatch.setattr(interactive, "own_user", lambda: "1000:1000")
+    with nullcontext() if code is None else pytest.raises(SystemExit):
+        written = yaml.safe_load(tell(OPEN, target="compose", user=typed).out)["services"]["train"]
+        assert written["user"] == "0:0"
+        assert "group_add" not in written
+    assert (code or "") in capsys.readouterr().err
+
+
+def test_editor_and_podman_keep_the_users_number_whatever_the_engine(on, tell, monkeypatch):
+    """A development container makes a user of that number, and 0 is taken; podman keeps the number itself."""
+    on(sysfs.strix_halo)
+    monkeypatch.setattr(engine, "is_rootless", lambda: True)
+    lines = tell(OPEN, target="devcontainer").out.splitlines()
+    made = json.loads("".join(line for line in lines if not line.lstrip().startswith("//")))
+    assert made["build"]["args"]["DEVELOPER_UID"] == "1000"
+    assert "--user=1000:1000" in tell(OPEN, target="podman").out
 
 
 def test_simulated_machine_is_the_one_that_a_command_runs_on_and_a_recording_comes_before_it(

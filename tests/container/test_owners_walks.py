@@ -115,7 +115,7 @@ def base_with_an_index(place, small):
     folder.mkdir()
     (folder / "pip.conf").write_text("[global]\nno-index = true\nfind-links = /opt/stand-ins\n")
     for cell in map(matrix.cell, UNLOCKED.values()):
-        stand_in_wheel("torch", f"{cell.release.torch}+rocm{cell.rocm}", folder, kernels=stand_in_kernels(cell))
+        stand_in_wheel("torch", f"{cell.release.torch}+rocm{cell.release.rocm}", folder, kernels=stand_in_kernels(cell))
     for package in UNPINNED:
         stand_in_wheel(package, "1.0", folder)
     (folder / "Dockerfile").write_text(f"FROM {small}\nCOPY *.whl /opt/stand-ins/\nCOPY pip.conf /etc/pip.conf\n")
@@ -140,7 +140,7 @@ def lock_stand_ins(place):
     links.mkdir()
     for cell in map(matrix.cell, LOCKED):
         folder = wheelhouse.default_folder(place, cell)
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)  # cells of one lock share it
         chosen = {wheel.name: wheel.version for _, wheel in cell.wheels if wheel.name in HELD}
         kernels = {"torch": stand_in_kernels(cell)}
         made = [stand_in_wheel(name, chosen[name], folder, kernels=kernels.get(name)) for name in sorted(chosen)]

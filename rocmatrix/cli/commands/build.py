@@ -82,6 +82,6 @@ def built_image(
         )
     say(built.summary)
     if cell.unlocked_because:
-        say(f"unlocked: {cell.unlocked_because}; the image has what the index served, unchecked")
+        say(f"unlocked: {cell.unlocked_because}; it has what its index serves, unchecked")
     recorder.record_build(cell, built)
     return built

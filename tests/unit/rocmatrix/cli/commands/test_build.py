@@ -53,9 +53,7 @@ def test_image_of_an_unlocked_cell_is_reported_as_unchecked(monkeypatch, tmp_pat
     planned = Built(tag="rocmatrix:other", inputs="0" * 64, argv=())
     monkeypatch.setattr("rocmatrix.images.build.build", lambda *_, **__: planned)
     build_command.build(Build(gpu="gfx1100", rocm=rocm, allow_unlocked=True))
-    found = (
-        "unlocked: no hash is recorded for torch 2.10.0 on Python 3.12; it has what its index serves, unchecked"
-    )
+    found = "unlocked: no hash is recorded for torch 2.10.0 on Python 3.12; it has what its index serves, unchecked"
     assert (found in capsys.readouterr().err) is unlocked
 
 

@@ -101,9 +101,9 @@ def clone(tmp_path_factory, client, small_base):
             (place / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, place / name)
     (place / "trainer" / "__main__.py").write_text(TRAINER)
-    links = lock_stand_ins(place)
     base = base_with_an_index(place, small_base)
     stand_in_base(place, base)
+    links = lock_stand_ins(place)
     yield place, links
     remove(client)
     client.images.remove(base)
@@ -229,7 +229,6 @@ def test_owner_of_an_mi50_runs_a_script_of_its_own_in_two_commands(typed):
     assert (found["nodes"], found["cache"].startswith("/cache")) == (["renderD128"], True)
 
 
-@long
 def test_owner_of_a_strix_halo_trains_an_adapter_and_runs_a_script_in_three_commands(typed):
     making.machine(typed.tree, sysfs.STRIX_HALO, cards=1)
     request = "--with transformers,peft,accelerate"
@@ -243,7 +242,6 @@ def test_owner_of_a_strix_halo_trains_an_adapter_and_runs_a_script_in_three_comm
     assert {"--task=lm", "--adapter=lora", f"--cell={HALO}{WITH}"} <= {*seen["argv"]}
 
 
-@long
 def test_reader_of_a_guide_of_7_0_trains_on_two_cards_in_four_commands(typed):
     making.machine(typed.tree, sysfs.RX_7900_XT, cards=2)
     name = UNLOCKED["7.0"]

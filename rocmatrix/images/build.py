@@ -98,7 +98,8 @@ def build(
     `base` replaces the base image, and is remembered in the image's labels: the next build takes it again unless
     another is named. `wheelhouse` replaces the folder of wheels. A dry run prints the command on
     standard output and asks neither engine nor index. `allow_unlocked` builds a cell whose wheels have no
-    recorded hashes from whatever its index serves; the image is then used without it. `forced` are the rules that were
+    recorded hashes from whatever its index serves; the image is then used without it, also by a dry run, which asks
+    the engine for it. `forced` are the rules that were
     overridden: a label of the image lists them. Raises RM101, RM102, RM113, RM201, RM202, RM204, and what fetching
     raises.
 
@@ -111,7 +112,7 @@ def build(
         forced: ids of the rules that were overridden.
     """
     refused = _unlocked(cell, cell.unlocked_because) if cell.unlocked_because and not allow_unlocked else None
-    if refused and (dry_run or engine.obstacle()):
+    if refused and engine.obstacle():
         raise refused
     wheels = wheelhouse or default_folder(root, cell)
     refuse_known(cell, base)
@@ -133,14 +134,14 @@ def build(
         )
         return Built(tag=tag(cell), inputs=inputs, argv=tuple(argv), labels=labels)
 
-    if dry_run:
+    if dry_run and not refused:
         planned_build = planned(OtherBase(name=base) if base else None)
         print(shlex.join(planned_build.argv))
         return planned_build
     with closing(engine.connect(work=True)) as client:
         held = engine.image(client, tag(cell))
-        if refused and held is None:
-            raise refused
+        if refused and (held is None or (dry_run and base and engine.image(client, base) is None)):
+            raise refused  # a dry run pulls no base
         try:
             other = chosen(client, base, held)
             if other and (held is None or base):
@@ -173,8 +174,8 @@ def how_to_lock(cell: Cell) -> str:
         f"  ./invokew lock --cell {stem}\n"
         "From another machine bring matrix/wheels.yaml and matrix/locks.yaml, which it writes: run there\n"
         "  git diff matrix/ > lock.patch\n"
-        "and here `git apply lock.patch`. Or choose a locked cell, or give --allow-unlocked to `build`, which installs "
-        "what the index serves, unchecked."
+        "and here `git apply lock.patch`. Or choose a locked cell, or give --allow-unlocked to `build` or `run`, which "
+        "installs what the index serves, unchecked."
     )
 
 

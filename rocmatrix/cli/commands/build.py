@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rocmatrix.cli.commands import common
 from rocmatrix.cli.options.command import command
-from rocmatrix.cli.options.common import BASE, DRY_RUN, FORCE, WHEELHOUSE, Kept, WithCompanions
+from rocmatrix.cli.options.common import ALLOW_UNLOCKED, BASE, DRY_RUN, FORCE, WHEELHOUSE, Kept, WithCompanions
 from rocmatrix.diagnosis import explain_failure
 from rocmatrix.evidence import recorder
 from rocmatrix.runtime.console import say
@@ -28,9 +28,7 @@ class Build(WithCompanions, Kept):
     base: str = option(BASE)
     wheelhouse: str = option(WHEELHOUSE)
     dry_run: bool = option(DRY_RUN, default=False)
-    allow_unlocked: bool = option(
-        "build a cell without recorded hashes from whatever its index serves, unchecked", default=False
-    )
+    allow_unlocked: bool = option(ALLOW_UNLOCKED, default=False)
     force: bool = option(FORCE, default=False)
 
 
@@ -83,5 +81,7 @@ def built_image(
             forced=forced,
         )
     say(built.summary)
+    if cell.unlocked_because:
+        say(f"unlocked: {cell.unlocked_because}; it has what its index serves, unchecked")
     recorder.record_build(cell, built)
     return built

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rocmatrix.cli.commands.common import choose, hardware_here, known_matrix, print_json
 from rocmatrix.cli.options.command import command
-from rocmatrix.cli.options.common import BASE, CARDS, DRY_RUN, FORCE, WithCompanions
+from rocmatrix.cli.options.common import ALLOW_UNLOCKED, BASE, CARDS, DRY_RUN, FORCE, WithCompanions
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.option import option, options_of
@@ -102,6 +102,7 @@ class Run(Session):
         "RDMA adapters: their nodes, locked memory without a limit, and the host's network", default=False
     )
     dry_run: bool = option(DRY_RUN, default=False)
+    allow_unlocked: bool = option(ALLOW_UNLOCKED, default=False)
 
     def chosen(self, command: Sequence[str] = (), **more: Any) -> Chosen:
         """Return what is chosen for the container; `command` stands after `--`. Raises RM111, RM112, RM404."""
@@ -234,7 +235,9 @@ def _run_here(args: Run, run_folder: Path, choice: Choice, spec: RunSpec) -> Non
     from rocmatrix.cli.commands.build import built_image
     from rocmatrix.jobs import interactive
 
-    built = built_image(choice, base=args.base or None, wheelhouse=None, dry_run=False)
+    built = built_image(
+        choice, base=args.base or None, wheelhouse=None, dry_run=False, allow_unlocked=args.allow_unlocked
+    )
     spec = replace(spec, image=built.image.id) if built.image else spec
     run_folder.mkdir(parents=True, exist_ok=True)
     _published(spec)
@@ -303,7 +306,8 @@ def devcontainer(args: Devcontainer) -> None:
     folder = Path(args.to).resolve() if args.to else ROOT / workplace.FOLDER
     workplace.write(folder, workplace.files(spec))
     say(f"wrote {folder} for user {chosen.user}")
-    say(f"hint: ./invokew build --cell {choice.cell.name}")
+    unlocked = " --allow-unlocked" if choice.cell.unlocked_because else ""
+    say(f"hint: ./invokew build --cell {choice.cell.name}{unlocked}")
     say("then open the checkout in an editor that knows dev containers")
     if shutil.which("docker") is None:
         say("there is no `docker` command on the PATH, which editors call")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rocmatrix.matrix.resolver.resolve import Request
 
 AS_JSON = "print events as JSON lines on standard output, for programs"
+ALLOW_UNLOCKED = "build a cell without recorded hashes from whatever its index serves, unchecked"
 BASE = "another base image, for a mirror or an air-gapped site"
 CARDS = "cards by number, such as 0,1 (default: all that the cell is built for)"
 CELL = "a cell by name; `./invokew cells` lists them"

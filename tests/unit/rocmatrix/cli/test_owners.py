@@ -1,6 +1,6 @@
 """The switch of five owners: what each types, from a clone to a built and run image, in at most five commands.
 
-Dry runs on SYNTHETIC machines: each prints the engine's whole command, and nothing is built, run or trained. Two of the
+Dry runs on SYNTHETIC machines: each prints the engine's whole command, and nothing is built, run or trained. The
 walks are built and run with STAND-INS in tests/container/test_owners_walks.py.
 """
 

@@ -45,6 +45,18 @@ def build_cpu(wheelhouse=""):
     build_command.build(Build(gpu="cpu", wheelhouse=wheelhouse, dry_run=True))
 
 
+@pytest.mark.parametrize(("rocm", "unlocked"), [("7.0", True), ("6.3", False)])
+def test_image_of_an_unlocked_cell_is_reported_as_unchecked(monkeypatch, tmp_path, capsys, rocm, unlocked):
+    monkeypatch.setattr(build_command, "ROOT", tmp_path)
+    monkeypatch.setattr(common, "known_matrix", lambda: MATRIX)
+    monkeypatch.setattr(common, "made_ready", lambda matrix, cell, root: cell)
+    planned = Built(tag="rocmatrix:other", inputs="0" * 64, argv=())
+    monkeypatch.setattr("rocmatrix.images.build.build", lambda *_, **__: planned)
+    build_command.build(Build(gpu="gfx1100", rocm=rocm, allow_unlocked=True))
+    found = "unlocked: no hash is recorded for torch 2.10.0 on Python 3.12; it has what its index serves, unchecked"
+    assert (found in capsys.readouterr().err) is unlocked
+
+
 @pytest.mark.parametrize(("moved_to", "status"), [("sha256:b", 2), (None, None)])
 def test_build_whose_tag_was_moved_names_both_images(monkeypatch, capsys, moved_to, status):
     image = engine.Image(id="sha256:a", labels={}, size=1)

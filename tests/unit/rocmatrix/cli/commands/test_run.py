@@ -150,6 +150,24 @@ def test_programs_status_is_the_tasks(on, tell, capsys, monkeypatch, tmp_path, s
     assert (tmp_path / "runs").is_dir()
 
 
+@pytest.mark.parametrize("allow", [True, False])
+def test_unlocked_cell_is_built_by_run_where_that_is_allowed_alone(on, tell, monkeypatch, tmp_path, allow):
+    on(sysfs.two_rx_7900_xt)
+    seen, built = {}, Built(tag="rocmatrix:unlocked", inputs="0" * 64, argv=())
+    monkeypatch.setattr("rocmatrix.cli.commands.build.built_image", lambda *_, **more: seen.update(more) or built)
+    monkeypatch.setattr(interactive, "attached", lambda argv, variables: 0)
+    with pytest.raises(SystemExit):
+        tell(Request(rocm="7.0"), output=str(tmp_path / "runs"), command=["true"], allow_unlocked=allow)
+    assert seen["allow_unlocked"] is allow
+
+
+@pytest.mark.parametrize(("rocm", "more"), [("7.0", " --allow-unlocked"), ("6.3", "")])
+def test_dev_container_of_an_unlocked_cell_names_the_build_that_is_not_refused(on, capsys, tmp_path, rocm, more):
+    on(sysfs.two_rx_7900_xt)
+    run.devcontainer(Devcontainer(user="1234:567", rocm=rocm, to=str(tmp_path / "dev")))
+    assert f"-gfx1100{more}\n" in capsys.readouterr().err
+
+
 def test_dev_container_is_written_with_the_probes_of_this_host(on, capsys, tmp_path):
     on(sysfs.mi50)
     run.devcontainer(Devcontainer(user="1234:567", to=str(tmp_path / "dev")))

@@ -24,6 +24,9 @@ MOST_COUNTED = 1000
 LONGEST_SHOWN = 240
 LAST_LINES = 200  # an exception that nothing caught stands among them; one before was handled
 _MODULE = re.compile(rb"[\w.]{1,200}\.$")  # before an exception's name: where it is defined
+MOST_BEFORE = 600  # bytes before an exception that show whether it begins its line
+# before the text of a line: a byte-order mark, what a bar was drawn over, a journal's field
+_BEFORE_TEXT = re.compile(rb"^(?:.*\r)?(?:\xef\xbb\xbf)?(?:.{0,400}\"?MESSAGE\"? ?[=:] ?\"?)?", re.S)
 _DECORATION = b"])|}>*\x82\x83\x91"  # what may stand before the first word of a line: brackets, borders of panes
 Bytes = bytes  # the type, where a field has its name
 _Place = tuple[str, int | None]  # a signature's id, and the place of one of its causes
@@ -235,8 +238,9 @@ def _counts(chunk: Chunk, signature: Signature, span: tuple[int, int]) -> bool:
     """Whether a match begins its line where it has to, and its lines are none that do not count."""
     if signature.uncaught:
         line, place = chunk.around(span[0])
-        before = _MODULE.sub(b"", line[:place]).rstrip()
-        if before and before[-1] not in _DECORATION and before.strip() != b"E":
+        near = line[max(0, place - MOST_BEFORE) : place]  # of a line of a megabyte each match would read all else
+        before = _BEFORE_TEXT.sub(b"", _MODULE.sub(b"", near), count=1).strip()
+        if before and before[-1] not in _DECORATION and before != b"E":
             return False
     if not signature.unless:
         return True

@@ -159,7 +159,7 @@ def _closed_to_rootless(node: DeviceNode, user: str) -> RocmatrixError:
         "RM302",
         what=f"{node.path} cannot be opened by user {user} under a rootless engine",
         why=f"it belongs to {node.uid}:{node.gid} with mode {node.mode:04o}; such an engine leaves its user's further "
-        "groups outside, and a number given by --group-add is another group of the host",
+        "groups outside, and a group added by its number is another one of the host",
         next=f"Name the user on the node: sudo setfacl -m u:{uid}:rw {node.host} (until it is made anew), or open it "
         'by a udev rule: KERNEL=="kfd", MODE="0666" and SUBSYSTEM=="drm", KERNEL=="renderD*", MODE="0666" '
         "(ROCm/ROCm-docker#90); or use the engine that runs as root, or --in native.",

@@ -29,6 +29,7 @@ def test_cells_that_are_due_are_baked_at_once_and_each_is_recorded(world):
     file = world.folder / ".rocmatrix" / "nightly" / "n7.json"
     folders = {cell.name: wheelhouse.default_folder(world.folder, cell) for cell in CELLS}
     content = {"root": world.folder, "wheelhouses": folders, "night": "n7", "base": None, "base_id": None}
+    content |= {"describes": frozenset()}
     assert steps(world, "write") == [(file, {"cells": [cell.name for cell in CELLS], **content}, {})]
     assert world.wheels == folders
     ((argv, log, watched),) = steps(world, "run")

@@ -23,7 +23,7 @@ TAKEN: tuple[tuple[str, str], ...] = (
         "max_grad_norm grad_clip gradient_clip_val clip_grad_norm gradient_clipping clip_grad grad_norm_clip max_norm",
     ),
     ("weight_decay", "wd"),
-    ("optimizer", "optim solver"),
+    ("optimizer", "optim"),
     ("optimizer=muon", "use_muon"),
     ("schedule", "lr_scheduler_type lr_scheduler lr_schedule lr_decay_style scheduler"),
     ("warmup_steps", "warmup_iters num_warmup_steps lr_warmup_steps lr_warmup_iters"),

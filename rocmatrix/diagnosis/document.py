@@ -54,7 +54,7 @@ learned from since. So of new logs, expect one in two to be right at once, and o
 which the last row is judged are stricter: about half of its 15 wrong answers named the kind of the mistake, and not the
 package, library or path that the thread settled on. Causes name it since, where the line does; that is not measured on
 logs that are new. The lines of 17 of these threads were completed in the usual form of the tool; of the 48 that stand
-as printed 48 % were right first. In 218 logs of runs that went well (58 of real tools, 160 synthetic,
+as printed 48 % were right first. In 220 logs of runs that went well (60 of real tools, 160 synthetic,
 benchmarks/diagnose_healthy.py) and in 25 gathered from public threads no cause was named.
 """
 

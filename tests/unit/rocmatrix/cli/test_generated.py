@@ -10,11 +10,10 @@ from rocmatrix.cli import generated_architectures as architectures
 from rocmatrix.cli import nightly_workflow as workflow
 from rocmatrix.diagnosis.pages import searchable
 from rocmatrix.diagnosis.signature import SIGNATURES_FILE
-from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures.cells import MATRIX
 
 ROOT = Path(__file__).resolve().parents[4]
-MATRIX = matrix_file.load(ROOT)
 
 
 @pytest.fixture

@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from rocmatrix.cli import generated_docs
-from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures.cells import MATRIX
 
 ROOT = Path(__file__).resolve().parents[4]
-MATRIX = matrix_file.load(ROOT)
 
 
 def test_missing_markers_are_an_error_with_the_marker():

@@ -15,10 +15,10 @@ from rocmatrix.images import lock, wheel_source
 from rocmatrix.images.pip_report import Resolved
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures.cells import MATRIX
 from tests.fixtures.index import Index, served
 
 ROOT = Path(__file__).resolve().parents[4]
-MATRIX = matrix_file.load(ROOT)
 TODAY = date(2026, 11, 21)
 NUMPY = Resolved(
     file="numpy-9.9.9-cp312-cp312-manylinux_2_28_x86_64.whl",

@@ -9,11 +9,10 @@ from packaging.version import Version
 
 from rocmatrix.images import lock
 from rocmatrix.images.pip_report import Resolved
-from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures.cells import MATRIX
 
 ROOT = Path(__file__).resolve().parents[4]
-MATRIX = matrix_file.load(ROOT)
 BUNDLED = MATRIX.release_by_name["rocm7.2-torch2.12.1"]
 BY_DEVICE = MATRIX.release_by_name["rocm10.0-torch2.13.0"]
 UNRECORDED = MATRIX.release_by_name["rocm7.2-torch2.13.0"]

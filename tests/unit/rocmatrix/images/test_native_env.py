@@ -10,11 +10,10 @@ import pytest
 
 from rocmatrix.images import native_env
 from rocmatrix.images.lock import TRAINER_REQUIREMENTS
-from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures.cells import MATRIX
 
 ROOT = Path(__file__).resolve().parents[4]
-MATRIX = matrix_file.load(ROOT)
 
 
 @pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])

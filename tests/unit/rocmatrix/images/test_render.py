@@ -12,11 +12,10 @@ import pytest
 import yaml
 
 from rocmatrix.images import render
-from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime import templates
+from tests.fixtures.cells import MATRIX
 
 ROOT = Path(__file__).resolve().parents[4]
-MATRIX = matrix_file.load(ROOT)
 
 
 LOCKED = [cell for cell in MATRIX.cells if cell.unlocked_because is None]

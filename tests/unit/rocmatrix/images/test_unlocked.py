@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from rocmatrix.images import build
-from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures.cells import MATRIX
 
 ROOT = Path(__file__).resolve().parents[4]
-MATRIX = matrix_file.load(ROOT)
 
 
 def test_unlocked_cell_is_refused_before_anything_is_done(tmp_path):

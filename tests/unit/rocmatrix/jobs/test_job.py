@@ -1,7 +1,5 @@
 """A job as it will be run: options become flags, places move into the container, a dry run touches nothing."""
 
-from pathlib import Path
-
 import pytest
 
 from rocmatrix.host.hardware import read_hardware
@@ -9,12 +7,10 @@ from rocmatrix.images import native_env
 from rocmatrix.jobs import job
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import PROGRAMS, SMOKE
-from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells, sysfs
-
-MATRIX = matrix_file.load(Path(__file__).resolve().parents[4])
+from tests.fixtures.cells import MATRIX
 
 
 def job_request(program="train", **choices):

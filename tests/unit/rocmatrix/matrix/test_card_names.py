@@ -1,14 +1,12 @@
 """Cards answer to the names people use, and a name that could be several is refused with all of them."""
 
-from pathlib import Path
-
 import pytest
 
 from rocmatrix.matrix.card_names import architecture_of, card_of, unserved
-from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures.cells import MATRIX
 
-ARCHITECTURES = matrix_file.load(Path(__file__).resolve().parents[4]).architectures
+ARCHITECTURES = MATRIX.architectures
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,12 @@
 """Rules that follow from the releases say what the releases say, and nothing else."""
 
-from pathlib import Path
-
 from packaging.version import Version
 
 from rocmatrix.matrix import derived_rules
 from rocmatrix.matrix.library import Libraries
-from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.statement import Selector
+from tests.fixtures.cells import MATRIX
 
-MATRIX = matrix_file.load(Path(__file__).resolve().parents[4])
 RULES = {rule.id: rule for rule in MATRIX.derived_rules}
 NO_LIBRARIES = Libraries(rocblas=[], rccl=[], hipblaslt=[], attention=[], allocator=[], drivers=[])
 RELEASE_RULES = derived_rules.rules(MATRIX.releases, MATRIX.architectures, NO_LIBRARIES)

@@ -1,14 +1,10 @@
 """What the libraries bring to a combination, and what an override does on a card."""
 
-from pathlib import Path
-
 import pytest
 
 from rocmatrix.matrix import gfx, library
-from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.statement import Evidence, Selector
-
-MATRIX = matrix_file.load(Path(__file__).resolve().parents[4])
+from tests.fixtures.cells import MATRIX
 
 
 def of(architecture, torch, rocm):

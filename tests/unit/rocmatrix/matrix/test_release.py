@@ -1,15 +1,12 @@
 """One entry stands for every torch with every ROCm, and each release knows what pip is asked for."""
 
-from pathlib import Path
-
 import pytest
 from pydantic import ValidationError
 
-from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.release import DeviceCode, Series
 from rocmatrix.matrix.statement import Evidence
+from tests.fixtures.cells import MATRIX
 
-MATRIX = matrix_file.load(Path(__file__).resolve().parents[4])
 RELEASES = MATRIX.release_by_name
 
 

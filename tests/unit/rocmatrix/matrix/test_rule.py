@@ -1,14 +1,11 @@
 """A rule judges or cautions; a claim against it is told with what became of it."""
 
-from pathlib import Path
-
 import pytest
 
-from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.rule import Claim, verdict_of
 from rocmatrix.matrix.statement import within
+from tests.fixtures.cells import MATRIX
 
-MATRIX = matrix_file.load(Path(__file__).resolve().parents[4])
 RULES = {rule.id: rule for rule in MATRIX.rules}
 
 

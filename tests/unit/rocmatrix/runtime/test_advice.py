@@ -4,6 +4,7 @@ import ast
 import json
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -65,22 +66,29 @@ def pairs_of(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr
     return [(target, value)]
 
 
+@cache
+def calls() -> list[tuple[str, ast.Call, ast.FunctionDef]]:
+    """Return the calls in functions of both programs that give a text to a person, with their places."""
+    return [
+        (f"{path.relative_to(ROOT)}:{node.lineno}", node, function)
+        for program in ("rocmatrix", "trainer")
+        for path in sorted((ROOT / program).rglob("*.py"))
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(function, ast.FunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and (advised(node) or shown(node))
+    ]
+
+
+@cache
 def texts(named: Callable[[ast.Call], list[ast.expr]]) -> list[tuple[str, str]]:
-    """Return the texts that calls in both programs are given, with their places.
+    """Return the texts that these calls are given, with their places.
 
     Args:
         named: the arguments of a call that are wanted.
     """
     return [
-        (f"{path.relative_to(ROOT)}:{node.lineno}", literal(wanted, assigned))
-        for program in ("rocmatrix", "trainer")
-        for path in sorted((ROOT / program).rglob("*.py"))
-        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(function, ast.FunctionDef)
-        for assigned in (assigned_in(function),)
-        for node in ast.walk(function)
-        if isinstance(node, ast.Call)
-        for wanted in named(node)
+        (place, literal(wanted, assigned_in(function))) for place, node, function in calls() for wanted in named(node)
     ]
 
 
@@ -100,21 +108,19 @@ def unquoted(text: str) -> str:
     return re.sub(r"`([^`]*)`", lambda quoted: quoted[1] if quoted[1].startswith("-") else "", text)
 
 
-RAISED = texts(advised)
-SHOWN = texts(shown)
 PLACEHOLDERS = {f"--{PLACEHOLDER}", f"--{PLACEHOLDER}s"}
 OF_DOCKER = {"--gpus"}  # in a sentence of the doctor on versions of Docker
 
 
 def test_texts_of_both_programs_are_walked():
     assert len(CATALOGS) > 150
-    assert len([text for _, text in RAISED if len(text) > 10]) > 100
-    assert len([text for _, text in SHOWN if len(text) > 10]) > 500
+    assert len([text for _, text in texts(advised) if len(text) > 10]) > 100
+    assert len([text for _, text in texts(shown) if len(text) > 10]) > 500
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_advice_for_a_task_names_only_its_options(task):
-    for text in [*CATALOGS, *(text for _, text in RAISED)]:
+    for text in [*CATALOGS, *(text for _, text in texts(advised))]:
         fitted = advice.fitted(text, TASKS[task])
         assert {*advice.FLAG.findall(unquoted(fitted))} <= TASKS[task], fitted
         assert not fitted or fitted == text or (fitted.endswith(".") and not fitted[0].islower()), fitted
@@ -122,13 +128,13 @@ def test_advice_for_a_task_names_only_its_options(task):
 
 def test_option_in_advice_is_one_of_some_command():
     known = set().union(*TASKS.values()) | ONLY_OF_TRAINER
-    for place, text in [*RAISED, *(("a catalog", text) for text in CATALOGS)]:
+    for place, text in [*texts(advised), *(("a catalog", text) for text in CATALOGS)]:
         assert {*advice.FLAG.findall(unquoted(text))} <= known, f"{place}: {text}"
 
 
 def test_option_in_any_text_for_a_person_is_one_of_some_command():
     known = set().union(*TASKS.values()) | ONLY_OF_TRAINER | PLACEHOLDERS | OF_DOCKER
-    unknown = [(place, text) for place, text in SHOWN if not {*advice.FLAG.findall(unquoted(text))} <= known]
+    unknown = [(place, text) for place, text in texts(shown) if not {*advice.FLAG.findall(unquoted(text))} <= known]
     assert unknown == []
 
 
@@ -142,7 +148,7 @@ def test_text_of_a_variable_is_read_where_it_was_assigned():
 
 
 def test_command_in_advice_is_a_task_with_these_options():
-    for place, text in [*RAISED, *(("a catalog", text) for text in CATALOGS)]:
+    for place, text in [*texts(advised), *(("a catalog", text) for text in CATALOGS)]:
         for task, rest in re.findall(r"\./invokew ([a-z][a-z-]*)([^`.;,]*)", text):
             assert task in TASKS, f"{place}: {text}"
             assert {*advice.FLAG.findall(rest)} <= TASKS[task], f"{place}: {text}"

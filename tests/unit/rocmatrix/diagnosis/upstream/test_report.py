@@ -8,11 +8,10 @@ from rocmatrix.diagnosis import diagnosis
 from rocmatrix.diagnosis.ranking import HostContext
 from rocmatrix.diagnosis.upstream import excerpt, facts, report, trackers
 from rocmatrix.host import hardware
-from rocmatrix.matrix.loading import load as matrix_file
+from tests.fixtures.cells import MATRIX
 from tests.unit.rocmatrix.diagnosis.known import ROOT, SIGNATURES
 
 KNOWN = trackers.load(ROOT)
-MATRIX = matrix_file.load(ROOT)
 FAULT = "RuntimeError: HIP error: invalid device function\n"
 
 

@@ -5,10 +5,9 @@ import pytest
 from rocmatrix.doctor.environment import compose, dockerfile, lint, scripts
 from rocmatrix.doctor.environment import rules as environment_rules
 from rocmatrix.doctor.environment.placement import misplaced
-from rocmatrix.matrix.loading import load
+from tests.fixtures.cells import MATRIX
 from tests.unit.rocmatrix.diagnosis.known import ROOT
 
-MATRIX = load.load(ROOT)
 ON_AMD = "devices: [/dev/kfd, /dev/dri]"
 
 

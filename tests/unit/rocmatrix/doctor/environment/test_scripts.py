@@ -2,10 +2,7 @@
 
 from rocmatrix.doctor.environment import scripts
 from rocmatrix.doctor.environment.placement import misplaced
-from rocmatrix.matrix.loading import load
-from tests.unit.rocmatrix.diagnosis.known import ROOT
-
-MATRIX = load.load(ROOT)
+from tests.fixtures.cells import MATRIX
 
 
 def rules(subjects):

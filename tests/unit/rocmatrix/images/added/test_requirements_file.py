@@ -7,11 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocmatrix.images.added import requirements_file
-from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
-from rocmatrix.runtime.paths import ROOT
-
-MATRIX = matrix_file.load(ROOT)
+from tests.fixtures.cells import MATRIX
 
 
 def write(tmp_path, text, name="requirements.txt"):

@@ -15,11 +15,10 @@ from packaging.utils import parse_wheel_filename
 from rocmatrix.images import native_env
 from rocmatrix.images.native import plain_wheels
 from rocmatrix.images.pip_report import PLATFORMS
-from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures.cells import MATRIX
 
 ROOT = Path(__file__).resolve().parents[5]
-MATRIX = matrix_file.load(ROOT)
 CPU = MATRIX.cell("cpu-torch2.13.0")
 GONE = RocmatrixError("RM104", what="torch-2.13.0+cpu.whl", why="PyTorch's own index: connection refused")
 

@@ -8,9 +8,9 @@ import pytest
 from rocmatrix.matrix.cells import append
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures.cells import MATRIX
 
 ROOT = Path(__file__).resolve().parents[5]
-MATRIX = matrix_file.load(ROOT)
 
 
 @pytest.fixture

@@ -7,15 +7,15 @@ import pytest
 import yaml
 
 from rocmatrix.matrix.card_names import architecture_of, card_of
-from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.naming.lookup import index_of
 from rocmatrix.matrix.naming.reading import read
 from rocmatrix.matrix.naming.text import core_of
 from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures.cells import MATRIX
 
 ROOT = Path(__file__).resolve().parents[5]
-ARCHITECTURES = matrix_file.load(ROOT).architectures
-DRAWS = yaml.safe_load((ROOT / "tests/fixtures/card_names.yaml").read_text(encoding="utf-8"))
+ARCHITECTURES = MATRIX.architectures
+DRAWS = yaml.load((ROOT / "tests/fixtures/card_names.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
 LEAST = 0.97
 
 

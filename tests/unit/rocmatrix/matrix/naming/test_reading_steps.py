@@ -1,15 +1,13 @@
 """What each part of a typed name states, on the real architectures."""
 
-from pathlib import Path
-
 import pytest
 
-from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.naming import reading
 from rocmatrix.matrix.naming.lookup import Found, Index, Model, index_of
 from rocmatrix.matrix.naming.reading import Reading, processor_of, read
+from tests.fixtures.cells import MATRIX
 
-ARCHITECTURES = matrix_file.load(Path(__file__).resolve().parents[5]).architectures
+ARCHITECTURES = MATRIX.architectures
 A, B = frozenset(["gfx1100"]), frozenset(["gfx1100", "gfx1101"])
 
 

@@ -1,16 +1,13 @@
 """A refusal cites what blocks a request, and names the nearest cells that work."""
 
-from pathlib import Path
-
 import pytest
 
-from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.resolver.refusal import nearest_cells, next_step, refusal_of
 from rocmatrix.matrix.resolver.request import Request
 from rocmatrix.matrix.rule import Rule
 from rocmatrix.matrix.statement import Evidence, Selector
+from tests.fixtures.cells import MATRIX
 
-MATRIX = matrix_file.load(Path(__file__).resolve().parents[5])
 EVIDENCE = Evidence(sources=["this test"], confidence="measured here", date="2026-11-21")
 
 

@@ -1,13 +1,10 @@
 """A request fits a cell by every axis that it names, and of two cells that fit the better one comes first."""
 
-from pathlib import Path
-
 import pytest
 
-from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.resolver.request import Request, agrees, fits, is_open, preference, same_version
+from tests.fixtures.cells import MATRIX
 
-MATRIX = matrix_file.load(Path(__file__).resolve().parents[5])
 CELLS = {cell.name: cell for cell in MATRIX.cells}
 GPU, CPU = CELLS["rocm6.3-torch2.7.1-gfx1100"], CELLS["cpu-torch2.13.0"]
 

@@ -7,15 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.resolver.request import preference
 from rocmatrix.matrix.resolver.resolve import Request, architecture_of, resolve
 from rocmatrix.matrix.rule import Rule
 from rocmatrix.matrix.statement import Evidence, Selector
 from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures.cells import MATRIX
 
 ROOT = Path(__file__).resolve().parents[5]
-MATRIX = matrix_file.load(ROOT)
 RULES = {rule.id: rule for rule in (*MATRIX.rules, *MATRIX.derived_rules)}
 ROCM = sorted({release.rocm for release in MATRIX.releases if release.rocm})
 TORCH = sorted({release.torch for release in MATRIX.releases})

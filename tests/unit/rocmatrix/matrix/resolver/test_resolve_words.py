@@ -1,18 +1,15 @@
 """What a choice states: why it was taken, what was passed over and why, and what a refusal leaves to do."""
 
-from pathlib import Path
-
 import pytest
 
-from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.resolver import resolve as resolving
 from rocmatrix.matrix.resolver.request import Request
 from rocmatrix.matrix.resolver.resolve import resolve, with_hardware
 from rocmatrix.matrix.rule import Rule
 from rocmatrix.matrix.statement import Evidence, Selector
 from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures.cells import MATRIX
 
-MATRIX = matrix_file.load(Path(__file__).resolve().parents[5])
 CELLS = {cell.name: cell for cell in MATRIX.cells}
 CELL, CPU = CELLS["rocm6.3-torch2.7.1-gfx1100"], CELLS["cpu-torch2.13.0"]
 EVIDENCE = Evidence(sources=["this test"], confidence="measured here", date="2026-11-21")

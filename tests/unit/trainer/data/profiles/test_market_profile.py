@@ -12,7 +12,6 @@ from trainer.data.profiles.developing import developing_levels
 from trainer.data.profiles.profile import bar_rows, row_centre, session_levels
 
 pandas = pytest.importorskip("pandas", reason="MarketProfile needs pandas; both are for tests alone")
-market_profile = pytest.importorskip("market_profile", reason="the package MarketProfile is for tests alone")
 
 TICK = 0.25
 THEIRS = ProfileConventions(
@@ -33,7 +32,8 @@ def theirs(close: np.ndarray, volume: np.ndarray, high_of_row: int) -> tuple[flo
     frame = pandas.DataFrame(
         {"Open": close, "High": close, "Low": close, "Close": close, "Volume": volume}, index=times
     )
-    profile = market_profile.MarketProfile(frame, tick_size=TICK, prices_per_row=high_of_row)
+    package = pytest.importorskip("market_profile", reason="the package MarketProfile is for tests alone")  # 4 s
+    profile = package.MarketProfile(frame, tick_size=TICK, prices_per_row=high_of_row)
     found = profile[times[0] : times[-1]]
     low, high = found.value_area
     return found.poc_price, high, low

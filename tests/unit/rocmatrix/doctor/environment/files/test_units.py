@@ -4,11 +4,8 @@ import pytest
 
 from rocmatrix.doctor.environment.files import recognise, units
 from rocmatrix.doctor.environment.placement import misplaced
-from rocmatrix.matrix.loading import load
 from rocmatrix.runtime.errors import RocmatrixError
-from tests.unit.rocmatrix.diagnosis.known import ROOT
-
-MATRIX = load.load(ROOT)
+from tests.fixtures.cells import MATRIX
 
 
 def read(tmp_path, name, text):

@@ -7,11 +7,10 @@ import yaml
 
 from rocmatrix.doctor.environment import lint, placement, rules, version_pairs
 from rocmatrix.doctor.environment.files import correct, recognise
-from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
+from tests.fixtures.cells import MATRIX
 
 ROOT = Path(__file__).resolve().parents[6]
-MATRIX = matrix_file.load(ROOT)
 RULES = rules.load(ROOT)
 WRITTEN = yaml.safe_load((Path(__file__).parent / "written.yaml").read_text(encoding="utf-8"))
 CORRECTED = {"kfd-not-given", "device-path", "ollama-without-rocm", "k8s-nvidia-resource"}

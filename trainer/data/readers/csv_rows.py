@@ -172,7 +172,7 @@ def _blank(data: NDArray[np.uint8], begins: NDArray[np.int64], ends: NDArray[np.
 
 def _count_cells(data: NDArray[np.uint8], separator: str) -> NDArray[np.int64]:
     """Return the number of cells of each line that quotes nothing."""
-    marks = np.cumsum(data == ord(separator))[data == 10]
+    marks = np.searchsorted(np.flatnonzero(data == ord(separator)), np.flatnonzero(data == 10))
     return np.asarray(np.diff(marks, prepend=0) + 1)
 
 

@@ -96,7 +96,7 @@ def find_format(text: pl.Series, where: str, given: str | None = None) -> TimeFo
     text = text.str.replace(NAMED_ZONE, "") if one_zone else text
     zoned = 2 * int(text.str.contains(TIMED_ZONE).sum()) > len(text)
     bare = text.str.replace(ZONE, "") if zoned else text
-    patterns = [given] if given else [*(date + clock for date in DATES for clock in CLOCKS), *GLUED]
+    patterns = [given] if given else _possible(bare)
     fits = {pattern: int(_parsed(bare, pattern).is_not_null().sum()) for pattern in patterns}
     most = max(fits.values(), default=0)
     epoch = _epoch(bare) if not given else None
@@ -110,6 +110,21 @@ def find_format(text: pl.Series, where: str, given: str | None = None) -> TimeFo
     pattern = _decided(bare, best, where)
     day_long = _parsed(bare, pattern).drop_nulls().to_numpy().astype("M8[us]").astype(np.int64) % (86_400 * 10**6) == 0
     return TimeFormat(pattern=pattern, zoned=zoned, midnight=bool(day_long.all()), zone=one_zone)
+
+
+def _possible(text: pl.Series) -> list[str]:
+    """Return the patterns with the same marks between digits and letters as some of `text`: most are none of these.
+
+    A space in a pattern also stands for none; a dot may follow before the fraction of a second.
+    """
+    marks = set(text.str.replace_all(r"[\p{L}\p{N}\s]", "").unique())
+    patterns = [*(date + clock for date in DATES for clock in CLOCKS), *GLUED]
+    return [pattern for pattern in patterns if not marks.isdisjoint(_marks(pattern))]
+
+
+def _marks(pattern: str) -> tuple[str, str]:
+    own = re.sub(r"%\.f|%3f|%\w|\s", "", pattern)
+    return own, own + "." * ("%.f" in pattern)
 
 
 def _advice(text: pl.Series) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import numpy as np
 import polars as pl
 import pytest
 
-from trainer.data.readers.timestamps import TimeFormat, falls, find_format, parse, tidy
+from trainer.data.readers import timestamps
+from trainer.data.readers.timestamps import CLOCKS, DATES, GLUED, TimeFormat, falls, find_format, parse, tidy
 from trainer.runtime.errors import TrainerError
 
 ZONE = "America/New_York"
@@ -116,3 +119,25 @@ def test_instants_keep_their_kind() -> None:
     found = parse(pl.Series(["2024-03-04"]), TimeFormat(pattern="%Y-%m-%d", zoned=False), ZONE, None)
     assert found.at.dtype == np.dtype("M8[s]")
     assert tidy(pl.Series(["2024-3-4 9:30"])).to_list() == ["2024-03-04 9:30"]
+
+
+def test_pattern_that_reads_a_time_is_never_left_out_for_its_marks() -> None:
+    patterns = [*(date + clock for date in DATES for clock in CLOCKS), *GLUED]
+    moments = [datetime(2024, 3, 4, 9, 30, 5, 250_000), datetime(2011, 12, 31), datetime(1999, 5, 7, 23, 59, 59)]
+    cells = [
+        at.strftime(p.replace("%.f", end).replace("%3f", "250"))
+        for p in patterns
+        for at in moments
+        for end in ("", ".5")
+    ]
+    cells += [cell.replace(" ", "") for cell in cells]
+    text = tidy(pl.Series(cells))
+    for pattern in patterns:
+        for cell in text.filter(timestamps._parsed(text, pattern).is_not_null()).unique():
+            assert pattern in timestamps._possible(pl.Series([cell])), (pattern, cell)
+
+
+def test_patterns_with_other_marks_are_not_tried() -> None:
+    possible = timestamps._possible(pl.Series(["2024-03-04 09:30", "2024-03-04 09:31"]))
+    assert "%Y-%m-%d %H:%M" in possible
+    assert not {"%m/%d/%Y %H:%M", "%Y-%m-%d %H:%M:%S%.f", "%Y%m%d"} & set(possible)

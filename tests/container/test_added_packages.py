@@ -17,8 +17,8 @@ from rocmatrix.images import build, companion_lock, render
 from rocmatrix.images.added import requirements_file
 from rocmatrix.jobs import interactive
 from rocmatrix.runtime.errors import RocmatrixError
-from tests.container.left_out import WHOLE, long
 from tests.fixtures import cells, sysfs
+from tests.left_out import WHOLE, long
 
 pytestmark = pytest.mark.container
 # JupyterLab brings some 80 wheels more, each of them fetched by a pip of its own.

@@ -10,8 +10,8 @@ import pytest
 
 from rocmatrix.containers import engine
 from rocmatrix.images import build, render
-from tests.container.left_out import long
 from tests.fixtures import cells
+from tests.left_out import long
 
 pytestmark = pytest.mark.container
 

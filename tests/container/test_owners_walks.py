@@ -20,10 +20,10 @@ from packaging.specifiers import SpecifierSet
 
 from rocmatrix.images import render, wheelhouse
 from rocmatrix.matrix.loading import load
-from tests.container.left_out import long
 from tests.container.rehearsal import checkout as making
 from tests.fixtures import sysfs
 from tests.fixtures.stand_ins import stand_in_kernels, stand_in_wheel
+from tests.left_out import long
 
 pytestmark = pytest.mark.container
 

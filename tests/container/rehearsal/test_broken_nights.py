@@ -11,7 +11,6 @@ from contextlib import suppress
 
 import pytest
 
-from tests.container.left_out import long
 from tests.container.rehearsal import checkout
 from tests.container.rehearsal.scenario import (
     CANDIDATE,
@@ -26,6 +25,7 @@ from tests.container.rehearsal.scenario import (
     merge_journal,
     small_disk,
 )
+from tests.left_out import long
 
 pytestmark = pytest.mark.container
 

@@ -43,7 +43,7 @@ def test_committed_workflow_is_what_the_matrix_renders():
 
 def test_actions_are_pinned_by_commit_and_named_by_version():
     used = [step["uses"] for step in steps() if "uses" in step]
-    assert len(used) == 3
+    assert len(used) == 4
     assert all(re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", name) for name in used)
     assert len(re.findall(r"uses: \S+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", TEXT, re.MULTILINE)) == len(used)
 
@@ -67,6 +67,11 @@ def test_leg_is_a_night_of_its_cell_and_always_uploads_its_evidence():
     assert upload["if"] == "always()"
     assert upload["with"]["if-no-files-found"] == "error"
     assert leg["strategy"]["fail-fast"] is False
+
+
+def test_night_runs_what_continuous_integration_leaves_out():
+    (run,) = [step["run"] for step in DATA["jobs"]["suite"]["steps"] if "run" in step]
+    assert run == "ROCMATRIX_REHEARSAL=whole .ci/run"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.left_out import one_of
 from trainer.distributed.parallel.sequence import part_of, places
 from trainer.models.decoder.masks import AttentionLayout
 from trainer.runtime.errors import TrainerError
@@ -26,7 +27,7 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module", params=list(CASES))
+@pytest.fixture(scope="module", params=one_of(CASES))
 def found(request: pytest.FixtureRequest, two_ranks: Callable[..., Found]) -> Found:
     words = [f"{parallel}:{kinds}" for parallel, kinds in CASES[request.param].items()]
     return two_ranks(Path(__file__).with_name("language_program.py"), *words, ranks=request.param)

@@ -285,6 +285,15 @@ def _why_none(
         return f"the driver of the card is {', '.join(foreign)}, and ROCm needs amdgpu"
     if not loaded:
         return "the amdgpu driver is not loaded"
+    return _why_unlisted(files, topology=topology, devices=devices)
+
+
+def _why_unlisted(files: Files, *, topology: bool, devices: tuple[PciDevice, ...]) -> str:
+    """Return why a loaded driver shows no card."""
+    if devices and all(device.driver is None for device in devices) and files.exists("sys/bus/pci/drivers/amdgpu"):
+        return (
+            "amdgpu is loaded and has taken no card: its start failed (the kernel's log says why), or nomodeset is set"
+        )
     if not topology:
         return "amdgpu is loaded, but the kernel shows no KFD topology: it was built without HSA_AMD, or not recorded"
     return "the kernel's KFD topology lists processors only"

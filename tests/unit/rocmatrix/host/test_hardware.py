@@ -196,6 +196,20 @@ def test_cards_in_domains_of_their_own_are_told_apart(tmp_path, partitions):
     assert {card.adapter.folder.rpartition("/")[2] for card in hardware.cards} == {"0002:00:00.0", "0003:00:00.0"}
 
 
+@pytest.mark.parametrize("topology", [True, False])
+def test_card_that_the_loaded_driver_did_not_take_is_reported_as_that(tmp_path, topology):
+    """A virtual machine whose card did not start, or nomodeset: the processors are in the topology, or nothing is."""
+    machine = machines.unserved(tmp_path)
+    machine.amdgpu(kfd_gid=992)
+    if topology:
+        machine.cpu(0)
+    assert "taken no card" not in read_hardware(machine).reason  # a recording without the drivers' folders
+    (tmp_path / "sys/bus/pci/drivers/amdgpu").mkdir(parents=True)
+    hardware = read_hardware(machine)
+    assert "amdgpu is loaded and has taken no card" in hardware.reason
+    assert hardware.reason in hardware.unusable
+
+
 def test_memory_is_read_in_bytes():
     assert memory_total("SwapTotal: 3 kB\nMemTotal:   2 kB\n") == 2048
     assert memory_total("nothing") is None

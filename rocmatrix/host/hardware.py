@@ -291,9 +291,7 @@ def _why_none(
 def _why_unlisted(files: Files, *, topology: bool, devices: tuple[PciDevice, ...]) -> str:
     """Return why a loaded driver shows no card."""
     if devices and all(device.driver is None for device in devices) and files.exists("sys/bus/pci/drivers/amdgpu"):
-        return (
-            "amdgpu is loaded and has taken no card: its start failed (the kernel's log says why), or nomodeset is set"
-        )
+        return "amdgpu is loaded and has taken no card: its start failed (see the kernel's log), or nomodeset is set"
     if not topology:
         return "amdgpu is loaded, but the kernel shows no KFD topology: it was built without HSA_AMD, or not recorded"
     return "the kernel's KFD topology lists processors only"

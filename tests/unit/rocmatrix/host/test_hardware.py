@@ -188,7 +188,7 @@ def test_location_is_a_pci_address(domain, location, address):
 
 
 @pytest.mark.parametrize("partitions", [1, 2])
-def test_cards_in_domains_of_their_own_are_told_apart(tmp_path, partitions):
+def test_cards_in_domains_of_their_own_have_addresses_of_their_own(tmp_path, partitions):
     machine = machines.cards_of_hyper_v(tmp_path, partitions=partitions)
     hardware = read_hardware(machine)
     assert {card.pci_address for card in hardware.cards} == {"0002:00:00.0", "0003:00:00.0"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from rocmatrix.host.hardware import Card, Hardware, groups_of
 from rocmatrix.host.sysfs import DeviceNode
@@ -12,22 +12,32 @@ from rocmatrix.matrix.matrix import Cell
 from rocmatrix.runtime.errors import RocmatrixError
 
 ACL_USER, ACL_MASK = 0x02, 0x10  # tags of entries: linux/posix_acl.h
+OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"  # begins the variables by which a card is taken for another
 VISIBILITY = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 
 
-def choose_cards(cell: Cell, hardware: Hardware, indices: Sequence[int] | None = None) -> tuple[Card, ...]:
+def choose_cards(
+    cell: Cell, hardware: Hardware, indices: Sequence[int] | None = None, *, environment: Collection[str] = ()
+) -> tuple[Card, ...]:
     """Return the cards that `cell` runs on, in index order; none for a CPU cell.
 
-    By default those of the cell's architecture; `indices` names others by `Card.index`. Raises RM301 or RM303.
+    By default those of the cell's architecture; `indices` names others by `Card.index`, of which the cell's release
+    must hold code, unless a variable has them taken for another. Raises RM301 or RM303.
 
     Args:
         indices: `Card.index` of each card to use; None for all of the cell's architecture.
+        environment: names of the variables that the run is given.
     """
     if cell.architecture is None:
         return ()
     if not hardware.cards:
         raise RocmatrixError("RM301", what=f"{cell.name} needs an AMD card", why=hardware.reason or "")
-    return _by_index(hardware, indices) if indices else _by_architecture(cell, cell.architecture, hardware)
+    if not indices:
+        return _by_architecture(cell, cell.architecture, hardware)
+    chosen = _by_index(hardware, indices)
+    if not any(name.startswith(OVERRIDE) for name in environment):
+        _require_code(cell, hardware, chosen)
+    return chosen
 
 
 def card_numbers(text: str) -> tuple[int, ...]:
@@ -45,6 +55,20 @@ def _by_index(hardware: Hardware, indices: Sequence[int]) -> tuple[Card, ...]:
         if index not in known:
             raise RocmatrixError("RM303", what=f"there is no card {index}", where=listing(hardware.cards))
     return tuple(known[index] for index in sorted(set(indices)))
+
+
+def _require_code(cell: Cell, hardware: Hardware, chosen: Sequence[Card]) -> None:
+    """Raise RM303 for a card that the cell's release holds no code for, such as the processor's own."""
+    held = cell.release.architectures
+    lacking = [card for card in chosen if held and card.gfx not in (None, cell.architecture, *held)]
+    if lacking:
+        fitting = ",".join(str(card.index) for card in hardware.cards if card.gfx == cell.architecture)
+        raise RocmatrixError(
+            "RM303",
+            what=f"{cell.name} holds no code for card {lacking[0].index}, which is {lacking[0].gfx}",
+            where=listing(hardware.cards),
+            **({"next": f"Name others: --cards {fitting}"} if fitting else {}),
+        )
 
 
 def _by_architecture(cell: Cell, architecture: str, hardware: Hardware) -> tuple[Card, ...]:

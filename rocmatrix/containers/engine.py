@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from rocmatrix.containers import label_integrity
@@ -180,18 +180,27 @@ def obstacle() -> str | None:
 
 
 def is_rootless() -> bool:
-    """Return whether the engine runs as a user, whose own number is then a container's root. False where none answers.
+    """Return whether the engine runs as a user, whose own number is then a container's root. False for no answer."""
+    return rootless_kind() is not None
 
-    Source: `docker info`, SecurityOptions (docs.docker.com/engine/security/rootless).
+
+def rootless_kind() -> Literal["docker", "podman"] | None:
+    """Return which engine runs as a user; None for one that runs as root, and where none answers.
+
+    Sources: `docker info`, SecurityOptions (docs.docker.com/engine/security/rootless), which podman's service reports
+    the same way (podman#18208); by the parts of its version it is "Podman Engine".
     """
     try:
         client = connect()
     except RocmatrixError:
-        return False
+        return None
     try:
-        return "rootless" in security_options(client.info())
+        if "rootless" not in security_options(client.info()):
+            return None
+        parts = client.version().get("Components") or ()
+        return "podman" if any("podman" in str(part.get("Name", "")).lower() for part in parts) else "docker"
     except failures():
-        return False
+        return None
     finally:
         client.close()
 

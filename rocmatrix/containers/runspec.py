@@ -114,7 +114,8 @@ def run_spec(cell: Cell, hardware: Hardware, chosen: Chosen) -> RunSpec:
     the host has none, RM302 where a device node is missing or closed to the user, RM303 where no card fits.
     """
     _check(chosen.user, chosen.run_folder, chosen.data)
-    cards = choose_cards(cell, hardware, chosen.cards)
+    given = {*(chosen.environment or {}), *(row.name for row in chosen.more if isinstance(row, Environment))}
+    cards = choose_cards(cell, hardware, chosen.cards, environment=given)
     nodes = usable_nodes(hardware, cards, user=chosen.user, rootless=chosen.rootless)
     network = capability.network_of(chosen.features)
     variables = [

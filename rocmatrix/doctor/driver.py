@@ -9,6 +9,7 @@ from rocmatrix.doctor.catalog import Finding, Status, check
 from rocmatrix.doctor.host import NO_CARD, Host
 from rocmatrix.doctor.knowledge import HostKnowledge, is_within, plain_version
 from rocmatrix.host.hardware import Hardware
+from rocmatrix.host.pci_device import PciDevice
 from rocmatrix.host.sysfs import DeviceNode
 from rocmatrix.matrix.rule import Rule
 from rocmatrix.matrix.statement import within
@@ -61,10 +62,13 @@ def _foreign(host: Host) -> Finding | None:
         seen = f"{seen}, which serves chips older than any ROCm release knows; CPU cells run here"
         fix = "./invokew train --gpu cpu" if needed else None
         return Finding(code="D101", status="error" if needed else "note", seen=seen, fix=fix)
-    fix = (
-        f"where a run shall have it: echo {taken[0].address} | sudo tee /sys/bus/pci/drivers/{taken[0].driver}/unbind, "
-    )
-    return Finding(code="D101", status="error", seen=seen, fix=f"{fix}then sudo modprobe amdgpu")
+    return Finding(code="D101", status="error", seen=seen, fix=_released(taken[0]))
+
+
+def _released(device: PciDevice) -> str:
+    """Return how a device of another driver's is given to amdgpu."""
+    place = f"/sys/bus/pci/drivers/{device.driver}/unbind"
+    return f"where a run shall have it: echo {device.address} | sudo tee {place}, then sudo modprobe amdgpu"
 
 
 @check(
@@ -153,9 +157,14 @@ def listed(host: Host) -> Finding:
         return Finding(code="D104", status="ok", seen=f"{len(machine.physical_cards)} card(s): {inventory(machine)}")
     if missing and machine.hidden_nodes >= len(missing):
         return Finding(code="D104", status="note", seen=f"{', '.join(missing)}: hidden by the container, see D105")
-    seen = f"{', '.join(missing)} is not in it" if missing else host.no_card
+    taken = {device.address: device for device in machine.devices if device.taken and device.address in missing}
+    named = [f"{place} (its driver is {taken[place].driver})" if place in taken else place for place in missing]
+    seen = f"{', '.join(named)} is not in it" if missing else host.no_card
     status: Status = "warning" if machine.cards else "error"  # a run goes on the cards that are listed
-    return Finding(code="D104", status=status, seen=seen, fix="sudo dmesg | grep -i -e kfd -e amdgpu")
+    log = "sudo dmesg | grep -i -e kfd -e amdgpu"
+    given_back = [device for device in taken.values() if device.driver != "radeon"]  # its chips are no ROCm's
+    fix = _released(given_back[0]) if len(given_back) == len(missing) > 0 else log
+    return Finding(code="D104", status=status, seen=seen, fix=fix)
 
 
 def inventory(machine: Hardware) -> str:
@@ -207,7 +216,10 @@ def interface(host: Host) -> Finding:
     if machine.kfd is None and not host.devices:
         return Finding(code="D110", status="unknown", seen="the tree holds no /dev")
     if machine.kfd is None:
-        return Finding(code="D110", status="error", seen="/dev/kfd is not there", fix="sudo modprobe amdgpu")
+        # the topology lists cards, so that the driver works: a container was given their render nodes alone
+        given = "give it to this container, too: --device=/dev/kfd (docker, podman), dev0: /dev/kfd,gid=N (Proxmox)"
+        fix = given if machine.driver is not None else "sudo modprobe amdgpu"
+        return Finding(code="D110", status="error", seen="/dev/kfd is not there", fix=fix)
     return _opens(host, "D110", [machine.kfd])
 
 

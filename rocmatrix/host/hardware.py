@@ -200,8 +200,14 @@ def memory_total(meminfo: str) -> int | None:
     return next((int(row[1]) * 1024 for row in rows if len(row) > 1 and row[0] == "MemTotal:"), None)
 
 
-def pci_address(domain: int, location: int) -> str:
-    """Return "0000:63:00.0" from a node's `domain` and `location_id` (bus, then 5 bits device, 3 bits function)."""
+def pci_address(domain: int, location: int) -> str | None:
+    """Return "0000:63:00.0" from a node's `domain` and `location_id` (bus, then 5 bits device, 3 bits function).
+
+    A location of 0 is a place in any domain but the first, where the processor's host bridge is: Hyper-V puts each card
+    into a domain of its own, 0002:00:00.0 (ROCm/legacy-rocm-build#2995). None where a kernel names neither.
+    """
+    if not domain and not location:
+        return None
     return f"{domain:04x}:{location >> 8 & 0xFF:02x}:{location >> 3 & 0x1F:02x}.{location & 0x7}"
 
 
@@ -210,9 +216,7 @@ def _card(index: int, node: TopologyNode, files: Files) -> Card:
     device_id = properties.get("device_id")
     name = _gfx_name(properties.get("gfx_target_version"), device_id)
     minor = properties.get("drm_render_minor") or None
-    address = (
-        pci_address(properties.get("domain", 0), properties["location_id"]) if properties.get("location_id") else None
-    )
+    address = pci_address(properties.get("domain", 0), properties.get("location_id", 0))
     adapter = read_adapter(files, address=address, minor=minor, device_id=device_id)
     return Card(
         index=index,
@@ -246,8 +250,8 @@ def _processor(node: TopologyNode) -> Processor:
 
 
 def _gfx_name(target_version: int | None, device_id: int | None) -> str | None:
-    """Return the kernel's name for a card, or that of its device id where an old kernel has none."""
-    if target_version is None:
+    """Return the kernel's name for a card, or that of its device id where the kernel has none or leaves it 0."""
+    if not target_version:
         return device_ids.architecture(device_id)
     try:
         return gfx.from_target_version(target_version)
@@ -281,6 +285,13 @@ def _why_none(
         return f"the driver of the card is {', '.join(foreign)}, and ROCm needs amdgpu"
     if not loaded:
         return "the amdgpu driver is not loaded"
+    return _why_unlisted(files, topology=topology, devices=devices)
+
+
+def _why_unlisted(files: Files, *, topology: bool, devices: tuple[PciDevice, ...]) -> str:
+    """Return why a loaded driver shows no card."""
+    if devices and all(device.driver is None for device in devices) and files.exists("sys/bus/pci/drivers/amdgpu"):
+        return "amdgpu is loaded and has taken no card: its start failed (see the kernel's log), or nomodeset is set"
     if not topology:
         return "amdgpu is loaded, but the kernel shows no KFD topology: it was built without HSA_AMD, or not recorded"
     return "the kernel's KFD topology lists processors only"

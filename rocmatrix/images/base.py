@@ -40,7 +40,10 @@ _CODE_NAME = re.compile(r"^VERSION_CODENAME=\"?(\w+)", re.MULTILINE)
 
 @dataclass(frozen=True, kw_only=True)
 class OtherBase:
-    """A base by its name, and its id where the engine was asked: a tag may move. `describes`: labels that it has."""
+    """A base by its name, and its id where the engine was asked: a tag may move.
+
+    `describes`: labels that it has, or may have where the engine has lost it.
+    """
 
     name: str
     id: str | None = None
@@ -70,7 +73,7 @@ def chosen(client: docker.DockerClient, requested: str | None, held: engine.Imag
     found = engine.image(client, name)
     recorded = labels.get(image_labels.BASE_ID)
     if found is None and name == labels.get(image_labels.BASE) and recorded:
-        return OtherBase(name=name, id=recorded)
+        return OtherBase(name=name, id=recorded, describes=frozenset(image_labels.DESCRIBING))
     found = found or engine.obtain(client, name)
     return OtherBase(name=name, id=found.id, describes=frozenset(key for key, value in found.labels.items() if value))
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
+from rocmatrix.containers import engine
 from rocmatrix.containers.emit import devcontainer
 from rocmatrix.containers.runspec import RunSpec
 from rocmatrix.host.hardware import Hardware
@@ -35,6 +38,16 @@ def user_of(requested: str | None, *, environment: Mapping[str, str] = os.enviro
     return user
 
 
+def rootless_engine() -> Literal["docker", "podman"] | None:
+    """Return which engine an editor would call, where it runs as this user; None for one that runs as root.
+
+    Podman needs no service to be called by an editor: where its command is there and docker's is not, it is meant.
+    """
+    if shutil.which("docker") is None and shutil.which("podman") is not None:
+        return "podman" if os.geteuid() != 0 else None
+    return engine.rootless_kind()
+
+
 def smoke_argv(cell: Cell, hardware: Hardware, request: Request) -> list[str]:
     """Return the command that proves the container once it is made: the probes that this host's cards allow."""
     job_request = job.JobRequest(program=SMOKE, request=request, where="container", options={})
@@ -43,10 +56,14 @@ def smoke_argv(cell: Cell, hardware: Hardware, request: Request) -> list[str]:
     return ["python", "-P", "-m", "trainer", SMOKE.name, *arguments]
 
 
-def files(spec: RunSpec) -> dict[str, str]:
-    """Return the folder's files as {name: text}. The spec's command is what runs once the container is made."""
+def files(spec: RunSpec, *, called: str = "docker") -> dict[str, str]:
+    """Return the folder's files as {name: text}. The spec's command is what runs once the container is made.
+
+    Args:
+        called: "docker", or "podman" where an editor calls one that is run by a user.
+    """
     return {
-        "devcontainer.json": devcontainer.devcontainer_json(spec),
+        "devcontainer.json": devcontainer.devcontainer_json(spec, engine=called),
         "Dockerfile": DOCKERFILE.read_text(encoding="utf-8"),
     }
 

@@ -203,7 +203,8 @@ def visible(job_request: JobRequest, *, cell: Cell, hardware: Hardware) -> dict[
     """
     if not job_request.cards:
         return choice.without_integrated(hardware, os.environ)
-    content = choice.visible_devices(hardware, choice.choose_cards(cell, hardware, job_request.cards))
+    chosen = choice.choose_cards(cell, hardware, job_request.cards, environment=os.environ)
+    content = choice.visible_devices(hardware, chosen)
     return {"ROCR_VISIBLE_DEVICES": content} if content else {}
 
 

@@ -75,9 +75,13 @@ def test_docker_gets_the_nodes_devices_groups_and_slurms_choice_of_cards(elsewhe
 
 def test_apptainer_gets_the_nodes_devices_and_slurms_choice_of_cards(elsewhere, tmp_path):
     given = ["--under", "apptainer", "--image", "/shared/i.sif", "--cell", CELL, "--cards", "1"]
-    elsewhere.wait(submit(elsewhere, tmp_path, *given), "COMPLETED")
+    number = submit(elsewhere, tmp_path, *given)
+    elsewhere.wait(number, "COMPLETED")
     words, environment = noted(elsewhere)
     assert words[0] == "exec"
+    (work,) = (Path(word.partition("=")[2]) for word in words if word.startswith("--workdir="))
+    assert work.name == f"rocmatrix-{number}"
+    assert not work.exists()  # the job removes it
     assert {"--bind=/dev/kfd", "--bind=/dev/dri"} <= set(words)
     assert not any("renderD" in word for word in words)
     assert environment["APPTAINERENV_ROCR_VISIBLE_DEVICES"] == environment["ROCR_VISIBLE_DEVICES"] == "0"

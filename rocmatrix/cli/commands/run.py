@@ -161,8 +161,9 @@ def run(args: Run) -> None:
         _print_run(args, target, targets.NO_SPEC, host)
         return
     choice = choose(known_matrix(), args.request, host.hardware, force=args.force)
-    chosen = _for_editor(args, chosen, choice, host) if target.for_editor else chosen
-    if not target.for_editor and _under_rootless(args):
+    if target.for_editor:
+        chosen, host = _for_editor(args, chosen, choice, host)
+    elif _under_rootless(args):
         chosen = replace(chosen, rootless=True, user=interactive.own_user())
     # before the build, which takes minutes: a card that is missing is told at once
     spec = interactive.spec_for(chosen, cell=choice.cell, hardware=host.hardware, root=root, by_cdi_name=args.cdi)
@@ -199,14 +200,19 @@ def _under_rootless(args: Run) -> bool:
     Raises RM404 for another user: a number of such an engine's containers is no user of this host.
     """
     from rocmatrix.containers import engine
-    from rocmatrix.jobs.interactive import own_user
 
     if args.sysfs or args.target == "podman" or not engine.is_rootless():
         return False
+    _require_own_user(args)
+    return True
+
+
+def _require_own_user(args: Session) -> None:
+    from rocmatrix.jobs.interactive import own_user
+
     if args.user not in ("", "0:0", own_user()):
         what = f"--user {args.user} under a rootless engine, which runs a container as {own_user()} alone"
         raise RocmatrixError("RM404", what=what, next="Leave --user out, or use the engine that runs as root.")
-    return True
 
 
 def _root(args: Session) -> Path:
@@ -223,12 +229,21 @@ def _host(args: Session) -> Host:
     return host if args.sysfs or simulated.root() is None else replace(host, hardware=hardware_here())
 
 
-def _for_editor(args: Session, chosen: Chosen, choice: Choice, host: Host) -> Chosen:
+def _for_editor(args: Session, chosen: Chosen, choice: Choice, host: Host) -> tuple[Chosen, Host]:
+    """Return what is chosen for a development container, and the host with the engine that an editor calls there.
+
+    Rootless Docker takes its own user for root, so that is who works inside; podman keeps the user's number.
+    """
     from rocmatrix.jobs import devcontainer as workplace
 
     command = chosen.command or tuple(workplace.smoke_argv(choice.cell, host.hardware, args.request))
     user, features = workplace.user_of(args.user or None), {*chosen.features} | workplace.FEATURES
-    return replace(chosen, command=command, user=user, features=features)
+    chosen = replace(chosen, command=command, user=user, features=features)
+    rootless = None if args.sysfs else workplace.rootless_engine()
+    if rootless == "docker":
+        _require_own_user(args)
+        chosen = replace(chosen, rootless=True)
+    return chosen, replace(host, editor_engine="podman" if rootless == "podman" else "docker")
 
 
 def _run_here(args: Run, run_folder: Path, choice: Choice, spec: RunSpec) -> None:
@@ -301,13 +316,16 @@ def devcontainer(args: Devcontainer) -> None:
     chosen = args.chosen()
     host = _host(args)
     choice = choose(known_matrix(), args.request, host.hardware, force=args.force)
-    chosen = _for_editor(args, chosen, choice, host)
+    chosen, host = _for_editor(args, chosen, choice, host)
     spec = interactive.spec_for(chosen, cell=choice.cell, hardware=host.hardware)
     folder = Path(args.to).resolve() if args.to else ROOT / workplace.FOLDER
-    workplace.write(folder, workplace.files(spec))
-    say(f"wrote {folder} for user {chosen.user}")
+    workplace.write(folder, workplace.files(spec, called=host.editor_engine))
+    inside = ", root inside: the engine is rootless" if chosen.rootless else ""
+    say(f"wrote {folder} for user {chosen.user}{inside}")
     unlocked = " --allow-unlocked" if choice.cell.unlocked_because else ""
     say(f"hint: ./invokew build --cell {choice.cell.name}{unlocked}")
     say("then open the checkout in an editor that knows dev containers")
-    if shutil.which("docker") is None:
+    if host.editor_engine == "podman":
+        say("for rootless podman: in the editor, set dev.containers.dockerPath to podman")
+    elif shutil.which("docker") is None:
         say("there is no `docker` command on the PATH, which editors call")

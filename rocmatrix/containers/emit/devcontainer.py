@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rocmatrix.containers.emit import podman
 from rocmatrix.containers.emit.parts import refuse_portable
 from rocmatrix.containers.emit.target import Target
 from rocmatrix.containers.runspec import Explanation, RunSpec, explained
@@ -22,6 +23,7 @@ HEAD = (
 )
 FORMAT = "containers.dev, devcontainer.json reference"
 WORKSPACE = "${containerWorkspaceFolder}"
+ROOT_INSIDE = "root"  # what a rootless engine takes its own user for
 HOME = "/home/developer"
 PYTHON = f"{HOME}/venv/bin/python"
 EXTENSIONS = (
@@ -48,30 +50,43 @@ class Commented:
     value: Any
 
 
-def devcontainer_json(spec: RunSpec) -> str:
+def devcontainer_json(spec: RunSpec, *, engine: str = "docker") -> str:
     """Return the text of devcontainer.json. The spec's command is what proves the container once it is made.
 
     Raises ValueError for a portable spec: an editor has no variables for numeric groups.
+
+    Args:
+        engine: "docker", or "podman" where an editor calls one that is run by a user.
     """
     refuse_portable(spec)
-    return "".join(f"// {line}\n" for line in HEAD) + written(document(spec)) + "\n"
+    return "".join(f"// {line}\n" for line in HEAD) + written(document(spec, engine=engine)) + "\n"
 
 
-def document(spec: RunSpec) -> dict[str, Any]:
-    """Return devcontainer.json as data, in which `Commented` values carry comments."""
+def document(spec: RunSpec, *, engine: str = "docker") -> dict[str, Any]:
+    """Return devcontainer.json as data, in which `Commented` values carry comments.
+
+    Args:
+        engine: "docker", or "podman" where an editor calls one that is run by a user.
+    """
     (user,) = spec.of(User)
     uid, gid = user.value.split(":")
+    name = ROOT_INSIDE if uid == "0" else "developer"
     smoke = [*([spec.entrypoint] if spec.entrypoint else []), *spec.command]
     return {
         "name": f"rocmatrix {spec.cell}",
         "build": {
             "dockerfile": "Dockerfile",
-            "args": {"CELL_IMAGE": spec.image, "DEVELOPER_UID": uid, "DEVELOPER_GID": gid},
+            "args": {
+                "CELL_IMAGE": spec.image,
+                "DEVELOPER_NAME": name,
+                "DEVELOPER_UID": uid,
+                "DEVELOPER_GID": gid,
+            },
         },
-        "remoteUser": "developer",
+        "remoteUser": Commented(note=f"{user.reason} (devcontainers/spec#479)", value=name) if uid == "0" else name,
         "updateRemoteUserUID": Commented(note="the Dockerfile makes the user with the number of the host", value=False),
         "init": Commented(note=_comment(*[explained(s) for s in spec.of(Init)]), value=True),
-        "runArgs": [Commented(note=_comment(row), value=row.option) for row in _arguments(spec)],
+        "runArgs": [Commented(note=_comment(row), value=row.option) for row in _arguments(spec, engine)],
         "mounts": list(_mounts(spec, uid)),
         "containerEnv": dict(_environment(spec)),
         "postCreateCommand": Commented(note="proves the card, BLAS and AMP in this very container", value=smoke),
@@ -79,16 +94,21 @@ def document(spec: RunSpec) -> dict[str, Any]:
     }
 
 
-def devcontainer_rows(spec: RunSpec) -> tuple[Explanation, ...]:
-    """Return every argument with its reason, then what was left out and why."""
+def devcontainer_rows(spec: RunSpec, *, engine: str = "docker") -> tuple[Explanation, ...]:
+    """Return every argument with its reason, then what was left out and why.
+
+    Args:
+        engine: "docker", or "podman" where an editor calls one that is run by a user.
+    """
     environment = (explained(row) for row in _own_environment(spec))
     left_out = (Explanation(flag=flag, value=None, reason=why, source=source) for flag, why, source in LEFT_OUT)
-    return (*_arguments(spec), *environment, *left_out)
+    return (*_arguments(spec, engine), *environment, *left_out)
 
 
-def _arguments(spec: RunSpec) -> tuple[Explanation, ...]:
+def _arguments(spec: RunSpec, engine: str) -> tuple[Explanation, ...]:
     elsewhere = (User, Init, Mount, Environment, ReadOnlyRoot, Tmpfs)
-    return tuple(explained(setting) for setting in spec.settings if not isinstance(setting, elsewhere))
+    own = [setting for setting in spec.settings if not isinstance(setting, elsewhere)]
+    return podman.editor_rows(own) if engine == "podman" else tuple(explained(setting) for setting in own)
 
 
 def _mounts(spec: RunSpec, uid: str) -> Iterator[Commented | str]:
@@ -145,8 +165,8 @@ def _line(item: Any, head: str, indent: int) -> str:
 TARGETS: Mapping[str, Target] = {
     "devcontainer": Target(
         about="devcontainer.json; `./invokew devcontainer` writes it with its Dockerfile",
-        text=lambda spec, _: devcontainer_json(spec),
-        rows=lambda spec, _: devcontainer_rows(spec),
+        text=lambda spec, host: devcontainer_json(spec, engine=host.editor_engine),
+        rows=lambda spec, host: devcontainer_rows(spec, engine=host.editor_engine),
         for_editor=True,
     )
 }

@@ -11,7 +11,7 @@ from rocmatrix.containers.emit.parts import refuse_portable
 from rocmatrix.containers.emit.target import Host, Target
 from rocmatrix.containers.least_privilege import UNLABELLED
 from rocmatrix.containers.runspec import Explanation, RunSpec, entrypoint_rows, explained, left_out
-from rocmatrix.containers.settings import Group, SecurityOption
+from rocmatrix.containers.settings import Group, SecurityOption, Setting
 
 MANUAL = "docs.podman.io/en/latest/markdown/podman-run.1.html"
 
@@ -37,7 +37,19 @@ def podman_rows(spec: RunSpec, *, rootless: bool, selinux: bool) -> tuple[Explan
     """
     own = [setting for setting in spec.settings if not _repeated(setting, rootless=rootless)]
     rows = [_spelled(setting) for setting in own]
-    return (*OWN_ROWS, *rows, *(_rootless(spec) if rootless else ()), *_own(selinux=selinux), *entrypoint_rows(spec))
+    return (
+        *OWN_ROWS,
+        *rows,
+        *(_rootless(spec.settings) if rootless else ()),
+        *_own(selinux=selinux),
+        *entrypoint_rows(spec),
+    )
+
+
+def editor_rows(settings: Sequence[Setting]) -> tuple[Explanation, ...]:
+    """Return what a development container is given where an editor calls podman, run by a user other than root."""
+    kept = [_spelled(setting) for setting in settings if not isinstance(setting, Group)]
+    return (*kept, *_rootless(settings))
 
 
 def _repeated(setting: object, *, rootless: bool) -> bool:
@@ -53,14 +65,14 @@ def _spelled(setting: object) -> Explanation:
     return row
 
 
-def _rootless(spec: RunSpec) -> Iterator[Explanation]:
+def _rootless(settings: Sequence[Setting]) -> Iterator[Explanation]:
     yield Explanation(
         flag="--userns",
         value="keep-id",
         reason="the user keeps their number inside, so that results are theirs and the nodes know them",
         source=f"{MANUAL}#userns-mode",
     )
-    groups = ", ".join(str(group.gid) for group in spec.of(Group))
+    groups = ", ".join(str(setting.gid) for setting in settings if isinstance(setting, Group))
     if groups:
         yield Explanation(
             flag="--group-add",

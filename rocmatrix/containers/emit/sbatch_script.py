@@ -56,7 +56,7 @@ stop() {{
 }}
 trap 'again=yes; stop' USR1
 trap stop TERM
-{before}srun --kill-on-bad-exit=1 sh -c "$on_node" on-node \\
+{before}srun --kill-on-bad-exit=1{cores} sh -c "$on_node" on-node \\
     {command} &
 step=$!
 status=0
@@ -131,6 +131,7 @@ def sbatch_script(batch: Batch, launcher: Launcher) -> str:
         command=command,
         meeting=MEETING if batch.nodes > 1 else "",
         on_node=launcher.on_node,
+        cores=_cores(batch),
         programs=" ".join(("srun", "scancel", "scontrol", *launcher.programs)),
         **{name: "".join(f"{line}\n" for line in rows) for name, rows in lines.items()},
     )
@@ -150,6 +151,11 @@ def _options(batch: Batch, launcher: Launcher) -> Iterator[str]:
     yield f'--output="{batch.log}"' if " " in batch.log else f"--output={batch.log}"
     yield "--export=NONE"  # the environment of a login on the node, and nothing of the submitter's
     yield "--propagate=NONE"  # else the limits of the submitter's shell hold there, locked memory among them
+
+
+def _cores(batch: Batch) -> str:
+    """Return the cores of a step as an option: from Slurm 22.05 on, srun does not take them over from sbatch."""
+    return f" --cpus-per-task={batch.request.cpus}" if batch.request.cpus else ""
 
 
 def _torchrun(batch: Batch) -> Iterator[str]:
@@ -224,6 +230,7 @@ def in_apptainer(spec: RunSpec, *, cards: bool, rdma: bool = False) -> Launcher:
         command=(shlex.join([*options, spec.image, "python"]),),
         environment=environment,
         on_node=on_node.apptainer(cards=cards, rdma=rdma),
+        after=(f"srun --ntasks-per-node=1 sh -c 'rm -rf -- {on_node.WORK}' >/dev/null 2>&1 || :",),
         programs=("apptainer",),
     )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Literal
 
 from rocmatrix.containers.runspec import Explanation, RunSpec, explain
 from rocmatrix.host.hardware import Hardware
@@ -21,11 +22,15 @@ NO_SPEC = RunSpec(cell="none", image="none", command=(), settings=())  # for a t
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """What of a host an emitter needs to know next to the spec. `rootless`: the person is not root."""
+    """What of a host an emitter needs to know next to the spec. `rootless`: the person is not root.
+
+    `editor_engine` is what an editor calls to make a development container; podman, where a user runs it.
+    """
 
     hardware: Hardware
     rootless: bool = False
     selinux: bool = False
+    editor_engine: Literal["docker", "podman"] = "docker"
 
 
 def _plain(spec: RunSpec, _: Host) -> tuple[Explanation, ...]:

@@ -198,10 +198,21 @@ def _for_these_cards(matrix: Matrix, request: Request, cards: tuple[str, ...]) -
     if usable is not None:
         return replace(request, gpu=usable), f"this machine has a {usable}; "
     if request.rocm is None and request.torch is None:
-        return replace(request, gpu="cpu"), f"this machine's {', '.join(cards)} has no locked cell that works; "
+        none = f"this machine's {', '.join(dict.fromkeys(cards))} has no locked cell that works"
+        return replace(request, gpu="cpu"), f"{none}{_unlocked(matrix, request, cards)}; "
     known = [card for card in cards if card in matrix.architectures]
     gfx = known[0] if known else architecture_of(matrix, cards[0])
     return replace(request, gpu=gfx), f"this machine has a {gfx}; "
+
+
+def _unlocked(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> str:
+    """Return what the best card could be served by at one's own risk, as text; "" where every cell is broken."""
+    for card in dict.fromkeys(cards):
+        asked = replace(request, gpu=card)
+        working = [cell for cell in _candidates(matrix, asked) if not cell.broken_by]
+        if working:
+            return f"; unlocked: --cell {min(working, key=preference(asked)).name} --allow-unlocked"
+    return ""
 
 
 def _serves(matrix: Matrix, request: Request) -> bool:

@@ -1,7 +1,8 @@
 """Error counters of one card and of the PCIe devices between it and the processor, read below /sys.
 
 Sources: Linux `drivers/gpu/drm/amd/amdgpu/amdgpu_ras.c` (`ras/*_err_count` and `ras/aca_*`: "ue: 0", "ce: 0", "de: 0";
-`ras/gpu_vram_bad_pages`: address, size and R, P or F), `amdgpu_device.c` (`pcie_replay_count`) and
+`ras/gpu_vram_bad_pages`: address, size and R, P or F; `ras/event_state`: "Poison Consumption: count:0, last_seqno:0",
+of all cards of an XGMI hive together), `amdgpu_device.c` (`pcie_replay_count`) and
 Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats (`aer_dev_*`, whose last line is the total).
 
 An absent, unreadable or malformed file is unknown, never zero. `xgmi_error` is not read: reading clears it, and
@@ -24,6 +25,7 @@ BAD_PAGES = "ras/gpu_vram_bad_pages"
 DEEPEST = 12
 _ADDRESS = re.compile(r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
 _RAS = re.compile(r"^(ue|ce|de): (\d{1,20})$", re.MULTILINE)
+_EVENT = re.compile(r"^([A-Z][A-Za-z ]{0,40}?) ?: count:(\d{1,20}), last_seqno:\d+\s*$", re.MULTILINE)
 _PAGE = re.compile(r"^0x[0-9a-f]+ : 0x[0-9a-f]+ : ([RPF])\s*$", re.MULTILINE)
 _TOTAL = re.compile(r"^TOTAL_ERR_\w+ (\d{1,20})$", re.MULTILINE)
 _PAGES = {"R": "retired", "P": "to be retired", "F": "not to be retired"}
@@ -33,6 +35,7 @@ def read(folder: Path) -> dict[str, int]:
     """Return what is known of the card whose PCI attributes are in `folder`, by names such as "ras/umc/ue"."""
     return {
         **dict(_ras(folder / "ras")),
+        **dict(_events(folder / "ras/event_state")),
         **dict(_pages(folder / BAD_PAGES)),
         **{name: count for name, count in _replays(folder).items() if count},
         **dict(_aer(folder)),
@@ -65,6 +68,12 @@ def _ras(folder: Path) -> Iterator[tuple[str, int]]:
         block = path.name.removesuffix("_err_count")
         for kind, number in _RAS.findall(_text(path)):
             yield f"ras/{block}/{kind}", int(number)
+
+
+def _events(path: Path) -> Iterator[tuple[str, int]]:
+    """Yield fatal errors, and poison that memory made or a program read: what it then computed is wrong."""
+    for name, count in _EVENT.findall(_text(path)):
+        yield f"ras/event/{name.lower()}", int(count)
 
 
 def _pages(path: Path) -> Iterator[tuple[str, int]]:

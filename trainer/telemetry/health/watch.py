@@ -99,7 +99,31 @@ class HealthWatch:
     def _given(self, folder: Path) -> bool:
         """Whether this process was given the card: a container is given the render nodes of its own alone."""
         nodes = [path.name for path in matching(folder, "drm/renderD*")]
-        return not nodes or any((self.devices / "dri" / name).exists() for name in nodes)
+        return not nodes or any((self.devices / "dri" / name).exists() for name in [*nodes, *self._partitions(folder)])
+
+    def _partitions(self, folder: Path) -> list[str]:
+        """Return the render nodes of a card's partitions; below the card itself is the first's alone (amdgpu_xcp)."""
+        if not (folder / "current_compute_partition").exists():
+            return []
+        nodes = [_numbers(path) for path in matching(self.root, "class/kfd/kfd/topology/nodes/*/properties")]
+        return [f"renderD{node['drm_render_minor']}" for node in nodes if _place(node) == folder.name]
+
+
+def _numbers(path: Path) -> dict[str, int]:
+    """Return the lines "key value" of a node of the KFD topology; nothing of one that is kept from this process."""
+    try:
+        pairs = (line.split() for line in path.read_text().splitlines())
+        return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}
+    except OSError:
+        return {}
+
+
+def _place(node: Mapping[str, int]) -> str | None:
+    """Return the PCI address of a node's card without the partition's number, None for a node without a render node."""
+    if not node.get("drm_render_minor"):
+        return None
+    location = node.get("location_id", 0)
+    return f"{node.get('domain', 0):04x}:{location >> 8 & 0xFF:02x}:{location >> 3 & 0x1F:02x}.{location & 7}"
 
 
 def read_card(folder: Path) -> CardSnapshot:

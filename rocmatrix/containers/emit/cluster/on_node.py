@@ -36,6 +36,14 @@ user=$(id -u)
 set -- "--user=$user:$(id -g)" "--mount=type=volume,source=$ROCMATRIX_CACHE-$user,target=/cache" "$@"
 exec docker run --rm --pull=never "$@"
 """
+# Without it /tmp and /cache are in Apptainer's own memory, 64 MiB for both by default (apptainer.conf, "sessiondir max
+# size"; IDEALLab/EngiBench#180), which compiled kernels fill.
+WORK = '"${TMPDIR:-/tmp}/rocmatrix-$SLURM_JOB_ID"'
+APPTAINER_WORK = f"""\
+work={WORK}
+mkdir -p -m 700 "$work" && [ -O "$work" ] || refuse "no folder of this user at $work"
+set -- "--workdir=$work" "$@"
+"""
 APPTAINER_NODES = """\
 for node in {nodes}; do
     [ ! -e "$node" ] || set -- "--bind=$node" "$@"
@@ -60,7 +68,7 @@ def docker(*, cards: bool, rdma: bool) -> str:
 def apptainer(*, cards: bool, rdma: bool) -> str:
     """Return the text for `apptainer exec`, whose options are the arguments; it stays within the job's own limits."""
     given = ["/dev/kfd", "/dev/dri"] * cards + ["/dev/infiniband"] * rdma
-    text = _needs(cards=cards, rdma=rdma) + (LOCKED if rdma else "")
+    text = _needs(cards=cards, rdma=rdma, always=True) + APPTAINER_WORK + (LOCKED if rdma else "")
     text += APPTAINER_NODES.format(nodes=" ".join(given)) if given else ""
     chosen = (
         'if [ -n "${ROCR_VISIBLE_DEVICES:-}" ]; then\n'
@@ -69,5 +77,5 @@ def apptainer(*, cards: bool, rdma: bool) -> str:
     return text + (chosen if cards else "") + 'exec apptainer exec "$@"\n'
 
 
-def _needs(*, cards: bool, rdma: bool) -> str:
-    return (ABSENT if cards or rdma else "") + (NEEDS_CARDS if cards else "") + (NEEDS_RDMA if rdma else "")
+def _needs(*, cards: bool, rdma: bool, always: bool = False) -> str:
+    return (ABSENT if cards or rdma or always else "") + (NEEDS_CARDS if cards else "") + (NEEDS_RDMA if rdma else "")

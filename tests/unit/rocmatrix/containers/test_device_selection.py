@@ -72,6 +72,32 @@ def test_card_that_is_not_there_is_refused_with_those_that_are(tmp_path, cell, i
     assert refusal.value.where == "card 0 is gfx1036 (integrated), card 1 is gfx1100"
 
 
+def test_card_that_the_release_has_no_code_for_is_refused_with_the_numbers_that_fit(tmp_path):
+    hardware = read_hardware(sysfs.desktop_with_igpu(tmp_path))
+    for indices in ([0], [0, 1]):
+        with pytest.raises(RocmatrixError, match="RM303") as refusal:
+            choose_cards(cells.GFX1100, hardware, indices)
+        assert "no code for card 0, which is gfx1036" in refusal.value.what
+        assert "--cards 1" in refusal.value.next
+    assert [card.index for card in choose_cards(cells.GFX1100, hardware, [1])] == [1]
+
+
+@pytest.mark.parametrize(
+    ("gfx", "environment"),
+    [
+        ("gfx1101", ()),
+        (None, ()),
+        ("gfx1036", ("HSA_OVERRIDE_GFX_VERSION",)),
+        ("gfx1036", ("HSA_OVERRIDE_GFX_VERSION_0",)),
+    ],
+)
+def test_unlike_card_is_taken_where_the_release_holds_its_code_or_it_is_taken_for_another(tmp_path, gfx, environment):
+    hardware = read_hardware(sysfs.desktop_with_igpu(tmp_path))
+    unlike = replace(hardware, cards=(replace(hardware.cards[0], gfx=gfx), *hardware.cards[1:]))
+    chosen = choose_cards(cells.GFX1100, unlike, [0, 1], environment=environment)
+    assert [card.index for card in chosen] == [0, 1]
+
+
 def test_selection_has_the_nodes_of_the_chosen_cards_only(tmp_path):
     hardware = read_hardware(sysfs.two_rx_7900_xt(tmp_path))
     nodes = usable_nodes(hardware, hardware.cards[1:], user="1000:1000")

@@ -283,6 +283,9 @@ class Reporting:
             raise self.report
         return self.report
 
+    def version(self):
+        return {"Components": self.report.get("parts")}
+
     def close(self):
         self.closed = True
 
@@ -300,6 +303,24 @@ def test_engine_is_rootless_by_its_own_report(monkeypatch, report, rootless):
     monkeypatch.setattr(engine, "connect", lambda: client)
     assert engine.is_rootless() is rootless
     assert client.closed
+
+
+ROOTLESS = ["name=seccomp,profile=default", "name=rootless"]
+
+
+@pytest.mark.parametrize(
+    ("report", "kind"),
+    [
+        ({"SecurityOptions": ROOTLESS, "parts": [{"Name": "Podman Engine"}, {"Name": "Conmon"}]}, "podman"),
+        ({"SecurityOptions": ROOTLESS, "parts": [{"Name": "Engine"}, {"Name": "rootlesskit"}]}, "docker"),
+        ({"SecurityOptions": ROOTLESS}, "docker"),
+        ({"SecurityOptions": ["name=seccomp"], "parts": [{"Name": "Podman Engine"}]}, None),
+    ],
+)
+def test_rootless_engine_is_docker_or_podman_by_the_parts_of_its_version(monkeypatch, report, kind):
+    """The reports are SYNTHETIC, after the sources named in the function."""
+    monkeypatch.setattr(engine, "connect", lambda: Reporting(report))
+    assert engine.rootless_kind() == kind
 
 
 def test_engine_that_does_not_answer_is_taken_for_none_that_is_rootless(tmp_path, monkeypatch):

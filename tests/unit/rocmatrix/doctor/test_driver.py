@@ -1,5 +1,6 @@
 """Checks of the driver, its kernel and the device nodes."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -87,6 +88,25 @@ def test_card_of_the_radeon_driver_is_named_and_amdgpu_is_not_advised(tmp_path, 
     found = findings_on(machines.unserved(tmp_path, driver="radeon", device="0x6818"), cell=cell)["D101"]
     assert (found.status, "its driver is radeon" in found.seen) == (status, True)
     assert "modprobe amdgpu" not in (found.fix or "")
+
+
+def test_card_given_away_next_to_one_that_serves_is_named_with_its_driver_and_the_way_back(tmp_path):
+    machine = machines.two_rx_7900_xt(tmp_path)
+    extra_card(machine)
+    place = tmp_path / "sys/bus/pci/drivers/vfio-pci"
+    place.mkdir(parents=True)
+    (tmp_path / "sys/bus/pci/devices/0000:0b:00.0/driver").symlink_to(place)
+    found = findings_on(machine)["D104"]
+    assert found.seen == "0000:0b:00.0 (its driver is vfio-pci) is not in it"
+    assert "echo 0000:0b:00.0 | sudo tee /sys/bus/pci/drivers/vfio-pci/unbind" in found.fix
+
+
+def test_missing_interface_is_the_drivers_where_it_is_not_loaded(tmp_path):
+    machine = machines.two_rx_7900_xt(tmp_path)
+    (tmp_path / "dev/kfd").unlink()
+    assert "--device=/dev/kfd" in findings_on(machine)["D110"].fix
+    shutil.rmtree(tmp_path / "sys/module/amdgpu")
+    assert findings_on(machine)["D110"].fix == "sudo modprobe amdgpu"
 
 
 def test_card_given_to_a_virtual_machine_is_an_error_with_the_way_back(tmp_path):

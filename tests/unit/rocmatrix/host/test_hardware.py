@@ -175,10 +175,39 @@ def test_recorded_host_with_eight_mi210():
 
 @pytest.mark.parametrize(
     ("domain", "location", "address"),
-    [(0, 25344, "0000:63:00.0"), (0, 25600, "0000:64:00.0"), (1, 0x8B7F, "0001:8b:0f.7")],
+    [
+        (0, 25344, "0000:63:00.0"),
+        (0, 25600, "0000:64:00.0"),
+        (1, 0x8B7F, "0001:8b:0f.7"),
+        (2, 0, "0002:00:00.0"),  # a virtual machine of Hyper-V
+        (0, 0, None),
+    ],
 )
 def test_location_is_a_pci_address(domain, location, address):
     assert pci_address(domain, location) == address
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_cards_in_domains_of_their_own_have_addresses_of_their_own(tmp_path, partitions):
+    machine = machines.cards_of_hyper_v(tmp_path, partitions=partitions)
+    hardware = read_hardware(machine)
+    assert {card.pci_address for card in hardware.cards} == {"0002:00:00.0", "0003:00:00.0"}
+    assert [len(group) for group in hardware.physical_cards] == [partitions, partitions]
+    assert {card.adapter.folder.rpartition("/")[2] for card in hardware.cards} == {"0002:00:00.0", "0003:00:00.0"}
+
+
+@pytest.mark.parametrize("topology", [True, False])
+def test_card_that_the_loaded_driver_did_not_take_is_reported_as_that(tmp_path, topology):
+    """A virtual machine whose card did not start, or nomodeset: the processors are in the topology, or nothing is."""
+    machine = machines.unserved(tmp_path)
+    machine.amdgpu(kfd_gid=992)
+    if topology:
+        machine.cpu(0)
+    assert "taken no card" not in read_hardware(machine).reason  # a recording without the drivers' folders
+    (tmp_path / "sys/bus/pci/drivers/amdgpu").mkdir(parents=True)
+    hardware = read_hardware(machine)
+    assert "amdgpu is loaded and has taken no card" in hardware.reason
+    assert hardware.reason in hardware.unusable
 
 
 def test_memory_is_read_in_bytes():
@@ -217,8 +246,8 @@ def test_version_of_the_kernel_comes_before_the_pci_device(tmp_path):
     machine = sysfs.Machine(tmp_path)
     machine.gpu(1, sysfs.MI50 | {"gfx_target_version": 90008}, minor=128, gid=992)
     assert read_hardware(machine).architectures == ("gfx908",)
-    machine.gpu(1, sysfs.MI50 | {"gfx_target_version": 0}, minor=128, gid=992)  # KFD states that it has none
-    assert read_hardware(machine).architectures == ()
+    machine.gpu(1, sysfs.MI50 | {"gfx_target_version": 0}, minor=128, gid=992)  # ROCr's thunk asks its table then, too
+    assert read_hardware(machine).architectures == ("gfx906",)
 
 
 def test_card_that_nothing_names_is_unusable_and_there(tmp_path):

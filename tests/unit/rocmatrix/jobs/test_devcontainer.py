@@ -60,6 +60,23 @@ def test_foreign_file_stays(tmp_path):
     assert not (tmp_path / "Dockerfile").exists()
 
 
+@pytest.mark.parametrize(
+    ("commands", "uid", "asked", "kind"),
+    [
+        ({"podman"}, 1000, None, "podman"),
+        ({"podman"}, 0, None, None),  # podman of root hands groups on
+        ({"docker", "podman"}, 1000, "docker", "docker"),
+        ({"docker"}, 1000, None, None),
+        (set(), 1000, "podman", "podman"),
+    ],
+)
+def test_engine_of_an_editor_is_podman_where_its_command_stands_alone(monkeypatch, commands, uid, asked, kind):
+    monkeypatch.setattr(devcontainer.shutil, "which", lambda name: f"/usr/bin/{name}" if name in commands else None)
+    monkeypatch.setattr(devcontainer.os, "geteuid", lambda: uid)
+    monkeypatch.setattr(devcontainer.engine, "rootless_kind", lambda: asked)
+    assert devcontainer.rootless_engine() == kind
+
+
 def test_dockerfile_arguments_are_all_given(tmp_path):
     texts = devcontainer.files(cpu_spec(tmp_path))
     given = json.loads(without_comments(texts["devcontainer.json"]))["build"]["args"]

@@ -142,18 +142,33 @@ def speed_check(device: Device, windows: Sequence[Window]) -> Check:
     """The speed at the end over that at the start; a CPU is shared, and proves nothing by being slow."""
     if device.kind == "cpu":
         return not_applicable("speed holds", "a CPU has other work, too")
-    limit, detail = speed_limit(windows)
+    limit, detail = speed_limit(windows, integrated=is_integrated(device))
     return at_least("speed holds", kept_speed(windows), limit, "speed at the end / at the start", detail)
 
 
-def speed_limit(windows: Sequence[Window]) -> tuple[float, str]:
+def is_integrated(device: Device) -> bool:
+    """Whether the architecture is one of processors with graphics."""
+    from trainer.device import architectures
+
+    known = architectures.KNOWN.get(device.arch.partition(":")[0])
+    return bool(known and known["integrated"])
+
+
+def speed_limit(windows: Sequence[Window], *, integrated: bool = False) -> tuple[float, str]:
     """Return the least speed that a sound card keeps, and the reason where it is below half.
 
     A laptop's firmware lets a card draw more for some seconds than it may for long. Speed falls no more than power, so
     that the limit falls with the power that is drawn, never below FLOOR: a card that is stopped draws little, too. One
     that is near its critical temperature, or whose distance to it is unknown, draws less for the heat: half stands.
+    amdgpu shows no critical temperature of a processor's graphics (amdgpu_pm.c, hwmon_attributes_visible), whose
+    firmware lowers power for heat as for anything else: there, power decides alone.
+
+    Args:
+        windows: the windows in order.
+        integrated: the card is a processor's graphics.
     """
-    if not is_cool(windows):
+    unlimited = integrated and all(window.reading.limit_c is None for window in windows)
+    if not (unlimited or is_cool(windows)):
         return SLOWEST_LIMIT, ""
     drawn = [window.reading.power_w for window in windows[WARM_UP:] if window.reading.power_w]
     if len(drawn) < 2:

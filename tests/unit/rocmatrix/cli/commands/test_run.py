@@ -14,9 +14,11 @@ from rocmatrix.containers import engine
 from rocmatrix.containers.emit.target import Host
 from rocmatrix.host.hardware import read_hardware
 from rocmatrix.images.build import Built
+from rocmatrix.jobs import devcontainer as workplace
 from rocmatrix.jobs import interactive
 from rocmatrix.matrix.resolver.resolve import Request
 from tests.fixtures import sysfs
+from tests.fixtures.commented_json import without_comments
 
 OPEN = Request(rocm=None, torch=None, gpu=None, cell=None)
 CPU = Request(rocm=None, torch=None, gpu="cpu", cell=None)
@@ -26,6 +28,7 @@ CPU = Request(rocm=None, torch=None, gpu="cpu", cell=None)
 def engine_of_root(monkeypatch):
     """Whatever engine this machine has, none of these tests is about a rootless one that does not say so."""
     monkeypatch.setattr(engine, "is_rootless", lambda: False)
+    monkeypatch.setattr(workplace, "rootless_engine", lambda: None)
 
 
 @pytest.fixture
@@ -195,13 +198,49 @@ def test_rootless_engine_runs_as_its_own_user_and_refuses_another(on, tell, caps
     assert (code or "") in capsys.readouterr().err
 
 
-def test_editor_and_podman_keep_the_users_number_whatever_the_engine(on, tell, monkeypatch):
-    """A development container makes a user of that number, and 0 is taken; podman keeps the number itself."""
+@pytest.mark.parametrize(
+    ("kind", "user", "number", "options"),
+    [
+        (None, "developer", "1000", ["--group-add=991"]),
+        ("docker", "root", "0", []),
+        ("podman", "developer", "1000", ["--userns=keep-id", "--group-add=keep-groups"]),
+    ],
+)
+def test_development_container_has_a_user_who_can_write_the_workspace(
+    on, tell, monkeypatch, tmp_path, kind, user, number, options
+):
+    """Rootless Docker takes its user for root; podman keeps the number and the groups itself. No engine is asked."""
+    monkeypatch.setattr(workplace, "rootless_engine", lambda: kind)
+    monkeypatch.setattr(interactive, "own_user", lambda: "1000:1000")
+    # rootless Docker hands no group on: its node is open to all
+    on(
+        sysfs.strix_halo if kind == "docker" else sysfs.mi50,
+        render_gid=991,
+        **({} if kind == "docker" else {"kfd_gid": 991}),
+    )
+    printed = without_comments(tell(OPEN, target="devcontainer").out)
+    run.devcontainer(Devcontainer(user="1000:1000", to=str(tmp_path / "dev")))
+    for text in (printed, without_comments((tmp_path / "dev" / "devcontainer.json").read_text())):
+        made = json.loads(text)
+        assert (made["remoteUser"], made["build"]["args"]["DEVELOPER_UID"]) == (user, number)
+        assert [row for row in made["runArgs"] if row.startswith(("--group-add", "--userns"))] == sorted(
+            options, key=lambda row: not row.startswith("--userns")
+        )
+
+
+def test_development_container_of_a_rootless_docker_is_for_its_own_user_alone(on, capsys, monkeypatch, tmp_path):
+    on(sysfs.strix_halo)
+    monkeypatch.setattr(workplace, "rootless_engine", lambda: "docker")
+    monkeypatch.setattr(interactive, "own_user", lambda: "1000:1000")
+    with pytest.raises(SystemExit):
+        run.devcontainer(Devcontainer(user="1001:1001", to=str(tmp_path / "dev")))
+    assert "RM404" in capsys.readouterr().err
+    assert not (tmp_path / "dev").exists()
+
+
+def test_podman_keeps_the_users_number_whatever_the_engine(on, tell, monkeypatch):
     on(sysfs.strix_halo)
     monkeypatch.setattr(engine, "is_rootless", lambda: True)
-    lines = tell(OPEN, target="devcontainer").out.splitlines()
-    made = json.loads("".join(line for line in lines if not line.lstrip().startswith("//")))
-    assert made["build"]["args"]["DEVELOPER_UID"] == "1000"
     assert "--user=1000:1000" in tell(OPEN, target="podman").out
 
 

@@ -44,6 +44,7 @@ def test_user_has_the_hosts_numbers_and_the_image_is_the_cells(two_cards):
     document = made(spec)
     assert document["build"]["args"] == {
         "CELL_IMAGE": spec.image,
+        "DEVELOPER_NAME": "developer",
         "DEVELOPER_UID": "1234",
         "DEVELOPER_GID": "567",
     }

@@ -70,6 +70,12 @@ def test_native_script_equals_the_reviewed_one():
     assert_golden("cluster/native.sbatch", script)
 
 
+@pytest.mark.parametrize(("cpus", "words"), [(16, ["--cpus-per-task=16"]), (None, [])])
+def test_cores_are_named_to_the_step_itself_for_srun_takes_over_none(cpus, words):
+    script = sbatch_script(replace(BATCH, request=SlurmRequest(cpus=cpus)), native_launcher("python", {}))
+    assert [word for word in read_by_a_shell(script) if word.startswith("--cpus")] == words
+
+
 @pytest.mark.parametrize("under", [in_docker, in_apptainer])
 def test_site_settings_equal_the_reviewed_text(under):
     request = SlurmRequest(

@@ -7,6 +7,8 @@ from rocmatrix.matrix.naming.vocabulary import UNSERVED
 from tests.fixtures.cells import MATRIX
 
 KNOWN = {0x66A1: "gfx906", 0x66AF: "gfx906", 0x744C: "gfx1100", 0x1586: "gfx1151"}
+# functions that a virtual machine is given, and ids that owners' listings had and this table had not
+KNOWN |= {0x7410: "gfx90a", 0x74B6: "gfx942", 0x74BD: "gfx942", 0x75B3: "gfx950", 0x1435: "gfx1033", 0x67B1: "gfx701"}
 NONE = (None, 0, 0x2684, 0x9999)
 
 

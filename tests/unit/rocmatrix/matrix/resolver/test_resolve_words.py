@@ -101,6 +101,7 @@ def test_rejected_cell_is_written_or_of_the_same_card():
         ({"gpu": "RX 7900 XT"}, ("gfx906",), {"gpu": "gfx1100"}, ""),
         ({"rocm": "6.3"}, ("gfx909", "gfx906", "gfx1100"), {"gpu": "gfx906"}, "this machine has a gfx906; "),
         ({"gpu": "auto"}, ("gfx1036",), {"gpu": "cpu"}, "this machine's gfx1036 has no locked cell that works; "),
+        ({}, ("gfx803", "gfx803"), {"gpu": "cpu"}, "this machine's gfx803 has no locked cell that works; "),
         ({"gpu": "auto", "rocm": "6.3"}, ("gfx1036",), {"gpu": "gfx1036"}, "this machine has a gfx1036; "),
         ({"rocm": "6.3"}, ("gfx909", "gfx1036"), {"gpu": "gfx1036"}, "this machine has a gfx1036; "),  # first known
         ({"rocm": "6.3"}, ("gfx803", "gfx1100"), {"gpu": "gfx1100"}, "this machine has a gfx1100; "),
@@ -113,6 +114,20 @@ def test_card_is_the_one_named_else_this_machines_else_open(axes, cards, filled,
     request, found = with_hardware(MATRIX, Request(**axes), cards)
     assert request == Request(**(axes | filled))
     assert found.startswith(words) if words else found == ""
+
+
+@pytest.mark.parametrize(
+    ("cards", "named"),
+    [(("gfx1032", "gfx1035"), "gfx1032"), (("gfx803", "gfx1152"), "gfx1152"), (("gfx1033",), ""), (("gfx803",), "")],
+)
+def test_card_that_only_an_unlocked_cell_serves_is_given_its_command(cards, named):
+    found = with_hardware(MATRIX, Request(), cards)[1]
+    assert (f"-{named} --allow-unlocked" in found) == bool(named)
+    if named:
+        offered = found.partition("--cell ")[2].split()[0]
+        assert resolve(MATRIX, Request(cell=offered)).cell.unlocked_because
+    else:
+        assert "unlocked:" not in found
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fixtures.health import AER, BDF, PORT, SWITCH, Card, table
+from tests.fixtures.health import AER, BDF, EVENTS, PORT, SWITCH, Card, table
 from trainer.telemetry.health.watch import HealthWatch
 
 
@@ -19,7 +19,24 @@ def test_sound_card_reports_its_counters_and_none_moved(tmp_path: Path) -> None:
     report = watch(tmp_path).report()
     assert report is not None
     assert (report["moved"], report["unknown"], report["what"]) == ([], [], "")
-    assert report["cards"][BDF]["known"] == 10
+    assert report["cards"][BDF]["known"] == 13
+
+
+@pytest.mark.parametrize(("given", "seen"), [("renderD131", True), ("renderD128", True), ("renderD140", False)])
+def test_card_is_watched_by_a_container_that_was_given_any_of_its_partitions(
+    tmp_path: Path, given: str, seen: bool
+) -> None:
+    card = Card(tmp_path).sound()
+    card.write("current_compute_partition", "CPX\n")
+    (card.folder / "drm/renderD128").mkdir(parents=True)
+    nodes = [(128, 0x0300), (131, 0x0300 | 3 << 28), (140, 0x0400)]
+    for number, (minor, location) in enumerate(nodes):
+        node = tmp_path / f"class/kfd/kfd/topology/nodes/{number}"
+        node.mkdir(parents=True)
+        (node / "properties").write_text(f"drm_render_minor {minor}\nlocation_id {location}\ndomain 0\n")
+    (tmp_path / "dev/dri").mkdir(parents=True)
+    (tmp_path / "dev/dri" / given).touch()
+    assert (watch(tmp_path).report() is not None) is seen
 
 
 FAULTS = {
@@ -27,6 +44,7 @@ FAULTS = {
     "one more correctable error": ("ras/umc_err_count", "ue: 0\nce: 4\n", "ras/umc/ce rose from 3 to 4"),
     "XGMI error": ("ras/xgmi_wafl_err_count", "ue: 0\nce: 1\n", "ras/xgmi_wafl/ce rose from 0 to 1"),
     "retired page": ("ras/gpu_vram_bad_pages", "0x0000a1b2 : 0x00001000 : R \n", "pages/retired rose from 0 to 1"),
+    "poison that was read": ("ras/event_state", EVENTS.format(1), "ras/event/poison consumption rose from 0 to 1"),
     "replay": ("pcie_replay_count", "1\n", "pcie/replays rose from 0 to 1"),
     "link error of the card": ("aer_dev_correctable", AER.format(3), f"aer/{BDF}/correctable rose from 2 to 3"),
     "link error of the switch": ("../aer_dev_correctable", AER.format(3), f"aer/{SWITCH}/correctable rose"),

@@ -20,6 +20,7 @@ def run(tmp_path):
     def run(text, *arguments, **environment):
         argv = ["sh", "-c", text, "on-node", *arguments]
         path = {"PATH": f"{tmp_path}:/usr/bin:/bin", "ROCMATRIX_CACHE": "cache"}
+        path |= {"SLURM_JOB_ID": "7", "TMPDIR": str(tmp_path)}
         return subprocess.run(argv, env=path | environment, capture_output=True, text=True, check=False)
 
     return run
@@ -60,4 +61,19 @@ def test_apptainer_step_binds_the_nodes_and_passes_the_cards_that_slurm_chose(ru
     (tmp_path / "dev/dri").mkdir(parents=True)
     text = on_node.apptainer(cards=True, rdma=False).replace(on_node.NEEDS_CARDS, "")
     done = run(text.replace("/dev/", f"{tmp_path}/dev/"), "image", ROCR_VISIBLE_DEVICES="GPU-a")
-    assert done.stdout.splitlines() == ["exec", f"--bind={tmp_path}/dev/dri", "image", "cards=GPU-aGPU-a"]
+    work = f"--workdir={tmp_path}/rocmatrix-7"
+    assert done.stdout.splitlines() == ["exec", f"--bind={tmp_path}/dev/dri", work, "image", "cards=GPU-aGPU-a"]
+
+
+def test_apptainer_step_writes_on_the_nodes_disk_and_not_into_64_mib_of_memory(run, tmp_path):
+    text = on_node.apptainer(cards=False, rdma=False)
+    for _ in range(2):  # a job that is queued again finds its folder
+        assert f"--workdir={tmp_path}/rocmatrix-7" in run(text, "image").stdout
+    assert (tmp_path / "rocmatrix-7").stat().st_mode & 0o777 == 0o700
+
+
+def test_folder_of_another_user_is_refused(run, tmp_path):
+    (tmp_path / "rocmatrix-7").write_text("")  # what is there is no folder of this user's own
+    done = run(on_node.apptainer(cards=False, rdma=False), "image")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"RM425: no folder of this user at {tmp_path}/rocmatrix-7" in done.stderr

@@ -129,6 +129,25 @@ def test_speed_that_falls_with_power_near_the_critical_temperature_fails(
     assert failed(at_power(80, 20, 0.26, hot=hot, limit=limit)) == failing
 
 
+@pytest.mark.parametrize(
+    ("arch", "limit", "kept", "failing"),
+    [
+        ("gfx1151", None, 0.26, []),  # 80 to 40 W, as a laptop on its battery
+        ("gfx1151", None, 0.24, ["speed holds"]),
+        ("gfx1103", None, 0.26, []),
+        ("gfx1151", 85.0, 0.26, ["speed holds"]),  # a limit is known, and near
+        ("gfx942", None, 0.26, ["speed holds"]),  # its driver shows none either, and it has a cooler of its own
+        ("gfx9999", None, 0.26, ["speed holds"]),
+    ],
+)
+def test_power_decides_alone_for_a_processors_graphics_without_a_critical_temperature(
+    arch: str, limit: float | None, kept: float, failing: list[str]
+) -> None:
+    device = Device(kind="rocm", name="AMD Radeon Graphics", arch=arch)
+    found = at_power(80, 40, kept, hot=80.0, limit=limit)
+    assert [check.name for check in thermal.checks(device, found) if check.status == "fail"] == failing
+
+
 def test_load_runs_with_the_additions_of_rocblas_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in DETERMINISTIC_ENVIRONMENT:
         monkeypatch.delenv(name, raising=False)

@@ -81,4 +81,5 @@ def _causes(signature: Signature) -> str:
     """Return what can be behind a symptom as a list, each with its test."""
     if not signature.causes:
         return ""
-    return "\n" + "".join(f"- {cause.says} *Test:* {cause.test}\n" for cause in signature.causes)
+    rows = ((signature.filled(row.says, ""), signature.filled(row.test, "")) for row in signature.causes)
+    return "\n" + "".join(f"- {says} *Test:* {test}\n" for says, test in rows)

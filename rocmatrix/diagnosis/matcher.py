@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -16,6 +16,7 @@ import ahocorasick_rs
 from rocmatrix.diagnosis.log_prefixes import views
 from rocmatrix.diagnosis.pattern import WIDEST, Pattern, squeeze
 from rocmatrix.diagnosis.search.chunk import Chunk
+from rocmatrix.diagnosis.search.frames import MOST_LINES, packages
 from rocmatrix.diagnosis.signature import Signature
 
 KEPT = 2 * WIDEST  # squeezed bytes that are read again with the next chunk, so that no match is cut
@@ -36,8 +37,8 @@ _Place = tuple[str, int | None]  # a signature's id, and the place of one of its
 class Match:
     """A signature in a log: the first line (from 1) and its text, on how many lines, how much fixed text it matched.
 
-    `last` is the last line that it matched, `context` the first one with those after it, for values. `log` and `order`
-    are the log's name and its place among those of a folder.
+    `last` is the last line that it matched, `context` the first one with those after it, for values; `packages` are
+    those of the traceback before it. `log` and `order` are the log's name and its place among those of a folder.
     """
 
     signature: Signature
@@ -49,16 +50,21 @@ class Match:
     order: int = 0
     last: int = 0
     context: str = ""
+    packages: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
         """The signature's title, with the values of the line."""
-        return self.signature.filled(self.signature.title, self.context)
+        return self.filled(self.signature.title)
 
     @property
     def cause(self) -> str:
         """The signature's cause, with the values of the line."""
-        return self.signature.filled(self.signature.cause, self.context)
+        return self.filled(self.signature.cause)
+
+    def filled(self, text: str) -> str:
+        """Return a text of the signature with the values of the line and of the traceback."""
+        return self.signature.filled(text, self.context, self.packages)
 
     @property
     def where(self) -> str:
@@ -249,16 +255,22 @@ def _counts(chunk: Chunk, signature: Signature, span: tuple[int, int]) -> bool:
     return not any(one.compiled.search(text) for one in signature.exceptions)
 
 
+def leaning(place: int) -> int:
+    """Return under which place the hints of a cause are kept, apart from its signs."""
+    return ~place
+
+
 def _in_word(byte: int) -> bool:
     return chr(byte).isalnum() or byte == ord("_")
 
 
 def _searched(signatures: Iterable[Signature]) -> Iterator[tuple[Signature, int | None, Pattern]]:
-    """Yield every pattern with its signature, and with the place of the cause that it is a sign of."""
+    """Yield every pattern with its signature, and with the place of the cause that it is a sign or a hint of."""
     for signature in signatures:
         yield from ((signature, None, pattern) for pattern in signature.patterns)
         for place, cause in enumerate(signature.causes):
             yield from ((signature, place, pattern) for pattern in cause.patterns)
+            yield from ((signature, leaning(place), pattern) for pattern in cause.leanings)
 
 
 def _record(
@@ -272,6 +284,7 @@ def _record(
         known = found[signature.id, place] = Match(
             signature=signature, line=line, text=text, weight=weight, last=last,
             context=_context(chunk, start) if signature.values else "",
+            packages=_packages(chunk, start) if signature.names_packages else {},
         )  # fmt: skip
     known.weight = max(known.weight, pattern.weight)
     known.last = max(known.last, line)
@@ -283,6 +296,12 @@ def _context(chunk: Chunk, start: int) -> str:
     first, place = chunk.around(start)
     rows = (first[max(0, place - LONGEST_SHOWN) :], *chunk.lines[index + 1 : index + 3])
     return " ".join(_readable(row[: 4 * LONGEST_SHOWN], 0) for row in rows)
+
+
+def _packages(chunk: Chunk, start: int) -> dict[str, str]:
+    """Return the packages of the traceback that ends before a match."""
+    index = chunk.line(start)
+    return packages(chunk.lines[max(0, index - MOST_LINES) : index])
 
 
 def _readable(line: bytes, place: int) -> str:

@@ -163,7 +163,7 @@ def concluded(
 
 def possibilities(found: Diagnosis, match: Match) -> tuple[Possible, ...]:
     """Return the causes that a symptom can have, those first that log or host support."""
-    return ordered(match.signature, found.here, signs=found.signs, failed=found.failed_checks)
+    return ordered(match, found.here, signs=found.signs, failed=found.failed_checks)
 
 
 def every_rule(matrix: Matrix) -> Iterator[Rule]:

@@ -13,6 +13,7 @@ _ANSI = re.compile(
     rb"(?:\x1b|\\u001b|\\x1b|\\033|\^\[)(?:\[[0-9;?]{0,20}[ -/]{0,2}[@-~]|\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\))", re.I
 )
 _ANSI_HINTS = (b"\x1b", b"u001b[", b"U001B[", b"x1b[", b"\\033[", b"^[[")
+_ANSI_BYTES = (b"\x1b", b"\\", b"^")  # every hint holds one of them
 _CLOCK = rb"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 _DAY = rb"\d{4}[-/]\d\d[-/]\d\d"
 _LEVEL = rb"(?:DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL|FATAL)"
@@ -71,9 +72,10 @@ def _plain(text: bytes) -> bytes:
             if shorter == text:
                 break
             text = shorter
-    if _BYTES_HINT in text:
+    if b"{" in text and _BYTES_HINT in text:
         text = _JSON_BYTES.sub(lambda row: b'"MESSAGE":"' + _characters(row[1]) + b'"', text)
-    return _BORDER.sub(b"", text) if any(hint in text for hint in _BORDER_HINTS) else text
+    bordered = b"\xe2" in text and any(hint in text for hint in _BORDER_HINTS)
+    return _BORDER.sub(b"", text) if bordered else text
 
 
 def _characters(numbers: bytes) -> bytes:
@@ -89,9 +91,10 @@ def views(lines: bytes) -> tuple[bytes, ...]:
     second still has them.
     """
     text = _plain(b"\n" + lines)
-    if any(hint in text for hint in _ANSI_HINTS):
+    # one byte is looked for much faster than a text: most logs hold none of these
+    if any(byte in text for byte in _ANSI_BYTES) and any(hint in text for hint in _ANSI_HINTS):
         text = _ANSI.sub(b"", text)
-    if any(start in text for start in _JSON_STARTS):
+    if b"{" in text and any(start in text for start in _JSON_STARTS):
         text = _JSON_END.sub(b"", text + b"\n")[:-1]
     bare = _PREFIX.sub(b"\n", text)
     return (bare[1:],) if len(bare) == len(text) else (bare[1:], text[1:])

@@ -7,26 +7,33 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
-
-import ahocorasick_rs
 
 from rocmatrix.diagnosis.log_prefixes import views
 from rocmatrix.diagnosis.pattern import WIDEST, Pattern, squeeze
 from rocmatrix.diagnosis.search.chunk import Chunk
+from rocmatrix.diagnosis.search.frames import MOST_LINES, packages
+from rocmatrix.diagnosis.search.index import built, without
 from rocmatrix.diagnosis.signature import Signature
 
 KEPT = 2 * WIDEST  # squeezed bytes that are read again with the next chunk, so that no match is cut
 LONGEST_KEPT = 1 << 20
 MOST_COUNTED = 1000
+MANY_IDLE = 20_000  # hits in one block that lead to nothing any more: worth another automaton
 LONGEST_SHOWN = 240
 LAST_LINES = 200  # an exception that nothing caught stands among them; one before was handled
 _MODULE = re.compile(rb"[\w.]{1,200}\.$")  # before an exception's name: where it is defined
 MOST_BEFORE = 600  # bytes before an exception that show whether it begins its line
 # before the text of a line: a byte-order mark, what a bar was drawn over, a journal's field
 _BEFORE_TEXT = re.compile(rb"^(?:.*\r)?(?:\xef\xbb\xbf)?(?:.{0,400}\"?MESSAGE\"? ?[=:] ?\"?)?", re.S)
+# before `error:` at the start of a message: the program that prints it, its file, or a file and a place in it
+_PROGRAM = re.compile(
+    rb"(?!.{0,80}(?:warn|info|debug|note|trace))[^\s:]{1,160}(?::\d{1,6}){0,2}:(?: (?:fatal|internal))?"
+    rb"|[\d \[(][\d :.,TZ+/\[\]()-]{1,60}",  # or a time
+    re.IGNORECASE,
+)
 _DECORATION = b"])|}>*\x82\x83\x91"  # what may stand before the first word of a line: brackets, borders of panes
 Bytes = bytes  # the type, where a field has its name
 _Place = tuple[str, int | None]  # a signature's id, and the place of one of its causes
@@ -36,8 +43,8 @@ _Place = tuple[str, int | None]  # a signature's id, and the place of one of its
 class Match:
     """A signature in a log: the first line (from 1) and its text, on how many lines, how much fixed text it matched.
 
-    `last` is the last line that it matched, `context` the first one with those after it, for values. `log` and `order`
-    are the log's name and its place among those of a folder.
+    `last` is the last line that it matched, `context` the first one with those after it, for values; `packages` are
+    those of the traceback before it. `log` and `order` are the log's name and its place among those of a folder.
     """
 
     signature: Signature
@@ -49,16 +56,21 @@ class Match:
     order: int = 0
     last: int = 0
     context: str = ""
+    packages: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
         """The signature's title, with the values of the line."""
-        return self.signature.filled(self.signature.title, self.context)
+        return self.filled(self.signature.title)
 
     @property
     def cause(self) -> str:
         """The signature's cause, with the values of the line."""
-        return self.signature.filled(self.signature.cause, self.context)
+        return self.filled(self.signature.cause)
+
+    def filled(self, text: str) -> str:
+        """Return a text of the signature with the values of the line and of the traceback."""
+        return self.signature.filled(text, self.context, self.packages)
 
     @property
     def where(self) -> str:
@@ -119,10 +131,8 @@ class Scanner:
             for literal in pattern.literals:
                 by_literal[literal].append(number)
         reaches = [(number, one.width, one.width + one.ahead) for number, (_, _, one) in enumerate(self._patterns)]
-        self._by_literal = [[reaches[number] for number in numbers] for numbers in by_literal.values()]
-        self._automaton = ahocorasick_rs.BytesAhoCorasick(
-            list(by_literal), implementation=ahocorasick_rs.Implementation.DFA
-        )
+        self._index = built({text: [reaches[number] for number in numbers] for text, numbers in by_literal.items()})
+        self._lean = (frozenset[int](), self._index)
 
     def scan(self, blocks: Iterable[bytes]) -> Scanned:
         """Look through a log that comes as chunks of whole lines."""
@@ -190,10 +200,12 @@ class Scanner:
         A match holds a literal, so it begins at most its width before the literal's end and ends alike after its start.
         """
         spans: dict[int, list[list[int]]] = {}
-        for literal, start, end in self._automaton.find_matches_as_indexes(text, overlapping=True):
-            for number, before, after in self._by_literal[literal]:
-                if number in spent:
-                    continue
+        index = self._lean[1] if self._lean[0] <= spent else self._index
+        by_literal = [[reach for reach in reaches if reach[0] not in spent] for reaches in index.reaches]
+        idle = 0
+        for literal, start, end in index.automaton.find_matches_as_indexes(text, overlapping=True):
+            idle += not by_literal[literal]
+            for number, before, after in by_literal[literal]:
                 first, last = end - before, start + after
                 known = spans.get(number)
                 if known is None:
@@ -202,6 +214,8 @@ class Scanner:
                     known.append([first, last])
                 elif last > known[-1][1]:
                     known[-1][1] = last
+        if idle > MANY_IDLE:
+            self._lean = (spent, without(index, by_literal))
         return spans
 
 
@@ -240,7 +254,8 @@ def _counts(chunk: Chunk, signature: Signature, span: tuple[int, int]) -> bool:
         line, place = chunk.around(span[0])
         near = line[max(0, place - MOST_BEFORE) : place]  # of a line of a megabyte each match would read all else
         before = _BEFORE_TEXT.sub(b"", _MODULE.sub(b"", near), count=1).strip()
-        if before and before[-1] not in _DECORATION and before != b"E":
+        of_program = line[place : place + 5].lower() in (b"error", b"fatal") and _PROGRAM.fullmatch(before)
+        if before and before[-1] not in _DECORATION and before != b"E" and not of_program:
             return False
     if not signature.unless:
         return True
@@ -249,16 +264,22 @@ def _counts(chunk: Chunk, signature: Signature, span: tuple[int, int]) -> bool:
     return not any(one.compiled.search(text) for one in signature.exceptions)
 
 
+def leaning(place: int) -> int:
+    """Return under which place the hints of a cause are kept, apart from its signs."""
+    return ~place
+
+
 def _in_word(byte: int) -> bool:
     return chr(byte).isalnum() or byte == ord("_")
 
 
 def _searched(signatures: Iterable[Signature]) -> Iterator[tuple[Signature, int | None, Pattern]]:
-    """Yield every pattern with its signature, and with the place of the cause that it is a sign of."""
+    """Yield every pattern with its signature, and with the place of the cause that it is a sign or a hint of."""
     for signature in signatures:
         yield from ((signature, None, pattern) for pattern in signature.patterns)
         for place, cause in enumerate(signature.causes):
             yield from ((signature, place, pattern) for pattern in cause.patterns)
+            yield from ((signature, leaning(place), pattern) for pattern in cause.leanings)
 
 
 def _record(
@@ -272,6 +293,7 @@ def _record(
         known = found[signature.id, place] = Match(
             signature=signature, line=line, text=text, weight=weight, last=last,
             context=_context(chunk, start) if signature.values else "",
+            packages=_packages(chunk, start) if signature.names_packages else {},
         )  # fmt: skip
     known.weight = max(known.weight, pattern.weight)
     known.last = max(known.last, line)
@@ -283,6 +305,12 @@ def _context(chunk: Chunk, start: int) -> str:
     first, place = chunk.around(start)
     rows = (first[max(0, place - LONGEST_SHOWN) :], *chunk.lines[index + 1 : index + 3])
     return " ".join(_readable(row[: 4 * LONGEST_SHOWN], 0) for row in rows)
+
+
+def _packages(chunk: Chunk, start: int) -> dict[str, str]:
+    """Return the packages of the traceback that ends before a match."""
+    index = chunk.line(start)
+    return packages(chunk.lines[max(0, index - MOST_LINES) : index])
 
 
 def _readable(line: bytes, place: int) -> str:

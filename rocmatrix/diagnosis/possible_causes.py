@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from rocmatrix.diagnosis.matcher import Match
+from rocmatrix.diagnosis.matcher import Match, leaning
 from rocmatrix.diagnosis.ranking import HostContext, suits
-from rocmatrix.diagnosis.signature import Possibility, Signature
+from rocmatrix.diagnosis.signature import Possibility
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class Possible:
 
 
 def ordered(
-    signature: Signature,
+    match: Match,
     here: HostContext,
     *,
     signs: Mapping[tuple[str, int], Match],
@@ -29,15 +29,23 @@ def ordered(
 ) -> tuple[Possible, ...]:
     """Return a symptom's causes: what log or host show, then what suits card and versions, then as they are listed.
 
+    What the log only hints at comes before what nothing speaks for.
+
     Args:
+        match: the symptom in the log, for its causes and the values of its line.
         signs: matches in the log by (id of the signature, position of the cause).
         failed: ids of doctor's checks that failed on this host.
     """
+    name, causes = match.signature.id, match.signature.causes
     rows = [
-        (cause, _why(cause, signs.get((signature.id, place)), failed)) for place, cause in enumerate(signature.causes)
+        (cause, _why(cause, signs.get((name, place)), failed), (name, leaning(place)) in signs)
+        for place, cause in enumerate(causes)
     ]
-    rows.sort(key=lambda row: (row[1] is None, -suits(row[0].when, here)))
-    return tuple(Possible(says=cause.says, test=cause.test, decided=why is not None, why=why) for cause, why in rows)
+    rows.sort(key=lambda row: (row[1] is None, not row[2], -suits(row[0].when, here)))
+    return tuple(
+        Possible(says=match.filled(cause.says), test=match.filled(cause.test), decided=why is not None, why=why)
+        for cause, why, _ in rows
+    )
 
 
 def _why(cause: Possibility, sign: Match | None, failed: Collection[str]) -> str | None:

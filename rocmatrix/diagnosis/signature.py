@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, RootModel, model_validator
@@ -55,13 +56,15 @@ def _values(text: str) -> str:
 class Possibility(Strict):
     """One cause that a symptom can have, and the `test` that decides: a command, a log line or a version.
 
-    `signs` are patterns of the log that support it; `host` are ids of doctor's checks whose failure does; `when` is
-    where it applies: elsewhere it comes last.
+    `signs` are patterns of the log that show it, `hints` those that only make it more likely: they put it before others
+    and decide nothing. `host` are ids of doctor's checks whose failure shows it; `when` is where it applies: elsewhere
+    it comes last. Values of the matched line stand in `says` and `test` as in a signature's cause.
     """
 
     says: Text
     test: Text
     signs: list[PatternText] = Field(default_factory=list)
+    hints: list[PatternText] = Field(default_factory=list)
     host: list[str] = Field(default_factory=list)
     when: Selector = Selector()
 
@@ -69,6 +72,11 @@ class Possibility(Strict):
     def patterns(self) -> tuple[pattern.Pattern, ...]:
         """The signs, ready for squeezed text."""
         return tuple(map(pattern.parse, self.signs))
+
+    @cached_property
+    def leanings(self) -> tuple[pattern.Pattern, ...]:
+        """The hints, ready for squeezed text."""
+        return tuple(map(pattern.parse, self.hints))
 
 
 class Signature(Strict):
@@ -83,6 +91,7 @@ class Signature(Strict):
     begins with it, near the end of the log. A line that one of `unless` matches (a warning, a retry) does not count.
     `values` is a regular expression with named groups, searched in the matched line and the two after it: what it finds
     stands in title and cause in place of `{name|words}`, and `words` where it finds nothing; `name2` is another `name`.
+    `{raised|words}` and `{caller|words}` are the packages of the traceback's last frames (search/frames.py).
     """
 
     id: RuleId
@@ -116,17 +125,25 @@ class Signature(Strict):
         """The patterns of lines that do not count, ready for squeezed text."""
         return tuple(map(pattern.parse, self.unless))
 
-    def filled(self, text: str, line: str) -> str:
+    @cached_property
+    def names_packages(self) -> bool:
+        """Whether its words have a place for the packages of a traceback."""
+        words = " ".join([self.title, self.cause, *(row.says + row.test for row in self.causes)])
+        return any(place[1] in ("raised", "caller") for place in _PLACE.finditer(words))
+
+    def filled(self, text: str, line: str, packages: Mapping[str, str] = MappingProxyType({})) -> str:
         """Return a text of this signature with the values of a matched line in their places.
 
         Args:
-            text: title or cause, with places such as `{package|the package}`.
+            text: title, cause or one of the causes, with places such as `{package|the package}`.
             line: the matched line with those after it; empty where there is none.
+            packages: what the traceback's frames name, as `raised` and `caller`.
         """
         found = re.search(self.values, line) if self.values and line else None
-        known = (
-            {name.rstrip("0123456789"): value for name, value in found.groupdict().items() if value} if found else {}
-        )
+        known = dict(packages)
+        for name, value in found.groupdict().items() if found else ():
+            if value:
+                known[name.rstrip("0123456789")] = value
         return _PLACE.sub(lambda place: known.get(place[1], place[2]), text)
 
     @property

@@ -62,7 +62,7 @@ def _entry(one: Signature, counted: Shares) -> dict[str, Any]:
         "area": one.area,
         "seen": one.sample.strip(),
         "cause": one.filled(one.cause, ""),
-        "causes": [{"says": cause.says, "test": cause.test} for cause in one.causes],
+        "causes": [{"says": one.filled(row.says, ""), "test": one.filled(row.test, "")} for row in one.causes],
         "remedy": one.remedy,
         "next": next_step(one),
         "versions": seen_with(one),

@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from rocmatrix.diagnosis.pattern import DROPPED, squeeze
 
-STEP = 256  # bytes of text between two entries of the index
+STEP = 1024  # bytes of text between two entries of the index
 REACH = 1024  # bytes before and after a place that are looked at: more than is shown of a line
 
 

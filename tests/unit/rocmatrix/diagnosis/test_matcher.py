@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocmatrix.diagnosis import log_prefixes, log_reader
-from rocmatrix.diagnosis.matcher import LAST_LINES, MOST_COUNTED
+from rocmatrix.diagnosis.matcher import LAST_LINES, MOST_COUNTED, Scanner
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, ranked, scanner
 
 HEALTHY = sorted((Path(__file__).parent / "healthy").glob("*.log"))
@@ -142,3 +142,52 @@ def test_value_of_the_line_stands_in_the_cause():
 def test_exception_in_a_line_of_a_megabyte_is_found():
     assert families("x" * (1 << 20) + " | ValueError: a strange setting\n") == ["python-value-refused"]
     assert families("x" * (1 << 20) + " or ValueError: a strange setting\n") == []
+
+
+def told(log):
+    """Return the ids of what a log's last words lead to, families included."""
+    return [match.signature.id for match in ranked(log).failures]
+
+
+@pytest.mark.parametrize(
+    "before", ["", "/opt/rocm/bin/tool: ", "tool: fatal ", "src/main.zig:12:3: ", "ERROR: ", "[10:11:12] "]
+)
+def test_error_that_a_program_states_at_the_start_of_a_line_is_reported(before):
+    assert told(f"step 1 done\n{before}error: the frobnicator is not installed\n") == ["error-line"]
+
+
+@pytest.mark.parametrize("before", ["warning: ", "note: ", "tool: info: ", "step 7 had no ", "the last ", "loss=1 "])
+def test_error_within_a_line_or_after_a_warning_is_no_message_of_its_own(before):
+    assert told(f"step 1 done\n{before}error: the frobnicator is not installed\n") == []
+
+
+@pytest.mark.parametrize(
+    "words", ["ERROR Cannot find the frobnicator", "2026-11-23 10:11:12 ERROR unable to frobnicate"]
+)
+def test_level_before_what_could_not_be_done_makes_it_a_failure(words):
+    assert told(f"step 1 done\n{words}\n") == ["error-line"]
+    assert told(f"step 1 done\n{words.replace('ERROR ', '')}\n") == []
+
+
+def test_traceback_names_the_packages_in_the_cause():
+    lines = (
+        "Traceback (most recent call last):",
+        '  File "/venv/lib/python3.12/site-packages/vllm/worker.py", line 3, in run',
+        '  File "/venv/lib/python3.12/site-packages/aiter/ops.py", line 9, in mul',
+        "TypeError: 'int' object is not callable",
+    )
+    match = next(row for row in ranked("\n".join(lines)).failures if row.signature.id == "python-type-error")
+    assert match.packages == {"raised": "aiter", "caller": "vllm"}
+    assert "raised in aiter" in match.cause
+
+
+def test_line_that_repeats_costs_less_and_hides_nothing(monkeypatch):
+    monkeypatch.setattr("rocmatrix.diagnosis.matcher.MANY_IDLE", 10)
+    warning = b"UserWarning: expandable_segments not supported on this platform\n" * (MOST_COUNTED + 100)
+    searcher = Scanner(SIGNATURES)
+    texts = len(searcher._index.literals)
+    scanned = searcher.scan([warning, warning, warning + FAULT.encode()])
+    assert len(searcher._lean[1].literals) < texts
+    assert scanned.matches["hip-invalid-device-function"].line == 3 * (MOST_COUNTED + 100) + 1
+    again = searcher.scan([warning])  # another log: everything is looked for again
+    assert again.matches.keys() == Scanner(SIGNATURES).scan([warning]).matches.keys()

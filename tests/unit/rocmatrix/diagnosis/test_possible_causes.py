@@ -1,7 +1,7 @@
 """A symptom's causes come in the order of their support by log, host and versions."""
 
 from rocmatrix.diagnosis import diagnosis
-from rocmatrix.diagnosis.matcher import Match
+from rocmatrix.diagnosis.matcher import Match, leaning
 from rocmatrix.diagnosis.possible_causes import ordered
 from rocmatrix.diagnosis.ranking import HostContext
 from rocmatrix.diagnosis.signature import Possibility
@@ -81,8 +81,13 @@ CAUSES = [
 HERE = HostContext(architecture="gfx1100")
 
 
+def matched(rows, context=""):
+    symptom = SYMPTOM.model_copy(update={"causes": rows, "values": r"No (?P<maker>\w+) GPUs"})
+    return Match(signature=symptom, line=1, text="x", weight=1, context=context, packages={"raised": "torch"})
+
+
 def causes(**shown):
-    return ordered(SYMPTOM.model_copy(update={"causes": CAUSES}), HERE, **{"signs": {}} | shown)
+    return ordered(matched(CAUSES), HERE, **{"signs": {}} | shown)
 
 
 def test_causes_without_support_follow_their_fit_and_then_their_place_in_the_list():
@@ -107,3 +112,28 @@ def test_sign_of_the_log_is_the_reason_before_a_failed_check():
 def test_sign_of_another_symptom_or_check_decides_nothing():
     sign = Match(signature=SYMPTOM, line=7, text="x", weight=1)
     assert not any(row.decided for row in causes(signs={("other", 0): sign}, failed=["D9"]))
+
+
+def test_hint_brings_a_cause_forward_and_decides_nothing():
+    hint = Match(signature=SYMPTOM, line=7, text="x", weight=1)
+    rows = causes(signs={(SYMPTOM.id, leaning(3)): hint})
+    assert [row.says for row in rows] == ["rare", "of this card", "usual", "of another card"]
+    assert not any(row.decided or row.why for row in rows)
+
+
+def test_cause_that_is_shown_comes_before_one_that_is_hinted_at():
+    hint = Match(signature=SYMPTOM, line=7, text="x", weight=1)
+    rows = causes(signs={(SYMPTOM.id, leaning(3)): hint}, failed=["D1"])
+    assert [row.says for row in rows[:2]] == ["usual", "rare"]
+
+
+def test_values_of_the_line_and_packages_of_the_traceback_stand_in_causes_and_tests():
+    row = Possibility(says="{maker|a maker}'s card, asked by {raised|a library}", test="look at {raised|it}")
+    (told,) = ordered(matched([row], "No HIP GPUs are available"), HERE, signs={})
+    assert (told.says, told.test) == ("HIP's card, asked by torch", "look at torch")
+
+
+def test_hint_of_a_log_orders_the_causes_of_a_real_signature():
+    log = "ERROR: No matching distribution found for {}\n"
+    assert "Only that index is asked" in first(log.format("setuptools>=70.2.0")).says
+    assert "no wheel of bitsandbytes for this Python" in first(log.format("bitsandbytes==9")).says

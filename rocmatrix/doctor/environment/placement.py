@@ -216,9 +216,10 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
             "--gpus asks for NVIDIA's container runtime; with an AMD card the engine refuses or gives none",
             "--device /dev/kfd --device /dev/dri, or AMD's container toolkit with --runtime=amd",
         )  # fmt: skip
-    if launch.runner == "podman" and launch.for_amd and not launch.groups and not launch.privileged:
+    if launch.runner == "podman" and launch.for_amd and not launch.privileged and _loses_groups(launch):
+        sure = launch.rootful is False and not launch.groups
         yield _finding_of(
-            "podman-without-groups", subject, launch.where, launch.image, "conflict", "warning",
+            "podman-without-groups", subject, launch.where, launch.image, "conflict", "warning" if sure else "note",
             "a rootless container loses the groups render and video of its user, and the device nodes stay closed",
             "--group-add keep-groups (with crun), and --security-opt label=disable where SELinux is on",
         )  # fmt: skip
@@ -228,7 +229,7 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
             "the devices are given, so --privileged adds nothing for ROCm, and opens the whole host to the container",
             "leave privileged out; add the groups video and render where the user is not root",
         )  # fmt: skip
-    if launch.privileged or not launch.for_amd:
+    if launch.privileged or not launch.for_amd or launch.partial:
         return
     if any("dri" in device for device in launch.devices) and not any("kfd" in device for device in launch.devices):
         finding = _finding_of(
@@ -249,6 +250,12 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
             "an engine gives a container 64 MB of /dev/shm; data loaders and RCCL between cards need more",
             "shm_size: 8g (--shm-size 8g), or ipc: host",
         )  # fmt: skip
+
+
+def _loses_groups(launch: Launch) -> bool:
+    """Say whether a start that root does not make hands on none of its user's groups: names and numbers are the
+    container's own there."""
+    return launch.rootful is not True and not launch.partial and "keep-groups" not in launch.groups
 
 
 def _is_rocm(image: str) -> bool:

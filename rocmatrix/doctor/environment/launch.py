@@ -31,8 +31,9 @@ _IMAGE = re.compile(r"^[\w.-]+(?:/[\w.-]+)+:[\w.$-]+$")
 class Launch:
     """What a container is given. `user` is None where the image decides, which is root for most.
 
-    `rootful`: started by root, as with sudo; None where the file does not state it. `partial`: the words hold a variable
-    that may stand for further options, so nothing can be concluded from an option that is not there.
+    `drivers`: what reserves cards, by the engine's name of it, and the runtime where it is one of a maker of cards.
+    `rootful`: started by root, as with sudo; None where the file does not state it. `partial`: the words hold a
+    variable that may stand for further options, so nothing can be concluded from an option that is not there.
     """
 
     image: str
@@ -46,6 +47,7 @@ class Launch:
     privileged: bool = False
     variables: tuple[tuple[str, str], ...] = ()
     runner: str = "docker"
+    drivers: tuple[str, ...] = ()
     rootful: bool | None = False
     partial: bool = False
 
@@ -80,6 +82,7 @@ def of_command(argv: Sequence[str], where: str) -> Launch | None:
         privileged="--privileged" in options,
         variables=tuple(_variables([*options.get("-e", ()), *options.get("--env", ())])),
         runner=argv[runner].rpartition("/")[2],
+        drivers=tuple(name for name in options.get("--runtime", ()) if name == "nvidia"),
         rootful="sudo" in argv[:runner],
         partial=any(_UNKNOWN.match(word) for word in before),
     )

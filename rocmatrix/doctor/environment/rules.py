@@ -43,7 +43,7 @@ class EnvironmentRule(Strict):
     when: Selector = Selector()
     given: list[Name] = Field(default_factory=list)
     absent: list[Name] = Field(default_factory=list)
-    test: Literal["override-native", "override-foreign", "differ"] | None = None
+    test: Literal["override-native", "override-foreign", "override-any", "differ", "never-compiled"] | None = None
     kind: Kind
     severity: Severity
     truth: Text

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocmatrix.doctor.environment.dockerfile import SEPARATORS, installed, read_text
+from rocmatrix.doctor.environment.dockerfile import COMPILES, SEPARATORS, installed, read_text
+from rocmatrix.doctor.environment.files import slurm
 from rocmatrix.doctor.environment.launch import of_command
 from rocmatrix.doctor.environment.lint_input import Assignment, Command, Subject
+from rocmatrix.doctor.environment.packages import requirement
 
 _EXPORT = re.compile(r"^\s*(?:export\s+)?(?P<name>[A-Za-z_]\w*)=(?P<value>\"[^\"]*\"|'[^']*'|[^\s;&|]*)\s*$")
 
@@ -24,7 +26,8 @@ def of_file(path: Path) -> tuple[Subject, ...]:
 
 def _of_requirements(path: Path) -> Subject:
     """Return a requirements file as what pip is asked for: a command a line, with the index that the file names."""
-    rows = [row.split("#")[0].split(" --hash")[0].strip(" \\") for row in read_text(path).splitlines()]
+    written = read_text(path).splitlines()
+    rows = [re.sub(r"(?:^|\s)#.*", "", row).split(" --hash")[0].strip(" \\") for row in written]
     options = " ".join(row for row in rows if row.startswith("-"))
     wanted = [(number, row) for number, row in enumerate(rows, 1) if row and not row.startswith("-")]
     commands = tuple(
@@ -32,7 +35,8 @@ def _of_requirements(path: Path) -> Subject:
         for number, row in wanted
     )
     pairs = tuple(pair for command in commands for pair in installed(command.text, command.where))
-    return Subject(name=str(path), commands=commands, pairs=pairs)
+    notes = tuple(note for number, row in wanted for note in requirement.of_requirement(row, f"{path}:{number}"))
+    return Subject(name=str(path), commands=commands, pairs=pairs, notes=notes)
 
 
 def _of_script(path: Path) -> Iterator[Subject]:
@@ -44,7 +48,11 @@ def _of_script(path: Path) -> Iterator[Subject]:
         if (match := _EXPORT.match(command.text))
     )
     pairs = tuple(pair for command in commands for pair in installed(command.text, command.where))
-    yield Subject(name=str(path), variables=rows, commands=commands, pairs=pairs)
+    notes = tuple(slurm.findings(read_text(path), str(path)))
+    compiles = any(COMPILES.search(command.text) for command in commands)
+    yield Subject(
+        name=str(path), variables=rows, commands=commands, pairs=pairs, compiles=compiles, notes=notes
+    )  # fmt: skip
     for command in commands:
         yield from launches(command, str(path))
 

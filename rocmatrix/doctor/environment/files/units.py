@@ -104,7 +104,7 @@ def _quadlet(rows: list[tuple[int, str, str]], image: str, variables: tuple[Assi
 
 
 def _rootful(path: Path, wanted_by: tuple[str, ...]) -> bool | None:
-    """Return whether root starts a Quadlet: by its folder, else by the target that wants it; None where neither tells."""
+    """Return whether root starts a Quadlet: by its folder or the target that wants it; None where it is unknown."""
     folder = path.absolute().parent.as_posix() + "/"
     if re.search(r"/\.config/containers/|/containers/systemd/users/", folder):
         return False

@@ -26,4 +26,4 @@ def test_docker_run_in_a_script_is_read_over_continued_lines(tmp_path):
 
 def test_requirements_file_is_read_with_its_index(tmp_path):
     rows = "--extra-index-url https://download.pytorch.org/whl/rocm6.1\ntorch==2.6.0\ntorchvision == 0.19.0  # old\n"
-    assert of_script(tmp_path, rows, "requirements.txt") == ["torchvision-of-another-torch"]
+    assert of_script(tmp_path, rows, "requirements.txt") == ["torchvision-of-another-torch", "rocm-release-old"]

@@ -17,7 +17,8 @@ def read(tmp_path, name, text):
 
 
 def rules(subjects):
-    return [finding.rule for finding in misplaced(subjects, MATRIX)]
+    """Return the rules, less that on tags that move, which has tests of its own."""
+    return [finding.rule for finding in misplaced(subjects, MATRIX) if finding.rule != "image-moves"]
 
 
 def test_env_file_gives_its_variables_with_their_lines(tmp_path):
@@ -85,7 +86,8 @@ def test_podman_with_names_of_groups_is_a_note_and_with_sudo_nothing(tmp_path):
 
 
 def test_systemd_service_of_another_user_is_not_roots(tmp_path):
-    text = "[Service]\n{}ExecStart=podman run --device /dev/kfd --ipc=host rocm/pytorch\n[Install]\nWantedBy=multi-user.target\n"
+    start = "ExecStart=podman run --device /dev/kfd --ipc=host rocm/pytorch\n"
+    text = "[Service]\n{}" + start + "[Install]\nWantedBy=multi-user.target\n"
     assert severities(read(tmp_path, "x.service", text.format(""))) == []
     assert severities(read(tmp_path, "x.service", text.format("User=me\n"))) == [("podman-without-groups", "warning")]
 

@@ -89,7 +89,8 @@ def _service(name: str, node: yaml.Node, path: Path, shell: Mapping[str, str], m
         architectures=(cell.architecture,) if cell and cell.architecture else (),
         torch=cell.release.torch if cell else None,
         rocm=cell.release.rocm if cell else None,
-        image=_interpolated(image, shell) if image and not built else built.image if built else None,
+        # the image of a service that is built is the name it gets, so it says nothing of what is in it
+        image=built.image if built else _interpolated(image, shell) or None if "build" not in parts else None,
         where=_where(path, parts["image"]) if "image" in parts else _where(path, node),
         launch=_launch(parts, _where(path, node), _interpolated(image, shell), rows, shell),
         user=built.user if built else None,

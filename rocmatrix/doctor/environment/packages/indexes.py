@@ -14,9 +14,10 @@ from rocmatrix.matrix.matrix import Matrix
 
 _NO_IMAGE = ("a conda environment", "the extra ")
 _TORCHVISION_AHEAD = 15  # torch 2.n goes with torchvision 0.(n + 15)
-_BUILT_WITH_TORCH = ("torchvision", "torchaudio")
+_BUILT_WITH_IT = ("torchvision", "torchaudio")
 _OLD_BY = 7  # minor releases of torch by which an index lags when it is worth a note
 _ELSEWHERE = re.compile(r"pip config set|conda|\$\{?\w*(?:INDEX|URL)")
+_WITHOUT_TORCH = re.compile(r"^(?:docker\.io/)?rocm/(?:dev-|rocm-terminal|rocm-build)")
 _WITH_TORCH = re.compile(r"(?:^|/)rocm/(?:pytorch|vllm|sgl)[\w-]*(?::|@|$)")
 
 
@@ -34,7 +35,8 @@ def found(subject: Subject, installs: Sequence[Install], matrix: Matrix) -> Iter
 
 
 def _default_index(subject: Subject, torch: Install) -> Iterator[FileFinding]:
-    plain = subject.image is not None and (subject.image.startswith(_NO_IMAGE) or not is_rocm(subject.image))
+    bare = subject.image is not None and (not is_rocm(subject.image) or bool(_WITHOUT_TORCH.search(subject.image)))
+    plain = subject.image is not None and (subject.image.startswith(_NO_IMAGE) or bare)
     meant = (subject.for_amd or file_is_for_amd(subject)) and subject.image is None
     if torch.rocm is None and not torch.indexed and (plain or (meant and not _has_index_elsewhere(subject))):
         yield FileFinding(
@@ -115,7 +117,7 @@ def _companions(subject: Subject, installs: Sequence[Install]) -> Iterator[FileF
         if (
             of_rocm
             and one.where not in reported
-            and one.name in _BUILT_WITH_TORCH
+            and one.name in _BUILT_WITH_IT
             and one.rocm is None
             and not one.indexed
             and not one.extra

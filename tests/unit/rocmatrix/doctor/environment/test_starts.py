@@ -90,4 +90,4 @@ def test_service_takes_user_and_image_of_the_dockerfile_that_it_is_built_from(tm
     one, other = compose.of_compose(path, shell={})
     assert (one.image, one.user, one.launch.drivers) == ("rocm/dev-ubuntu-24.04:6.4", "101", ("rocm",))
     assert rules(one) == [("driver-of-another-maker", "error"), ("render-group-missing", "warning")]
-    assert (other.image, other.user, other.launch.drivers) == ("b:1", None, ("nvidia",))
+    assert (other.image, other.user, other.launch.image, other.launch.drivers) == (None, None, "b:1", ("nvidia",))

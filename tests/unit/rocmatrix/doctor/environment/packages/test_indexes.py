@@ -35,7 +35,7 @@ def test_torch_of_an_image_is_replaced_by_an_exact_one_of_the_default_index(text
 
 def test_torch_of_a_command_before_is_replaced_too():
     assert of(f"torch {INDEX}", "torch==2.9.1", image="rocm/dev-ubuntu-22.04:6.4") == ["torch-replaced"]
-    assert of("torch==2.9.1", f"torch {INDEX}", image="rocm/dev-ubuntu-22.04:6.4") == []
+    assert of("torch==2.9.1", f"torch {INDEX}", image="rocm/dev-ubuntu-22.04:6.4") == ["torch-from-default-index"]
 
 
 def test_torchvision_of_the_default_index_is_of_cuda():
@@ -51,6 +51,11 @@ def test_torch_of_a_file_for_amd_needs_an_index():
     index = (Assignment(name="UV_INDEX_URL", value="x", where="a:1"),)
     assert of("torch", name="install-rocm.sh", variables=index) == []
     assert of("torch --index-url $TORCH_INDEX", name="install-rocm.sh") == []
+
+
+def test_image_for_compiling_has_no_torch():
+    assert of("torch", image="rocm/dev-ubuntu-22.04:6.4") == ["torch-from-default-index"]
+    assert of("torch", image="quay.io/me/rocm-base:6.4") == []
 
 
 def test_old_index_is_a_note_with_its_newest_torch():

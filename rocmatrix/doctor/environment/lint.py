@@ -11,6 +11,7 @@ from rocmatrix.doctor.environment.rules import EnvironmentRule, Kind, Severity
 from rocmatrix.matrix import gfx
 from rocmatrix.matrix.statement import Selector, within
 
+_LAUNCHERS = re.compile(r"\b(?:torchrun|torch\.distributed|accelerate|deepspeed|mpirun|mpiexec|srun)\b")
 ORDER: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 
 
@@ -110,6 +111,8 @@ def _passes(rule: EnvironmentRule, variable: Assignment, subject: Subject, other
         return True
     if rule.test == "never-compiled":
         return not subject.compiles
+    if rule.test == "single-process":
+        return not any(_LAUNCHERS.search(command.text) for command in subject.commands)
     if rule.test == "differ":
         return any(others[name] != variable.value for name in rule.given if name in others)
     return _overrides(rule.test, variable.value, subject)

@@ -164,7 +164,11 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
             "another user than root is in none of the groups that own the device nodes",
             "add the numbers of the host's groups render and video (group_add, --group-add)",
         )  # fmt: skip
-    if launch.shared_memory is None and launch.ipc != "host" and starts.needs_shared_memory(subject.image or ""):
+    if (
+        launch.shared_memory is None
+        and launch.ipc != "host"
+        and starts.needs_shared_memory(subject.image or launch.image)
+    ):
         yield _finding_of(
             "shared-memory-small", subject, launch.where, launch.image or subject.name, "harmful", "note",
             "an engine gives a container 64 MB of /dev/shm; data loaders and RCCL between cards need more",

@@ -44,7 +44,8 @@ def needs_shared_memory(image: str) -> bool:
 def _moving(subject: Subject) -> Iterator[FileFinding]:
     image = subject.image or ""
     _, _, tag = image.rpartition("/")[2].partition(":")
-    moving = tag in ("", "latest", "nightly", "main", "dev") and "$" not in image and "@" not in image
+    fixed = "$" in image or "@" in image or ("/" not in image and not tag)  # without both it is a stage, or built here
+    moving = tag in ("", "latest", "nightly", "main", "dev") and not fixed
     path = image.removeprefix("docker.io/")
     if moving and _FOR_AMD.search(path) and not image.startswith(("a ", "the ", "development ")):
         yield FileFinding(

@@ -182,6 +182,12 @@ def test_rule_fires_and_is_silent_next_to_it(rule, severity, fires, silent):
     assert rule not in found(**silent)
 
 
+def test_single_thread_is_let_be_where_several_processes_are_started():
+    one = {"OMP_NUM_THREADS": "1"}
+    assert "one-thread" in found(**one, commands=("python train.py",))
+    assert "one-thread" not in found(**one, commands=("srun python -m torch.distributed.run train.py",))
+
+
 def test_variable_read_by_a_compiler_is_let_be_where_something_is_compiled():
     rows = (Assignment(name="PYTORCH_ROCM_ARCH", value="gfx942", where="a:1"),)
     assert lint.lint([Subject(name="one", variables=rows, compiles=True)], RULES) == ()

@@ -27,6 +27,8 @@ def started(image="a", **given):
         ("rocm/pytorch@sha256:00", False),
         ("rocm/pytorch:$TAG", False),
         ("python", False),
+        ("app-rocm", False),
+        ("app-rocm:latest", True),
         ("local:5000/rocm/app:1", False),
     ],
 )

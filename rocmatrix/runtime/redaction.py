@@ -6,6 +6,7 @@ from __future__ import annotations
 import getpass
 import re
 import socket
+from collections.abc import Callable
 
 # before four numbers that are an address: after the word of a version, only of three digits or of a private network
 _NOT_AFTER = r"(?<!version )(?<!version: )(?<!version=)(?<!version\": \")(?<!==)(?<!>=)(?<!<=)(?<!\bv)"
@@ -31,11 +32,67 @@ _BLOCK = (
 )
 # JSON within JSON: the value ends at a quote behind exactly as many backslashes as the one that it begins with
 _NESTED = rf"(?P<name>{_WORD}(?P<escape>\\{{1,63}})\"\s{{0,3}}:\s{{0,3}}(?P=escape)\")(?:(?!(?<!\\)(?P=escape)\")[^\n]){{1,4000}}"
+# a key, and what is indented deeper below it: a value, a list, or a mapping
+_KEY = rf"(?P<name>^(?P<indent>[ \t]{{0,80}})(?:- )?[\"']?[\w./-]{{0,40}}{_WORD}[\w./-]{{0,40}}[\"']?[ \t]{{0,3}}[:=][ \t]{{0,8}}\\?(?:#[^\n]{{0,200}})?\r?\n)"
+_PAIR = r"[\"']?[\w./-]{1,80}[\"']?[ \t]{0,3}:(?:[ \t]|\r?$)"
+_BELOW = rf"{_KEY}(?P<rest>(?:(?P=indent)[ \t]{{1,80}}(?!- |{_PAIR})[^\s][^\n]{{0,4000}}(?:\n|\Z)){{1,40}})"
+_ITEMS = rf"{_KEY}(?P<rest>(?:(?P=indent)[ \t]{{0,80}}- (?!{_PAIR})[^\n]{{0,4000}}(?:\n|\Z)){{1,400}})"
+_MANY = r"(?:secrets|credentials|passwords|tokens|stringdata|api[_-]?keys)"
+_MAPPING = rf"(?P<name>^(?P<indent>[ \t]{{0,80}})[\"']?[\w.-]{{0,40}}{_MANY}[\"']?:[ \t]{{0,8}}\r?\n)(?P<rest>(?:(?P=indent)[ \t]{{1,80}}{_PAIR}[^\n]{{0,4000}}(?:\n|\Z)){{1,400}})"
+# what is no value of the key before it: a comment; on the next line an entry, another key, what was taken out already
+_NOT_HERE = rf"# |(?<=\n)[ \t]{{0,160}}(?:- |{_PAIR}|<secret>)|(?<=\n[ \t])(?:[ \t]{{0,160}})(?:- |{_PAIR}|<secret>)|(?<=\n[ \t][ \t])(?:[ \t]{{0,160}})(?:- |{_PAIR}|<secret>)"
+_NUMBER = re.compile(r"[\"']?(?:-?[\d.]{1,12}|true|false|null|~|<secret>)?[\"']?,?", re.IGNORECASE)
+# in brackets on its line, or over several lines as programs print JSON
+_LISTS = (
+    rf"(?P<name>(?!{_IDS}){_WORD}{_QUOTE}{_SIGN})\[[^\]\n]{{1,4000}}\]",
+    rf"(?P<name>(?!{_IDS}){_WORD}\"\s{{0,3}}:\s{{0,3}})\[\s{{1,80}}\"[^\]]{{1,4000}}\]",
+)
+_NAMED = (
+    # a list of names and values, as Kubernetes and ECS have it
+    rf"(?P<name>\bname[\"']?\s{{0,3}}:\s{{0,3}}[\"']?[\w.-]{{0,60}}{_WORD}[\w.-]{{0,40}}[\"']?,?\s{{1,80}}[\"']?value[\"']?\s{{0,3}}:[ \t]{{0,8}}[\"']?)[^\n\"',}}]{{1,4000}}",
+    # variables whose name ends so, a kubeconfig's key, Docker's logins, .netrc, sshpass, PuTTY's keys
+    r"(?-i:(?P<name>\b[A-Z][A-Z0-9_]{1,60}_(?:KEY|PAT|PASS|PWD|AUTH|DSN|CREDS?|SALT)[\"']?(?:=|:[ \t]{0,3})[\"']?))(?=[^\s\"',;]{6})(?!\d{1,12}\b)[^\s\"',;]{1,4000}",
+    r"(?P<name>\bclient[-_]?(?:key|certificate)[-_]?data[\"']?\s{0,3}:\s{0,3}[\"']?)[\w+/=-]{8,40000}",
+    r"(?P<name>\"(?:auth|identitytoken)\"\s{0,3}:\s{0,3}\")[^\"\n]{1,4000}",
+    r"(?P<name>\blogin \S{1,200}\s{1,8}password )\S{1,400}",
+    r"(?P<name>\bsshpass -p ?)\S{1,400}",
+    r"(?P<name>^private-lines: \d{1,3}\r?\n)(?:[\w+/=]{1,100}(?:\r?\n|\Z)){1,200}",
+    r"(?P<name>[?&](?:sig|signature|auth|key|code|x-amz-(?:signature|credential|security-token))=)[^&\s\"']{4,4000}",
+    r"(?P<name>\bhttps://(?:hooks\.slack\.com/services/|(?:\w{1,12}\.)?discord(?:app)?\.com/api/webhooks/))[\w/-]{8,200}",
+)
+_TOKENS = (
+    r"\b(?:hf|ghp|gho|ghu|ghs|ghr|github_pat|glpat|nvapi|gsk|r8|dop_v1|api_org|xox[abeprs]|tskey|lin_api|shpat|sq0csp)[_-][\w-]{8,400}",
+    r"\bsk-(?:ant|proj|or)-[\w-]{8,400}|\bya29\.[\w-]{8,400}|\bAGE-SECRET-KEY-1[A-Z0-9]{20,80}",
+    r"\$(?:apr1|2[aby]|argon2\w{1,2}|y|[56])\$[\w./$=,+-]{16,400}",
+)
+_ROW = re.compile(
+    r"(?P<name>[ \t]{0,160}(?:- )?(?:[\"']?[\w./-]{1,80}[\"']?[ \t]{0,3}:[ \t]{1,8})?)(?P<value>[^\n]{0,4000})"
+)
+
+
+def _rows(found: re.Match[str]) -> str:
+    """Return a key with its lines, each value taken out; numbers and switches stay."""
+    rows = found["rest"].split("\n")
+    return found["name"] + "\n".join(_row(row) for row in rows)
+
+
+def _row(row: str) -> str:
+    match = _ROW.match(row.rstrip("\r"))
+    if match is None or _NUMBER.fullmatch(match["value"].strip()):
+        return row
+    return match["name"] + "<secret>" + ("\r" if row.endswith("\r") else "")
+
+
 # what grants access: in every text that is shared, and in a bundle
-SECRETS = (
+SECRETS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(_BLOCK, re.IGNORECASE | re.MULTILINE), r"\g<name><secret>"),
     (re.compile(_NESTED, re.IGNORECASE), r"\g<name><secret>"),
-    (re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:(?!-----)[\s\S]){0,20000}(?:-----END [A-Z ]{0,40}-----)?"), "<secret>"),
+    *((re.compile(form, re.IGNORECASE | re.MULTILINE), _rows) for form in (_ITEMS, _BELOW, _MAPPING)),
+    *((re.compile(form, re.IGNORECASE), r"\g<name>[<secret>]") for form in _LISTS),
+    (re.compile(rf"(?P<name>{_WORD}{_QUOTE}{_SIGN})\{{[^}}\n]{{1,4000}}\}}", re.IGNORECASE), r"\g<name>{<secret>}"),
+    *((re.compile(form, re.IGNORECASE), rf"\g<name><secret>") for form in _NAMED),
+    *((re.compile(form), "<token>") for form in _TOKENS),
+    (re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----)[\s\S]){0,20000}(?:-----END [A-Z ]{0,40}-----)?"), "<secret>"),
     (re.compile(r"\beyJ[\w-]{8,4000}\.[\w-]{4,4000}(?:\.[\w-]{0,4000})?"), "<token>"),
     (re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{35}|\b(?:gh[opsu]|pypi|npm|dckr_pat|sk|rk)[_-][\w-]{16,400}"), "<token>"),
     (re.compile(r"(?P<name>\b(?:Bearer|Authorization:(?: \w{1,20})?) )[^\s\"']{6,4000}", re.IGNORECASE), r"\g<name><secret>"),
@@ -43,7 +100,7 @@ SECRETS = (
     (re.compile(r"(?P<name>\b(?:Set-)?Cookie: )[^\n]{1,4000}", re.IGNORECASE), r"\g<name><secret>"),
     (re.compile(r"(?P<name>\b(?:api key|wandb login|huggingface-cli login) )(?=\w{0,400}\d)[\w-]{16,400}", re.IGNORECASE), r"\g<name><secret>"),
     (re.compile(rf"(?P<name>(?<![a-z])--?[\w-]{{0,40}}{_WORD}[ =]{_QUOTE})(?:(?<=[ =]\")[^\"\n]{{1,4000}}(?=\")|(?<=[ =]')[^'\n]{{1,4000}}(?=')|(?:(?!\\{{1,8}}\")[^\s\"',]){{1,4000}})", re.IGNORECASE), r"\g<name><secret>"),
-    (re.compile(rf"(?P<name>(?<!eos_)(?<!bos_)(?<!pad_)(?<!unk_)(?!{_IDS}){_WORD}{_QUOTE}{_SIGN}{_PREFIX}{_QUOTE})(?!<secret>|\\{{0,8}}[\"'])(?!\d{{1,12}}(?:\.\d+)?(?![\w.@!#$%^&*-])){_VALUE}", re.IGNORECASE), r"\g<name><secret>"),
+    (re.compile(rf"(?P<name>(?<!eos_)(?<!bos_)(?<!pad_)(?<!unk_)(?!{_IDS}){_WORD}{_QUOTE}{_SIGN}(?!{_NOT_HERE}){_PREFIX}{_QUOTE})(?![\[{{]?<secret>|\\{{0,8}}[\"'])(?!\d{{1,12}}(?:\.\d+)?(?![\w.@!#$%^&*-])){_VALUE}", re.IGNORECASE), r"\g<name><secret>"),
     (re.compile(rf"(?P<name>(?:passw(?:or)?d|passphrase|\bpin){_QUOTE}{_SIGN}{_QUOTE})\d{{1,40}}", re.IGNORECASE), r"\g<name><secret>"),
     (re.compile(r"(?P<name>\blogin\b[^\n]{0,200}? -p |(?<!\S)(?:-u|--user) (?=[^\s:]{1,64}:[^\s/]))\S{1,400}"), r"\g<name><secret>"),
 )  # fmt: skip
@@ -72,7 +129,7 @@ _FORMS = (
     *SECRETS,
     (re.compile(r"\b(?:hf_|ghp_|github_pat_|sk-|glpat-|xox[bp]-)[\w-]{8,200}"), "<token>"),
     (re.compile(r"\b(?P<name>[\w]{0,40}(?:TOKEN|SECRET|PASSWORD|API_KEY))(?P<sign>[=:] ?)\S{1,200}"), r"\g<name>\g<sign><secret>"),
-    (re.compile(r"://[^/\s:@]{1,100}:[^/\s@]{1,100}@"), "://<user>:<secret>@"),
+    (re.compile(r"://[^/\s:@]{0,100}:[^/\s@]{1,100}@"), "://<user>:<secret>@"),
     (re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,6}\b"), "<address>"),
     (re.compile(r"(?P<home>/(?:home|Users|lustre/home|public/home)/|/run/user/|[A-Za-z]:\\{1,2}Users\\{1,2})[^/\\\s\"':]{1,64}"), r"\g<home><user>"),
     (re.compile(r"\b(?:[0-9a-f]{2}:){5}[0-9a-f]{2}\b", re.IGNORECASE), "<mac>"),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from rocmatrix.doctor.environment.dockerfile import installed, read_text, substituted
+from rocmatrix.doctor.environment.dockerfile import installed, of_dockerfile, read_text, substituted
 from rocmatrix.doctor.environment.launch import Launch
 from rocmatrix.doctor.environment.lint_input import Assignment, Command, FileFinding, Subject
 from rocmatrix.matrix.matrix import Matrix
@@ -79,6 +79,7 @@ def _service(name: str, node: yaml.Node, path: Path, shell: Mapping[str, str], m
     lines = [parts[key] for key in ("entrypoint", "command") if key in parts]
     commands = [_command(line, path, shell) for line in lines]
     image = _scalar(parts["image"], path) if "image" in parts else ""
+    built = _built(parts.get("build"), path, shell)
     cell = next((c for c in matrix.cells if image.endswith(f":{c.name}")), None) if matrix else None
     return Subject(
         name=f"{path} service {name}",
@@ -88,11 +89,40 @@ def _service(name: str, node: yaml.Node, path: Path, shell: Mapping[str, str], m
         architectures=(cell.architecture,) if cell and cell.architecture else (),
         torch=cell.release.torch if cell else None,
         rocm=cell.release.rocm if cell else None,
-        image=_interpolated(image, shell) or None,
+        # the image of a service that is built is the name it gets, so it says nothing of what is in it
+        image=built.image if built else _interpolated(image, shell) or None if "build" not in parts else None,
         where=_where(path, parts["image"]) if "image" in parts else _where(path, node),
-        launch=_launch(parts, _where(path, node), _interpolated(image, shell), rows),
+        launch=_launch(parts, _where(path, node), _interpolated(image, shell), rows, shell),
+        user=built.user if built else None,
         notes=tuple(notes),
     )
+
+
+def _built(node: yaml.Node | None, path: Path, shell: Mapping[str, str]) -> Subject | None:
+    """Return the stage that a service is built from; None where no Dockerfile that can be read is next to the file."""
+    if node is None:
+        return None
+    rows = _items(node) if isinstance(node, yaml.MappingNode) else {"context": node}
+    words = {key: _interpolated(str(row.value), shell) for key, row in rows.items() if isinstance(row, yaml.ScalarNode)}
+    file = path.parent / words.get("context", ".") / words.get("dockerfile", "Dockerfile")
+    try:
+        stages = of_dockerfile(file)
+    except (RocmatrixError, ValueError):
+        return None
+    target = words.get("target", "")
+    return next((stage for stage in stages if target and stage.name.endswith(f" stage {target}")), stages[-1])
+
+
+def _drivers(parts: Mapping[str, yaml.Node], shell: Mapping[str, str]) -> Iterator[str]:
+    """Yield the drivers that reserve cards for a service, and NVIDIA's runtime where it is named."""
+    reserved = _items(_items(_items(parts.get("deploy")).get("resources")).get("reservations")).get("devices")
+    for row in reserved.value if isinstance(reserved, yaml.SequenceNode) else []:
+        driver = _items(row).get("driver")
+        if isinstance(driver, yaml.ScalarNode) and "$" not in (name := _interpolated(driver.value, shell)):
+            yield name
+    runtime = parts.get("runtime")
+    if isinstance(runtime, yaml.ScalarNode) and runtime.value == "nvidia":
+        yield runtime.value
 
 
 def _absent(file: Path, where: str) -> FileFinding:
@@ -104,17 +134,20 @@ def _absent(file: Path, where: str) -> FileFinding:
     )  # fmt: skip
 
 
-def _launch(parts: Mapping[str, yaml.Node], where: str, image: str, rows: Mapping[str, Assignment]) -> Launch:
+def _launch(
+    parts: Mapping[str, yaml.Node], where: str, image: str, rows: Mapping[str, Assignment], shell: Mapping[str, str]
+) -> Launch:
     """Return how a service is started; words that are no list of texts are left out."""
     single = {key: node.value for key, node in parts.items() if isinstance(node, yaml.ScalarNode)}
     return Launch(
         image=image,
         where=where,
         devices=tuple(text.split(":")[0] for text in _texts(parts.get("devices"))),
-        groups=_texts(parts.get("group_add")),
+        groups=tuple(_interpolated(text, shell) for text in _texts(parts.get("group_add"))),
+        drivers=tuple(_drivers(parts, shell)),
         shared_memory=single.get("shm_size"),
         ipc=single.get("ipc"),
-        user=single.get("user"),
+        user=_interpolated(single["user"], shell) if single.get("user") else None,
         privileged=str(single.get("privileged", "")).lower() == "true",
         variables=tuple((row.name, row.value) for row in rows.values()),
     )

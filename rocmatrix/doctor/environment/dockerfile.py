@@ -18,9 +18,18 @@ from rocmatrix.runtime.errors import RocmatrixError
 
 # PyTorch's own index of a ROCm version, on its host or on a mirror; nightlies are another matter
 INDEX = re.compile(r"/whl/(?:test/)?rocm(\d{1,3}(?:\.\d{1,3}){0,2})/?$")
+_REFERENCE = re.compile(r"\$(?:\{(?P<name>\w+)(?::?-(?P<default>[^{}]*))?\}|(?P<plain>[A-Za-z_]\w*))")
+_NESTED = 4  # as deep as a default within a default is replaced
+# indexes of AMD's own builds and other makers' mirrors: of other pairs than PyTorch's
+_OTHER_INDEX = re.compile(r"https?://(?!pypi\.org|files\.pythonhosted\.org|download\.pytorch\.org/whl/?$)[\w.-]+/")
 HEREDOC = re.compile(r"<<-?[\"']?(\w+)[\"']?")
+# what is built from source, in a stage or in one that builds on it (ONBUILD)
+COMPILES = re.compile(
+    r"setup\.py|\bcmake\b|bdist_wheel|--no-build-isolation|-m build\b|\bninja\b|\bmake\b|hipcc|install\.sh|git\+https|"
+    r"pip[\d.]* (?:install|wheel) (?:-\S+ )*(?:-e )?\.{1,2}(?:[/\[\s\"']|$)|--no-binary|git clone"
+)
 SEPARATORS = {"&&", "||", ";", "|", "&"}
-RUNS = ("RUN", "CMD", "ENTRYPOINT")
+RUNS = ("RUN", "CMD", "ENTRYPOINT", "ONBUILD")
 OPTIONS = ("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--default-index", "--index")
 
 
@@ -36,6 +45,7 @@ class _Stage:
     inherited: Pair | None = None
     image: str | None = None
     where: str | None = None
+    user: str | None = None
 
     @property
     def known(self) -> dict[str, str]:
@@ -64,7 +74,8 @@ def of_dockerfile(path: Path) -> tuple[Subject, ...]:
             _take(stages[-1], row, where, text.splitlines(), defaults, str(path))
     if not stages:
         raise RocmatrixError("RM311", what="there is no FROM in it", where=str(path))
-    return tuple(_subject(stage) for stage in stages)
+    compiles = any(COMPILES.search(command.text) for stage in stages for command in stage.commands)
+    return tuple(_subject(stage, compiles=compiles) for stage in stages)
 
 
 def read_text(path: Path) -> str:
@@ -88,12 +99,13 @@ def installed(command: str, where: str) -> Iterator[Pair]:
 
 def _torch_of_install(argv: Sequence[str], where: str) -> Iterator[Pair]:
     index = next((match[1] for word in argv if (match := INDEX.search(word.partition("=")[2] or word))), None)
+    others = index is None and any(_OTHER_INDEX.search(word) for word in argv)
     for word in argv:
         try:
             wanted = Requirement(word)
         except InvalidRequirement:
             continue
-        if wanted.name.lower() != "torch":
+        if wanted.name.lower() != "torch" or others:
             continue
         if re.search(r"\+rocm[\d.]+(?:\.(?:git|lw)|a\d)", str(wanted.specifier)):
             continue  # AMD's own build, of other pairs than PyTorch's index
@@ -147,12 +159,14 @@ def _instructions(text: str) -> Iterator[dict[str, Any]]:
 def _stage(value: str, stages: Sequence[_Stage], path: Path) -> _Stage:
     words = [word for word in value.split() if not word.startswith("--")]
     alias = words[2] if len(words) > 2 and words[1].upper() == "AS" else None
+    words = [word.strip("\"'") for word in words]
     base = next((stage for stage in stages if words and stage.name.endswith(f" stage {words[0]}")), None)
     name = f"{path} stage {alias or len(stages)}"
     # a stage built on another has its variables, which were judged there
     variables = dict(base.variables) if base else {}
     image = base.image if base else (words[0] if words else None)
-    return _Stage(name=name, variables=variables, inherited=base.pair if base else None, image=image)
+    user = base.user if base else None
+    return _Stage(name=name, variables=variables, inherited=base.pair if base else None, image=image, user=user)
 
 
 def _take(
@@ -161,7 +175,10 @@ def _take(
     instruction = row["instruction"]
     if instruction == "ARG":
         declared = _arguments(row, where)
-        stage.arguments |= {name: value or defaults.get(name, "") for name, value in declared.items()}
+        # one without a value is the caller's to give, and stays a name
+        stage.arguments |= {name: value or defaults.get(name) or f"${{{name}}}" for name, value in declared.items()}
+    elif instruction == "USER":
+        stage.user = substituted(row["value"] or "", stage.known)
     elif instruction == "ENV":
         for name, value in _pairs(row, where, stage):
             line = next(
@@ -191,12 +208,22 @@ def _shell_form(value: str) -> str:
 def _pairs(row: dict[str, Any], where: str, stage: _Stage) -> list[tuple[str, str]]:
     from dockerfile_parse.util import extract_key_values
 
-    known = stage.known
     try:
-        found = extract_key_values(env_replace=True, args=known, envs=known, instruction_value=row["value"])
+        text = _SINGLE.sub(
+            lambda part: part[0] if part[0][0] == "'" else substituted(part[0], stage.known), row["value"]
+        )
+        found = extract_key_values(env_replace=False, args={}, envs={}, instruction_value=text)
     except (ValueError, IndexError) as error:
         raise RocmatrixError("RM311", what=f"ENV {row['value']}", where=where, why=str(error)) from error
     return [(str(name), str(value)) for name, value in found]
+
+
+# what is in single quotes is taken as it is written
+_SINGLE = re.compile(r"'[^'\n]*'|[^']+|'")
+
+
+def _outside_quotes(part: str, stage: _Stage) -> str:
+    return part if part.startswith("'") else substituted(part, stage.known)
 
 
 def _arguments(row: dict[str, Any], where: str) -> dict[str, str]:
@@ -214,12 +241,19 @@ def substituted(text: str, known: dict[str, str]) -> str:
 
     def value(match: re.Match[str]) -> str:
         name = match["name"] or match["plain"]
-        return known.get(name) or (match["default"] if match["default"] is not None else known.get(name, match[0]))
+        if match["default"] is None:
+            return known.get(name, match[0])
+        found = known.get(name, "")
+        return match["default"] if not found or found.startswith(f"${{{name}") else found
 
-    return re.sub(r"\$(?:\{(?P<name>\w+)(?::?-(?P<default>[^}]*))?\}|(?P<plain>[A-Za-z_]\w*))", value, text)
+    for _ in range(_NESTED):  # the innermost first: ${A:-${B}}
+        before, text = text, _REFERENCE.sub(value, text)
+        if text == before:
+            break
+    return text
 
 
-def _subject(stage: _Stage) -> Subject:
+def _subject(stage: _Stage, *, compiles: bool) -> Subject:
     first = stage.pair
     exact = re.fullmatch(r"==(\d+(?:\.\d+)*)", first.torch) if first else None
     return Subject(
@@ -231,4 +265,6 @@ def _subject(stage: _Stage) -> Subject:
         rocm=first.rocm if first else None,
         image=stage.image,
         where=stage.where,
+        compiles=compiles,
+        user=stage.user,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -22,11 +23,18 @@ _VALUED = frozenset((
     "--pod", "--uidmap", "--gidmap", "--tz", "--umask", "--authfile", "--arch", "--os", "--sdnotify", "--systemd",
 ))  # fmt: skip
 _RUNNERS = ("docker", "podman", "nerdctl")
+_UNKNOWN = re.compile(r"^\$(?:\w+|[({].*|[@*])$")  # a whole word that a shell replaces by none, one or several words
+_IMAGE = re.compile(r"^[\w.-]+(?:/[\w.-]+)+:[\w.$-]+$")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """What a container is given. `user` is None where the image decides, which is root for most."""
+    """What a container is given. `user` is None where the image decides, which is root for most.
+
+    `drivers`: what reserves cards, by the engine's name of it, and the runtime where it is one of a maker of cards.
+    `rootful`: started by root, as with sudo; None where the file does not state it. `partial`: the words hold a
+    variable that may stand for further options, so nothing can be concluded from an option that is not there.
+    """
 
     image: str
     where: str
@@ -39,6 +47,9 @@ class Launch:
     privileged: bool = False
     variables: tuple[tuple[str, str], ...] = ()
     runner: str = "docker"
+    drivers: tuple[str, ...] = ()
+    rootful: bool | None = False
+    partial: bool = False
 
     @property
     def for_amd(self) -> bool:
@@ -58,6 +69,7 @@ def of_command(argv: Sequence[str], where: str) -> Launch | None:
     options, image = _options(rest[1:])
     if image is None:
         return None
+    before = rest[1 : rest.index(image)] if image in rest else rest
     return Launch(
         image=image,
         where=where,
@@ -70,24 +82,39 @@ def of_command(argv: Sequence[str], where: str) -> Launch | None:
         privileged="--privileged" in options,
         variables=tuple(_variables([*options.get("-e", ()), *options.get("--env", ())])),
         runner=argv[runner].rpartition("/")[2],
+        drivers=tuple(name for name in options.get("--runtime", ()) if name == "nvidia"),
+        rootful="sudo" in argv[:runner],
+        partial=any(_UNKNOWN.match(word) for word in before),
     )
 
 
 def _options(argv: Sequence[str]) -> tuple[dict[str, list[str]], str | None]:
     """Return the options by name, and the image: the first word that is no option nor the value of one."""
     options: dict[str, list[str]] = {}
-    rest = iter(argv)
-    for word in rest:
-        if not word.startswith("-"):
-            return options, word
-        name, equals, value = word.partition("=")
+    at = 0
+    while at < len(argv):
+        name, equals, value = argv[at].partition("=")
+        at += 1
+        if not name.startswith("-"):
+            if _stands_for_options(argv, at):
+                continue
+            return options, argv[at - 1]
+        row = options.setdefault(name, [])
         if equals:
-            options.setdefault(name, []).append(value)
+            row.append(value)
         elif name in _VALUED:
-            options.setdefault(name, []).append(next(rest, ""))
-        else:
-            options.setdefault(name, [])
+            row.append(argv[at] if at < len(argv) else "")
+            at += 1
     return options, None
+
+
+def _stands_for_options(argv: Sequence[str], after: int) -> bool:
+    """Say whether the word before `after` is a variable with more options, or another such variable, behind it."""
+    if not _UNKNOWN.match(argv[after - 1]) or after >= len(argv):
+        return False
+    several = "[@]" in argv[after - 1] or "[*]" in argv[after - 1]
+    more = argv[after].startswith("-") or (bool(_UNKNOWN.match(argv[after])) and after + 1 < len(argv))
+    return several or more or bool(_IMAGE.match(argv[after]))
 
 
 def _last(options: dict[str, list[str]], name: str) -> str | None:

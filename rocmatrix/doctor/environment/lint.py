@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rocmatrix.doctor.environment.lint_input import Assignment, Fix, Subject
@@ -11,6 +11,7 @@ from rocmatrix.doctor.environment.rules import EnvironmentRule, Kind, Severity
 from rocmatrix.matrix import gfx
 from rocmatrix.matrix.statement import Selector, within
 
+_LAUNCHERS = re.compile(r"\b(?:torchrun|torch\.distributed|accelerate|deepspeed|mpirun|mpiexec|srun)\b")
 ORDER: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 
 
@@ -90,17 +91,31 @@ def _of(subject: Subject, rules: tuple[EnvironmentRule, ...]) -> Iterator[LintFi
 def _applies(rule: EnvironmentRule, variable: Assignment, subject: Subject) -> bool:
     """Return whether the rule covers this value with these others; whether it holds for the run is checked later."""
     others = {other.name: other.value for other in subject.variables if other.name != variable.name}
-    if rule.value is not None and not re.search(rule.value, variable.value):
+    if not _covers(rule, variable.value):
         return False
-    if rule.given and not any(name in others for name in rule.given):
+    if (rule.given and not any(name in others for name in rule.given)) or any(name in others for name in rule.absent):
         return False
-    if any(name in others for name in rule.absent):
-        return False
+    return _passes(rule, variable, subject, others) and _holds(rule.when, subject) is not False
+
+
+def _covers(rule: EnvironmentRule, value: str) -> bool:
+    """Return whether a rule is about a value; what a variable in it will be is not known here."""
+    if "$" in value:
+        return rule.value is None and rule.test in (None, "differ", "never-compiled")
+    return rule.value is None or re.search(rule.value, value) is not None
+
+
+def _passes(rule: EnvironmentRule, variable: Assignment, subject: Subject, others: Mapping[str, str]) -> bool:
+    """Return whether the rule's own test, if it has one, holds for this value."""
+    if rule.test is None:
+        return True
+    if rule.test == "never-compiled":
+        return not subject.compiles
+    if rule.test == "single-process":
+        return not any(_LAUNCHERS.search(command.text) for command in subject.commands)
     if rule.test == "differ":
         return any(others[name] != variable.value for name in rule.given if name in others)
-    if rule.test is not None and not _overrides(rule.test, variable.value, subject):
-        return False
-    return _holds(rule.when, subject) is not False
+    return _overrides(rule.test, variable.value, subject)
 
 
 def _overrides(test: str, value: str, subject: Subject) -> bool:
@@ -109,6 +124,8 @@ def _overrides(test: str, value: str, subject: Subject) -> bool:
         named = gfx.from_isa_version(value)
     except ValueError:
         return False
+    if test == "override-any":
+        return not subject.architectures
     if test == "override-native":
         return named in subject.architectures
     return bool(subject.architectures) and all(not _same_family(named, card) for card in subject.architectures)

@@ -65,7 +65,8 @@ class Subject:
     """One environment. Architectures and versions are what is known of the run; None or empty where nothing is.
 
     `image` is what it is built on or started from, named at `where`; `launch` how it is started, where that is written.
-    `for_amd` states that the file itself means an AMD card; `notes` are what its reader saw.
+    `for_amd` states that the file itself means an AMD card; `notes` are what its reader saw. `compiles`: something is
+    built from source in it; `user`: whom its commands run as, where a Dockerfile names one.
     """
 
     name: str
@@ -79,6 +80,8 @@ class Subject:
     where: str | None = None
     launch: Launch | None = None
     for_amd: bool = False
+    compiles: bool = False
+    user: str | None = None
     notes: tuple[FileFinding, ...] = ()
 
 

@@ -3,59 +3,49 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from packaging.requirements import InvalidRequirement, Requirement
-
-from rocmatrix.doctor.environment.dockerfile import INDEX
+from rocmatrix.doctor.environment import starts
 from rocmatrix.doctor.environment.launch import Launch
 from rocmatrix.doctor.environment.lint import LintFinding
-from rocmatrix.doctor.environment.lint_input import Command, FileFinding, Fix, Subject
+from rocmatrix.doctor.environment.lint_input import FileFinding, Fix, Subject
+from rocmatrix.doctor.environment.packages import indexes, releases, requirement, without_rocm
+from rocmatrix.doctor.environment.packages.installs import Install, installs
 from rocmatrix.doctor.environment.rules import Kind, Severity
-from rocmatrix.doctor.environment.scripts import parts
 from rocmatrix.matrix.companion import Companion
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.matrix.statement import within
 
 SOURCE = "matrix/companions.yaml; images and indexes as their makers publish them"
-_ROCM_TAG = re.compile(r"rocm[-_]?(?P<rocm>\d+\.\d+(?:\.\d+)?)")
 _CUDA_IMAGES = re.compile(
     r"(?:^|/)(?:vllm/vllm-openai(?!-rocm)|nvidia/cuda|pytorch/pytorch|nvcr\.io/|huggingface/text-generation-inference)|"
     r"nvcr\.io/|[:_-]cu(?:da)?-?1\d"
 )
 _PYTORCH_TAG = re.compile(r"rocm\d+(?:\.\d+){1,2}_(?:ubuntu|centos|rhel)\d+(?:\.\d+)?_py\d")
-_NO_IMAGE = ("a conda environment", "the extra ")
-_TORCHVISION_AHEAD = 15  # torch 2.n goes with torchvision 0.(n + 15)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Install:
-    """One package that pip is asked for. `rocm` is the version of the ROCm index named, "" for another index.
-
-    `extra`: that index is asked next to PyPI (--extra-index-url). `local`: the version itself names ROCm.
-    """
-
-    name: str
-    exact: str | None
-    newest: bool
-    rocm: str | None
-    where: str
-    extra: bool = False
-    local: bool = False
-    indexed: bool = False
 
 
 def misplaced(subjects: Iterable[Subject], matrix: Matrix) -> Iterator[LintFinding]:
     """Yield what is wrong with images, installs and starts of containers."""
     for subject in subjects:
-        installs = [one for command in subject.commands for one in _installs(command)]
+        listed = tuple(one for command in subject.commands for one in installs(command))
         yield from _of_image(subject)
-        yield from _of_installs(subject, installs)
-        yield from _of_companions(subject, installs, matrix)
+        yield from (_lint_finding(subject, note) for note in _of_packages(subject, listed, matrix))
+        yield from _of_companions(subject, listed, matrix)
         if subject.launch is not None:
             yield from _of_launch(subject, subject.launch)
+        yield from (_lint_finding(subject, note) for note in starts.found(subject))
         yield from (_lint_finding(subject, note) for note in subject.notes)
+
+
+def _of_packages(subject: Subject, listed: Sequence[Install], matrix: Matrix) -> Iterator[FileFinding]:
+    yield from indexes.found(subject, listed, matrix)
+    yield from releases.found(subject)
+    for command in subject.commands:
+        yield from requirement.of_command(command)
+    if indexes.meant(subject):
+        rocm = subject.rocm or releases.rocm_of_image(subject.image)
+        yield from without_rocm.found(listed, rocm or next((one.rocm for one in listed if one.rocm), None))
 
 
 def _lint_finding(subject: Subject, note: FileFinding) -> LintFinding:
@@ -63,35 +53,6 @@ def _lint_finding(subject: Subject, note: FileFinding) -> LintFinding:
         _finding_of(note.rule, subject, note.where, note.what, "conflict", note.severity, note.truth, note.instead),
         fix=note.fix,
     )
-
-
-def _installs(command: Command) -> Iterator[_Install]:
-    for words in parts(command.text):
-        if "install" not in words or not any(re.fullmatch(r"(?:.*/)?(?:pip[\d.]*|uv)", word) for word in words):
-            continue
-        rest = words[words.index("install") + 1 :]
-        index = next((match[1] for word in rest if (match := INDEX.search(word.partition("=")[2] or word))), None)
-        other = any("://" in word for word in rest)
-        options = {word.partition("=")[0] for word in rest if word.startswith("-")}
-        extra = "--extra-index-url" in options and options.isdisjoint(("--index-url", "-i", "--index-strategy"))
-        for word in rest:
-            try:
-                wanted = Requirement(word)
-            except InvalidRequirement:
-                continue
-            exact = re.fullmatch(r"==([\d.]+)(?:\+\S+)?", str(wanted.specifier))
-            local = re.search(r"\+rocm([\d.]+)", str(wanted.specifier))
-            rocm = index or (local[1] if local else None) or ("" if other or wanted.url else None)
-            yield _Install(
-                name=wanted.name.lower(),
-                exact=exact[1] if exact else None,
-                newest=not wanted.specifier and not wanted.url,
-                rocm=rocm,
-                where=command.where,
-                extra=extra and index is not None and words[0].rpartition("/")[2] != "uv",
-                local=local is not None,
-                indexed=other or bool(options & {"--find-links", "-f"}),
-            )
 
 
 def _of_image(subject: Subject) -> Iterator[LintFinding]:
@@ -128,53 +89,12 @@ def _of_image(subject: Subject) -> Iterator[LintFinding]:
         yield replace(finding, fix=Fix(where=where, before=image, after=f"{plain}:rocm")) if plain else finding
 
 
-def _of_installs(subject: Subject, installs: list[_Install]) -> Iterator[LintFinding]:
-    torch = next((one for one in installs if one.name == "torch"), None)
-    meant = subject.image is not None and (subject.image.startswith(_NO_IMAGE) or not _is_rocm(subject.image))
-    if torch is not None and torch.rocm is None and (meant or (subject.for_amd and subject.image is None)):
-        yield _finding_of(
-            "torch-from-default-index", subject, torch.where, f"pip install torch on {subject.image or subject.name}",
-            "conflict", "error",
-            "the default package index serves torch for CUDA (or the processor); no AMD card is seen by it",
-            "add --index-url https://download.pytorch.org/whl/rocmX.Y, or build on a ROCm image",
-        )  # fmt: skip
-    if torch is not None and torch.extra and torch.newest:
-        yield _finding_of(
-            "torch-index-next-to-pypi", subject, torch.where, f"torch from PyPI or the index of ROCm {torch.rocm}",
-            "conflict", "warning",
-            "with --extra-index-url pip takes the highest version of both indexes, and PyPI's torch for CUDA is newer",
-            "--index-url for torch in a command of its own, or pin torch==X.Y.Z+rocmA.B",
-        )  # fmt: skip
-    named = any(row.name.startswith(("PIP_", "UV_")) and "INDEX" in row.name for row in subject.variables)
-    if torch is not None and torch.local and not torch.indexed and not named and subject.image is None:
-        yield _finding_of(
-            "local-version-without-index", subject, torch.where, "torch with +rocm, and no index",
-            "conflict", "warning",
-            "PyPI has no version with +rocm: pip finds none, unless the caller names the index",
-            "--extra-index-url https://download.pytorch.org/whl/rocmX.Y in the same file",
-        )  # fmt: skip
-    vision = next((one for one in installs if one.name == "torchvision"), None)
-    if torch and vision and torch.exact and vision.exact and not _belongs(torch.exact, vision.exact):
-        yield _finding_of(
-            "torchvision-of-another-torch", subject, vision.where, f"torch {torch.exact}, torchvision {vision.exact}",
-            "conflict", "error",
-            f"torchvision of another torch is refused or crashes (operator torchvision::nms does not exist); "
-            f"torch {torch.exact} goes with torchvision 0.{int(torch.exact.split('.')[1]) + _TORCHVISION_AHEAD}",
-            "install both from one index in one command, without a version of torchvision",
-        )  # fmt: skip
-
-
-def _belongs(torch: str, vision: str) -> bool:
-    one, other = torch.split("."), vision.split(".")
-    return one[0] != "2" or int(one[1]) + _TORCHVISION_AHEAD == int(other[1])
-
-
-def _of_companions(subject: Subject, installs: list[_Install], matrix: Matrix) -> Iterator[LintFinding]:
+def _of_companions(subject: Subject, listed: Sequence[Install], matrix: Matrix) -> Iterator[LintFinding]:
     """Yield companions that a rule of the matrix calls broken with the ROCm of the image or the index."""
-    rocm = subject.rocm or next((one.rocm for one in installs if one.rocm), None) or _rocm_of(subject.image)
+    rocm = subject.rocm or next((one.rocm for one in listed if one.rocm), None) or releases.rocm_of_image(subject.image)
     if rocm is None:
         return
-    for one in installs:
+    for one in listed:
         companion = next((row for row in matrix.companions if row.package == one.name), None)
         if companion is not None:
             yield from _of_version(subject, one, companion, rocm)
@@ -187,7 +107,7 @@ def _of_companions(subject: Subject, installs: list[_Install], matrix: Matrix) -
                 )  # fmt: skip
 
 
-def _of_version(subject: Subject, one: _Install, companion: Companion, rocm: str) -> Iterator[LintFinding]:
+def _of_version(subject: Subject, one: Install, companion: Companion, rocm: str) -> Iterator[LintFinding]:
     """Yield a companion whose version is that of another ROCm: the newest counts as that of the newest ROCm."""
     by_rocm = [pairing for pairing in companion.versions if pairing.when.rocm]
     mine = next((pairing for pairing in by_rocm if within(rocm, str(pairing.when.rocm))), None)
@@ -216,9 +136,10 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
             "--gpus asks for NVIDIA's container runtime; with an AMD card the engine refuses or gives none",
             "--device /dev/kfd --device /dev/dri, or AMD's container toolkit with --runtime=amd",
         )  # fmt: skip
-    if launch.runner == "podman" and launch.for_amd and not launch.groups and not launch.privileged:
+    if launch.runner == "podman" and launch.for_amd and not launch.privileged and _loses_groups(launch):
+        sure = launch.rootful is False and not launch.groups
         yield _finding_of(
-            "podman-without-groups", subject, launch.where, launch.image, "conflict", "warning",
+            "podman-without-groups", subject, launch.where, launch.image, "conflict", "warning" if sure else "note",
             "a rootless container loses the groups render and video of its user, and the device nodes stay closed",
             "--group-add keep-groups (with crun), and --security-opt label=disable where SELinux is on",
         )  # fmt: skip
@@ -228,7 +149,7 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
             "the devices are given, so --privileged adds nothing for ROCm, and opens the whole host to the container",
             "leave privileged out; add the groups video and render where the user is not root",
         )  # fmt: skip
-    if launch.privileged or not launch.for_amd:
+    if launch.privileged or not launch.for_amd or launch.partial:
         return
     if any("dri" in device for device in launch.devices) and not any("kfd" in device for device in launch.devices):
         finding = _finding_of(
@@ -243,7 +164,11 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
             "another user than root is in none of the groups that own the device nodes",
             "add the numbers of the host's groups render and video (group_add, --group-add)",
         )  # fmt: skip
-    if launch.shared_memory is None and launch.ipc != "host":
+    if (
+        launch.shared_memory is None
+        and launch.ipc != "host"
+        and starts.needs_shared_memory(subject.image or launch.image)
+    ):
         yield _finding_of(
             "shared-memory-small", subject, launch.where, launch.image or subject.name, "harmful", "note",
             "an engine gives a container 64 MB of /dev/shm; data loaders and RCCL between cards need more",
@@ -251,13 +176,10 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
         )  # fmt: skip
 
 
-def _is_rocm(image: str) -> bool:
-    return bool(re.search(r"rocm|amd|hip|gfx|\$", image, re.IGNORECASE)) or image == "scratch"
-
-
-def _rocm_of(image: str | None) -> str | None:
-    match = _ROCM_TAG.search(image or "")
-    return match["rocm"] if match else None
+def _loses_groups(launch: Launch) -> bool:
+    """Say whether a start that root does not make hands on none of its user's groups: names and numbers are the
+    container's own there."""
+    return launch.rootful is not True and not launch.partial and "keep-groups" not in launch.groups
 
 
 def _finding_of(

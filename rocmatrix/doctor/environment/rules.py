@@ -43,7 +43,10 @@ class EnvironmentRule(Strict):
     when: Selector = Selector()
     given: list[Name] = Field(default_factory=list)
     absent: list[Name] = Field(default_factory=list)
-    test: Literal["override-native", "override-foreign", "differ"] | None = None
+    test: (
+        Literal["override-native", "override-foreign", "override-any", "differ", "never-compiled", "single-process"]
+        | None
+    ) = None
     kind: Kind
     severity: Severity
     truth: Text

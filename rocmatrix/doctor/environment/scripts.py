@@ -8,11 +8,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocmatrix.doctor.environment.dockerfile import SEPARATORS, installed, read_text
+from rocmatrix.doctor.environment.dockerfile import COMPILES, SEPARATORS, installed, read_text, substituted
+from rocmatrix.doctor.environment.files import slurm
 from rocmatrix.doctor.environment.launch import of_command
 from rocmatrix.doctor.environment.lint_input import Assignment, Command, Subject
+from rocmatrix.doctor.environment.packages import requirement
 
-_EXPORT = re.compile(r"^\s*(?:export\s+)?(?P<name>[A-Za-z_]\w*)=(?P<value>\"[^\"]*\"|'[^']*'|[^\s;&|]*)\s*$")
+_EXPORT = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.DOTALL)
+# a variable or an array that is set or appended to, on a line of its own
+_SET = re.compile(
+    r"^[ \t]*(?:(?:export|local|readonly|declare(?: -\w+)?)[ \t]+)?(?P<name>[A-Za-z_]\w*)(?P<more>\+?)="
+    r"(?:\((?P<array>[^()]{0,4000})\)|(?P<value>\"[^\"\n]{0,4000}\"|'[^'\n]{0,4000}'|[^\s;&|()]{0,4000}))"
+    r"[ \t]*(?=[;\n]|#|&&)",
+    re.MULTILINE,
+)
+_ALL = re.compile(r"\"?\$\{(?P<name>\w+)\[[@*]\]\}\"?")
 
 
 def of_file(path: Path) -> tuple[Subject, ...]:
@@ -24,7 +34,8 @@ def of_file(path: Path) -> tuple[Subject, ...]:
 
 def _of_requirements(path: Path) -> Subject:
     """Return a requirements file as what pip is asked for: a command a line, with the index that the file names."""
-    rows = [row.split("#")[0].split(" --hash")[0].strip(" \\") for row in read_text(path).splitlines()]
+    written = read_text(path).splitlines()
+    rows = [re.sub(r"(?:^|\s)#.*", "", row).split(" --hash")[0].strip(" \\") for row in written]
     options = " ".join(row for row in rows if row.startswith("-"))
     wanted = [(number, row) for number, row in enumerate(rows, 1) if row and not row.startswith("-")]
     commands = tuple(
@@ -32,21 +43,62 @@ def _of_requirements(path: Path) -> Subject:
         for number, row in wanted
     )
     pairs = tuple(pair for command in commands for pair in installed(command.text, command.where))
-    return Subject(name=str(path), commands=commands, pairs=pairs)
+    notes = tuple(note for number, row in wanted for note in requirement.of_requirement(row, f"{path}:{number}"))
+    return Subject(name=str(path), commands=commands, pairs=pairs, notes=notes)
 
 
 def _of_script(path: Path) -> Iterator[Subject]:
     """Yield the script itself, and every container that it starts."""
-    commands = tuple(_lines(path))
-    rows = tuple(
-        Assignment(name=match["name"], value=match["value"].strip("\"'"), where=command.where)
-        for command in commands
-        if (match := _EXPORT.match(command.text))
-    )
+    known = _constants(read_text(path))
+    commands = tuple(_resolved(command, known) for command in _lines(path))
+    rows = tuple(row for command in commands for row in _assigned(command))
     pairs = tuple(pair for command in commands for pair in installed(command.text, command.where))
-    yield Subject(name=str(path), variables=rows, commands=commands, pairs=pairs)
+    notes = tuple(slurm.findings(read_text(path), str(path)))
+    compiles = any(COMPILES.search(command.text) for command in commands)
+    yield Subject(
+        name=str(path), variables=rows, commands=commands, pairs=pairs, compiles=compiles, notes=notes
+    )  # fmt: skip
     for command in commands:
         yield from launches(command, str(path))
+
+
+def _constants(script: str) -> dict[str, str]:
+    """Return variables and arrays that a script sets once, or begins once and appends to; of others none is certain."""
+    text = "\n".join(line.text for line in lines(script)) + "\n"
+    found: dict[str, str] = {}
+    set_again: set[str] = set()
+    for match in _SET.finditer(text):
+        name = match["name"] + ("[@]" if match["array"] is not None else "")
+        value = match["array"] if match["array"] is not None else match["value"].strip("\"'")
+        if match["more"] and name in found:
+            found[name] = f"{found[name]} {value}" if match["array"] is not None else found[name] + value
+        else:
+            set_again |= {name} & found.keys()
+            found[name] = value
+    return {name: value for name, value in found.items() if name not in set_again and "$(" not in value and value}
+
+
+def _resolved(command: Command, known: dict[str, str]) -> Command:
+    """Return a command with what a script has set put in, arrays included; what sets a variable stays as it is."""
+    if _SET.match(command.text + "\n"):
+        return command
+    text = _ALL.sub(lambda match: known.get(f"{match['name']}[@]", match[0]), command.text)
+    return Command(
+        text=substituted(text, {name: value for name, value in known.items() if "[" not in name}), where=command.where
+    )
+
+
+def _assigned(command: Command) -> Iterator[Assignment]:
+    """Yield what a line sets: alone, by export, or in front of a command; a default stands for what the shell lacks."""
+    for words in parts(command.text):
+        rest = words[1:] if words and words[0] in ("export", "env", "declare", "exec") else words
+        for word in rest:
+            match = _EXPORT.fullmatch(word)
+            if match is None and not word.startswith("-"):
+                break
+            if match is not None:
+                value = substituted(match["value"], {})
+                yield Assignment(name=match["name"], value=value, where=command.where)
 
 
 def launches(command: Command, name: str) -> Iterator[Subject]:

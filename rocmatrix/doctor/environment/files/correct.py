@@ -50,7 +50,8 @@ def correction(path: Path, findings: Iterable[LintFinding]) -> Correction:
     rows = before.splitlines(keepends=True)
     done: list[LintFinding] = []
     skipped: list[LintFinding] = []
-    for finding in findings:
+    # what is added is found by a text that another correction may replace, so it comes first
+    for finding in sorted(findings, key=lambda one: one.fix is None or not one.fix.added):
         if finding.fix is not None and finding.fix.where.rpartition(":")[0] == str(path):
             (done if _changed(rows, finding.fix) else skipped).append(finding)
     return Correction(path=path, before=before, after="".join(rows), done=tuple(done), skipped=tuple(skipped))

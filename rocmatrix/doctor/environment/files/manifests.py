@@ -22,6 +22,10 @@ from rocmatrix.runtime.errors import RocmatrixError
 
 AMD, NVIDIA = "amd.com/gpu", "nvidia.com/gpu"
 _AMD_LABEL = re.compile(r"rocm|amd(?!64)|gfx\d|\bmi\d{3}", re.IGNORECASE)
+# images that look after cards and compute on none
+_INFRASTRUCTURE = re.compile(
+    r"device-plugin|labell?er|operator|exporter|test-runner|config-manager|driver|kmm|node-", re.IGNORECASE
+)
 _HOSTED = re.compile(r"^(?:ubuntu|windows|macos)-[\w.-]+$")
 _POD_KEYS = ("containers", "initContainers")
 _ADVICE = (
@@ -150,11 +154,23 @@ def _gpu_notes(
             what=f"{AMD}: {text(limits[AMD])}",
             truth="cards are given as whole numbers", instead="1, or partitions of an Instinct card",
         )  # fmt: skip
-    if rocm and not by_hand and not any(name.startswith(("amd.com/", "nvidia.com/")) for name in (*limits, *requests)):
+    if (
+        rocm
+        and not by_hand
+        and not _INFRASTRUCTURE.search(image)
+        and not any(name.startswith(("amd.com/", "nvidia.com/")) for name in (*limits, *requests))
+    ):
         yield FileFinding(
             rule="k8s-gpu-not-requested", where=here, what=image, severity="warning",
             truth="without amd.com/gpu in its limits a container gets no card from the device plugin",
             instead="resources: {limits: {amd.com/gpu: 1}}",
+        )  # fmt: skip
+    mounted = [text(items(row).get("mountPath")) for row in members(container.get("volumeMounts"))]
+    if AMD in limits and "/dev/kfd" in mounted:
+        yield FileFinding(
+            rule="k8s-device-twice", where=here, what=f"{AMD} and a hostPath at /dev/kfd", severity="note",
+            truth="the device plugin gives the nodes of its cards; the mount adds nodes that the pod may not open",
+            instead=f"{AMD} in limits alone",
         )  # fmt: skip
     if by_hand and not limits.get(AMD):
         yield FileFinding(

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -98,15 +99,30 @@ def _quadlet(rows: list[tuple[int, str, str]], image: str, variables: tuple[Assi
         privileged=bool(extra and extra.privileged),
         variables=tuple((row.name, row.value) for row in variables),
         runner="podman",
+        rootful=_rootful(path, values("WantedBy")),
     )  # fmt: skip
 
 
+def _rootful(path: Path, wanted_by: tuple[str, ...]) -> bool | None:
+    """Return whether root starts a Quadlet: by its folder or the target that wants it; None where it is unknown."""
+    folder = path.absolute().parent.as_posix() + "/"
+    if re.search(r"/\.config/containers/|/containers/systemd/users/", folder):
+        return False
+    targets = set(" ".join(wanted_by).split())
+    if re.search(r"/(?:etc|usr/share|run)/containers/systemd/", folder) or "multi-user.target" in targets:
+        return True
+    return False if "default.target" in targets else None
+
+
 def _started(rows: list[tuple[int, str, str]], path: Path) -> Iterator[Subject]:
+    owner = next((text for _, key, text in rows if key == "User"), "root")
+    system = any(key == "WantedBy" and "multi-user.target" in text for _, key, text in rows)
     for number, key, text in rows:
         if key.startswith("Exec"):
             for words in parts(text.lstrip("-@:+!")):
                 launch = of_command(words, f"{path}:{number}")
                 if launch is not None:
+                    launch = replace(launch, rootful=owner == "root" and (system or launch.rootful))
                     given = tuple(Assignment(name=n, value=v, where=launch.where) for n, v in launch.variables)
                     yield Subject(
                         name=f"{path} {launch.image}", variables=given, image=launch.image, where=launch.where,

@@ -49,7 +49,7 @@ from tests.fixtures.log_facts import FACTS
         (r'--token \"abcdef\" --x 1', r'--token \"<secret>\" --x 1'),
         ("password=a&b;c", "password=<secret>;c"),
         ('"password": "a\\"zz9 b", "x": 1', '"password": "<secret>", "x": 1'),
-        ('"tokens": ["zz8", "zz9"], "x": 1', '"tokens": ["<secret>], "x": 1'),
+        ('"tokens": ["zz8", "zz9"], "x": 1', '"tokens": [<secret>], "x": 1'),
         ("{'secret': b'zz9'}", "{'secret': b'<secret>'}"),
         ("PASSWORD => zz9", "PASSWORD => <secret>"),
         ('token := "zz9"', 'token := "<secret>"'),
@@ -65,7 +65,31 @@ from tests.fixtures.log_facts import FACTS
         (r'{"data": "token: |\n    zz9\n    zz8\nnext: 1"}', r'{"data": "token: <secret>\nnext: 1"}'),
         (r'{"b": "{\"token\": \"a\\\"zz9\", \"n\": 1}"}', r'{"b": "{\"token\": \"<secret>\", \"n\": 1}"}'),
         (r'\\\"password\\\": \\\"a\\\\\\\"zz9\\\", \\\"n\\\": 1', r'\\\"password\\\": \\\"<secret>\\\", \\\"n\\\": 1'),
-        ("tokens: [zz9, zz8]", "tokens: <secret>, zz8]"),
+        ("tokens: [zz9, zz8]", "tokens: [<secret>]"),
+        ("password:\n    zz9\nnext: 1", "password:\n    <secret>\nnext: 1"),
+        ("db:\n  password:   # of the store\n      zz9\n      zz8\n  port: 1", "db:\n  password:   # of the store\n      <secret>\n      <secret>\n  port: 1"),
+        ('{\n  "password":\n      "zz9",\n  "n": 1\n}', '{\n  "password":\n      <secret>\n  "n": 1\n}'),
+        ("tokens:\n- zz9\n- 'zz8'\nnext: 1", "tokens:\n- <secret>\n- <secret>\nnext: 1"),
+        ("  api_keys:\r\n    - zz9\r\n    - zz8\r\n", "  api_keys:\r\n    - <secret>\r\n    - <secret>\r\n"),
+        ("secrets:\n  db: zz9\n  n: 12\nnext: 1", "secrets:\n  db: <secret>\n  n: 12\nnext: 1"),
+        ('"tokens": [\n    "zz9",\n    "zz8"\n  ], "x": 1', '"tokens": [<secret>], "x": 1'),
+        ("credentials: {db: zz9, web: zz8}", "credentials: {<secret>}"),
+        ("- name: HF_TOKEN\n  value: zz9", "- name: HF_TOKEN\n  value: <secret>"),
+        ('{"name": "DB_PASSWORD", "value": "zz9"}', '{"name": "DB_PASSWORD", "value": "<secret>"}'),
+        ('declare -x GITLAB_PAT="zz9zz9zz9"', 'declare -x GITLAB_PAT="<secret>"'),
+        ('"Env": ["DB_PASS=zz9zz9", "A=1"]', '"Env": ["DB_PASS=<secret>", "A=1"]'),
+        ("export OPENAI_KEY=zz9zz9zz9", "export OPENAI_KEY=<secret>"),
+        ("    client-key-data: LS0tLS1CRUdJTiBSU0E=", "    client-key-data: <secret>"),
+        ('{"auths": {"ghcr.io": {"auth": "enp6OnBhc3M="}}}', '{"auths": {"ghcr.io": {"auth": "<secret>"}}}'),
+        ("machine h login me password zz9", "machine h login me password <secret>"),
+        ("sshpass -p zz9 ssh h", "sshpass -p <secret> ssh h"),
+        ("redis://:zz9@cache:6379/0", "redis://<user>:<secret>@cache:6379/0"),
+        ("https://x.blob/c?sv=2024&sig=zz9%2Bzz8&se=1", "https://x.blob/c?sv=2024&sig=<secret>&se=1"),
+        ("hf_abcdefghijklmnop and xoxb-123456789-abc", "<token> and <token>"),
+        ("me:$apr1$abcdefgh$0123456789abcdefghijkl", "me:<token>"),
+        ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNz\nzz9\n-----END OPENSSH PRIVATE KEY-----\nnext", "<secret>\nnext"),
+        ("-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nzz9\n-----END PGP PRIVATE KEY BLOCK-----", "<secret>"),
+        ("Private-Lines: 2\nAAAAzz9\nzz8=\nPrivate-MAC: 00", "Private-Lines: 2\n<secret>Private-MAC: 00"),
     ],
 )  # fmt: skip
 def test_personal_data_is_removed(text, shown):
@@ -74,7 +98,9 @@ def test_personal_data_is_removed(text, shown):
 
 @pytest.mark.parametrize(
     "text", ["2026-11-22T10:00:00Z ERROR vllm: x", "Basic Information of the card", "a basic example", "tokens: 128, max_tokens=4096", "On the host: ls /dev/kfd", "pad_token = eos_token; x",
-             "tokens: [1,2]", "input_tokens=[101, 2023]", '{"tokens": [1,2], "n": 3}', "tokens=tensor([1, 2])", "tokens: [[1, 2], [3]]", "tokens: [1, ..., 7]"]
+             "tokens: [1,2]", "input_tokens=[101, 2023]", '{"tokens": [1,2], "n": 3}', "tokens=tensor([1, 2])", "tokens: [[1, 2], [3]]", "tokens: [1, ..., 7]",
+             "password:\nnext: 1", "tokens:\n  input: 12\n  output: 7\n", "token counts:\n    12 in\n", "HSA_OVERRIDE_GFX_VERSION=11.0.0", "CACHE_KEY: 17", "tokens:\n- 12\n- 13\n",
+             "Private-Lines are none", "https://pypi.org/simple?key=1", "auth: none"]
 )  # fmt: skip
 def test_text_without_a_secret_stays(text):
     assert redacted(text, ()) == text
@@ -96,5 +122,13 @@ def test_hostile_lines_come_to_an_end():
         "token" * 5_000,
         "/home/" * 20_000,
         "x-" * 50_000,
+        "token:\n" * 20_000,
+        "tokens: [" * 10_000,
+        "secrets:\n" + "  a: b\n" * 20_000,
+        "tokens:\n" + "  - b\n" * 20_000,
+        '"tokens": [\n"' * 10_000,
+        "name: token " * 10_000,
+        "A_" * 50_000,
+        " " * 100_000,
     ):
         assert isinstance(redacted(hostile, ()), str)  # a form that ran away would never return

@@ -35,6 +35,21 @@ CASES = [
     ("hccl-backend", "error", {"commands": ("train --backend hccl",)}, {"commands": ("train --backend nccl",)}),
     ("hccl-backend", "error", {"commands": ('init(backend="hccl")',)}, {"commands": ("install hcclib",)}),
     ("hip-disable-ipc", "error", {"HIP_DISABLE_IPC": "1"}, {"HIP_VISIBLE_DEVICES": "0"}),
+    ("name-nearly-right", "warning", {"MIOPEN_USER_DB": "/x"}, {"MIOPEN_USER_DB_PATH": "/x"}),
+    ("name-nearly-right", "warning", {"MIOPEN_USER_DB": "$DIR/x"}, {"PYTORCH_HIP_ALLOC_CONF": "a"}),
+    ("names-of-old-compilers", "note", {"HCC_AMDGPU_TARGET": "gfx1030"}, {"GPU_TARGETS": "gfx1030"}),
+    ("visible-devices-no-list", "warning", {"ROCR_VISIBLE_DEVICES": "all"}, {"ROCR_VISIBLE_DEVICES": "0,1"}),
+    ("visible-devices-no-list", "warning", {"HIP_VISIBLE_DEVICES": "All"}, {"HIP_VISIBLE_DEVICES": "GPU-1a2b"}),
+    ("visible-devices-no-list", "warning", {"HIP_VISIBLE_DEVICES": "all"}, {"HIP_VISIBLE_DEVICES": "$CARDS"}),
+    ("quotes-in-value", "error", {"HIP_VISIBLE_DEVICES": '"0"'}, {"HIP_VISIBLE_DEVICES": "0"}),
+    ("rocm-arch-commas", "error", {"PYTORCH_ROCM_ARCH": "gfx90a,gfx942"}, {"PYTORCH_ROCM_ARCH": "gfx90a;gfx942"}),
+    (
+        "override-for-any-card",
+        "note",
+        {"HSA_OVERRIDE_GFX_VERSION": "11.0.0"},
+        {"HSA_OVERRIDE_GFX_VERSION": "11.0.0", "architectures": ("gfx1101",)},
+    ),
+    ("override-for-any-card", "note", {"HSA_OVERRIDE_GFX_VERSION": "11.0.0"}, {"HSA_OVERRIDE_GFX_VERSION": "$V"}),
     ("hidden-kernel-flags", "error", {"ROCM_ALLOW_HIDDEN_KERNEL_FLAGS": "1"}, {"ROCM_PATH": "/opt/rocm"}),
     (
         "performance-level-invalid",
@@ -165,6 +180,17 @@ CASES = [
 def test_rule_fires_and_is_silent_next_to_it(rule, severity, fires, silent):
     assert found(**fires).get(rule) == severity
     assert rule not in found(**silent)
+
+
+def test_single_thread_is_let_be_where_several_processes_are_started():
+    one = {"OMP_NUM_THREADS": "1"}
+    assert "one-thread" in found(**one, commands=("python train.py",))
+    assert "one-thread" not in found(**one, commands=("srun python -m torch.distributed.run train.py",))
+
+
+def test_variable_read_by_a_compiler_is_let_be_where_something_is_compiled():
+    rows = (Assignment(name="PYTORCH_ROCM_ARCH", value="gfx942", where="a:1"),)
+    assert lint.lint([Subject(name="one", variables=rows, compiles=True)], RULES) == ()
 
 
 def test_rules_are_all_tested_above():

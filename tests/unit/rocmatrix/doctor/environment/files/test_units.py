@@ -14,7 +14,8 @@ def read(tmp_path, name, text):
 
 
 def rules(subjects):
-    return [finding.rule for finding in misplaced(subjects, MATRIX)]
+    """Return the rules, less that on tags that move, which has tests of its own."""
+    return [finding.rule for finding in misplaced(subjects, MATRIX) if finding.rule != "image-moves"]
 
 
 def test_env_file_gives_its_variables_with_their_lines(tmp_path):
@@ -40,6 +41,52 @@ def test_quadlet_is_read_as_a_start_by_podman(tmp_path):
 def test_quadlet_without_groups_loses_those_of_the_user(tmp_path):
     more = "AddDevice=/dev/kfd\nAddDevice=/dev/dri\nPodmanArgs=--ipc=host"
     assert rules(read(tmp_path, "a.container", QUADLET.format(more=more))) == ["podman-without-groups"]
+
+
+def severities(subjects):
+    return [(one.rule, one.severity) for one in misplaced(subjects, MATRIX) if one.rule == "podman-without-groups"]
+
+
+DEVICES = "AddDevice=/dev/kfd\nAddDevice=/dev/dri\nPodmanArgs=--ipc=host"
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "severity"),
+    [
+        (".config/containers/systemd/a.container", "", "warning"),
+        ("etc/containers/systemd/users/a.container", "", "warning"),
+        ("etc/containers/systemd/a.container", "", None),
+        ("usr/share/containers/systemd/a.container", "", None),
+        ("a.container", "multi-user.target default.target", None),
+        ("a.container", "default.target", "warning"),
+        ("a.container", "", "note"),
+    ],
+)
+def test_quadlet_of_root_keeps_its_groups(tmp_path, name, target, severity):
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    text = QUADLET.format(more=DEVICES) + (f"\n[Install]\nWantedBy={target}\n" if target else "")
+    expected = [("podman-without-groups", severity)] if severity else []
+    assert severities(read(tmp_path, name, text)) == expected
+
+
+def test_podman_with_names_of_groups_is_a_note_and_with_sudo_nothing(tmp_path):
+    line = "podman run --device /dev/kfd --device /dev/dri --ipc=host {}rocm/pytorch:a\n"
+    for text, expected in (
+        (line.format(""), ["warning"]),
+        (line.format("--group-add video "), ["note"]),
+        (line.format("--group-add keep-groups "), []),
+        ("sudo " + line.format(""), []),
+        (line.format('"${MORE[@]}" '), []),
+    ):
+        subjects = read(tmp_path, "run.sh", "#!/bin/bash\n" + text)
+        assert [severity for _, severity in severities(subjects)] == expected
+
+
+def test_systemd_service_of_another_user_is_not_roots(tmp_path):
+    start = "ExecStart=podman run --device /dev/kfd --ipc=host rocm/pytorch\n"
+    text = "[Service]\n{}" + start + "[Install]\nWantedBy=multi-user.target\n"
+    assert severities(read(tmp_path, "x.service", text.format(""))) == []
+    assert severities(read(tmp_path, "x.service", text.format("User=me\n"))) == [("podman-without-groups", "warning")]
 
 
 def test_systemd_unit_gives_its_variables_and_the_container_that_it_starts(tmp_path):

@@ -60,6 +60,17 @@ def test_safe_correction_leaves_no_such_finding_and_keeps_a_backup(tmp_path, row
     assert 1 <= len(changed) <= 2
 
 
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize("row", WRITTEN, ids=[row["name"] for row in WRITTEN])
+def test_second_correction_changes_nothing(tmp_path, row, ending):
+    path = tmp_path / row["file"]
+    path.write_text(row["text"].replace("/dev/dri:/dev/dri", "/dri:/dri"), encoding="utf-8", newline=ending)
+    found = correct.correction(path, linted(path))
+    if found.difference:
+        correct.write(found, linted)
+    assert not correct.correction(path, linted(path)).difference
+
+
 @pytest.fixture
 def wrong(tmp_path):
     return put(tmp_path, next(row for row in WRITTEN if row["name"] == "docker run with dri alone"))

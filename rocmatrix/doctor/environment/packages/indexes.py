@@ -1,0 +1,155 @@
+"""Which index torch and what belongs to it come from: one hides another, or is of CUDA."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from packaging.version import Version
+
+from rocmatrix.doctor.environment.intent import file_is_for_amd, means_amd
+from rocmatrix.doctor.environment.lint_input import FileFinding, Subject
+from rocmatrix.doctor.environment.packages.installs import Install
+from rocmatrix.matrix.matrix import Matrix
+
+_NO_IMAGE = ("a conda environment", "the extra ")
+_TORCHVISION_AHEAD = 15  # torch 2.n goes with torchvision 0.(n + 15)
+_BUILT_WITH_IT = ("torchvision", "torchaudio")
+_OLD_BY = 7  # minor releases of torch by which an index lags when it is worth a note
+_ELSEWHERE = re.compile(r"pip config set|conda|\$\{?\w*(?:INDEX|URL)")
+_WITHOUT_TORCH = re.compile(r"^(?:docker\.io/)?rocm/(?:dev-|rocm-terminal|rocm-build)")
+_WITH_TORCH = re.compile(r"(?:^|/)rocm/(?:pytorch|vllm|sgl)[\w-]*(?::|@|$)")
+
+
+def found(subject: Subject, installs: Sequence[Install], matrix: Matrix) -> Iterator[FileFinding]:
+    """Yield torch from a wrong index, and companions that are not torch's."""
+    torch = next((one for one in installs if one.name == "torch"), None)
+    if torch is not None:
+        yield from _default_index(subject, torch)
+        yield from _next_to_pypi(torch)
+        yield from _without_index(subject, torch)
+        yield from _vision(torch, installs)
+    yield from _replaced(subject, installs)
+    yield from _companions(subject, installs)
+    yield from _old(installs, matrix)
+
+
+def _default_index(subject: Subject, torch: Install) -> Iterator[FileFinding]:
+    bare = subject.image is not None and (not is_rocm(subject.image) or bool(_WITHOUT_TORCH.search(subject.image)))
+    plain = subject.image is not None and (subject.image.startswith(_NO_IMAGE) or bare)
+    meant = (subject.for_amd or file_is_for_amd(subject)) and subject.image is None
+    if torch.rocm is None and not torch.indexed and (plain or (meant and not _has_index_elsewhere(subject))):
+        yield FileFinding(
+            rule="torch-from-default-index", where=torch.where,
+            what=f"pip install torch on {subject.image or subject.name}", severity="error",
+            truth="the default package index serves torch for CUDA (or the processor); no AMD card is seen by it",
+            instead="add --index-url https://download.pytorch.org/whl/rocmX.Y, or build on a ROCm image",
+        )  # fmt: skip
+
+
+def _has_index_elsewhere(subject: Subject) -> bool:
+    """Say whether a variable names an index, or another command of the subject has put torch for ROCm there already."""
+    named = any(row.name.startswith(("PIP_", "UV_")) and "INDEX" in row.name for row in subject.variables)
+    return named or any(_ELSEWHERE.search(row.text) for row in subject.commands)
+
+
+def _next_to_pypi(torch: Install) -> Iterator[FileFinding]:
+    if torch.extra and torch.newest:
+        yield FileFinding(
+            rule="torch-index-next-to-pypi", where=torch.where, severity="warning",
+            what=f"torch from PyPI or the index of ROCm {torch.rocm}",
+            truth="with --extra-index-url pip takes the highest version of both indexes, and PyPI's torch for CUDA is "
+            "newer",
+            instead="--index-url for torch in a command of its own, or pin torch==X.Y.Z+rocmA.B",
+        )  # fmt: skip
+
+
+def _without_index(subject: Subject, torch: Install) -> Iterator[FileFinding]:
+    named = any(row.name.startswith(("PIP_", "UV_")) and "INDEX" in row.name for row in subject.variables)
+    if torch.local and not torch.indexed and not named and subject.image is None:
+        yield FileFinding(
+            rule="local-version-without-index", where=torch.where, what="torch with +rocm, and no index",
+            severity="warning",
+            truth="PyPI has no version with +rocm: pip finds none, unless the caller names the index",
+            instead="--extra-index-url https://download.pytorch.org/whl/rocmX.Y in the same file",
+        )  # fmt: skip
+
+
+def _vision(torch: Install, installs: Sequence[Install]) -> Iterator[FileFinding]:
+    vision = next((one for one in installs if one.name == "torchvision"), None)
+    if vision and torch.exact and vision.exact and not _belongs(torch.exact, vision.exact):
+        yield FileFinding(
+            rule="torchvision-of-another-torch", where=vision.where,
+            what=f"torch {torch.exact}, torchvision {vision.exact}", severity="error",
+            truth=f"torchvision of another torch is refused or crashes (operator torchvision::nms does not exist); "
+            f"torch {torch.exact} goes with torchvision 0.{int(torch.exact.split('.')[1]) + _TORCHVISION_AHEAD}",
+            instead="install both from one index in one command, without a version of torchvision",
+        )  # fmt: skip
+
+
+def _belongs(torch: str, vision: str) -> bool:
+    one, other = torch.split("."), vision.split(".")
+    return one[0] != "2" or len(other) < 2 or int(one[1]) + _TORCHVISION_AHEAD == int(other[1])
+
+
+def _replaced(subject: Subject, installs: Sequence[Install]) -> Iterator[FileFinding]:
+    """Yield a torch that is put over the one for ROCm: of the image, or of a command before."""
+    before = bool(_WITH_TORCH.search(subject.image or ""))
+    for one in installs:
+        if one.name != "torch":
+            continue
+        if before and one.rocm is None and not one.indexed and (one.exact or one.upgrade):
+            yield FileFinding(
+                rule="torch-replaced", where=one.where, what=f"torch{'==' + one.exact if one.exact else ' --upgrade'}",
+                severity="error",
+                truth="torch for ROCm is there already; pip replaces it by that of the default index, which is CUDA's",
+                instead="leave torch out, or name the index of its ROCm",
+            )  # fmt: skip
+        before = before or bool(one.rocm)
+
+
+def _companions(subject: Subject, installs: Sequence[Install]) -> Iterator[FileFinding]:
+    """Yield torchvision and torchaudio from the default index where torch is, or has to be, of ROCm."""
+    torch = [one for one in installs if one.name == "torch"]
+    of_rocm = any(one.rocm for one in torch) or (not torch and subject.for_amd and subject.image is not None)
+    reported = {one.where for one in torch if not one.rocm}
+    for one in installs:
+        if (
+            of_rocm
+            and one.where not in reported
+            and one.name in _BUILT_WITH_IT
+            and one.rocm is None
+            and not one.indexed
+            and not one.extra
+        ):
+            yield FileFinding(
+                rule="companion-from-default-index", where=one.where, what=one.name, severity="warning",
+                truth=f"{one.name} of the default index is built for CUDA; its operators fail with torch for ROCm",
+                instead=f"{one.name} in the command and from the index that torch comes from",
+            )  # fmt: skip
+
+
+def _old(installs: Sequence[Install], matrix: Matrix) -> Iterator[FileFinding]:
+    newest = max(Version(row.torch) for row in matrix.releases)
+    for one in installs:
+        served = [Version(row.torch) for row in matrix.releases if one.rocm and row.rocm == one.rocm]
+        if one.name == "torch" and served and max(served).minor + _OLD_BY < newest.minor:
+            yield FileFinding(
+                rule="rocm-release-old", where=one.where, what=f"the index of ROCm {one.rocm}", severity="note",
+                truth=f"its newest torch is {max(served)}; {newest} is out, for newer ROCm",
+                instead="a newer index, as far as the card's architecture is in its wheels (./invokew explain)",
+            )  # fmt: skip
+
+
+def is_rocm(image: str) -> bool:
+    """Return whether an image's name says that it holds ROCm, or may: a variable may be anything."""
+    return bool(re.search(r"rocm|amd|hip|gfx|\$", image, re.IGNORECASE)) or image == "scratch"
+
+
+def meant(subject: Subject) -> bool:
+    """Return whether packages of CUDA are out of place in a subject."""
+    return means_amd(subject) and not (subject.image is not None and _of_cuda(subject.image))
+
+
+def _of_cuda(image: str) -> bool:
+    return bool(re.search(r"nvidia|cuda", image))

@@ -1,0 +1,93 @@
+"""The packages that pip or uv is asked for in a shell command, with the indexes that it names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from rocmatrix.doctor.environment.dockerfile import INDEX
+from rocmatrix.doctor.environment.lint_input import Command
+from rocmatrix.doctor.environment.scripts import parts
+
+_PIP = re.compile(r"(?:.*/)?(?:pip[\d.]*|uv)")
+# options whose value may be mistaken for a package
+_VALUED = frozenset((
+    "-i", "--index-url", "--extra-index-url", "-f", "--find-links", "-r", "--requirement", "-c", "--constraint", "-t",
+    "--target", "--prefix", "--root", "--python", "-p", "--platform", "--index-strategy", "--config-settings", "-C",
+    "--cache-dir", "--progress-bar", "--timeout", "--retries", "--trusted-host", "--no-binary", "--only-binary",
+    "--default-index", "--index", "--torch-backend", "--src", "--upgrade-strategy", "--python-version", "--abi",
+))  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Install:
+    """One package that pip is asked for. `rocm` is the version of the ROCm index named, "" for another index.
+
+    `extra`: that index is asked next to PyPI (--extra-index-url). `local`: the version itself names ROCm. `indexed`: an
+    index or a folder of wheels is named. `alone`: without its dependencies. `upgrade`: a newer version replaces.
+    """
+
+    name: str
+    exact: str | None
+    newest: bool
+    rocm: str | None
+    where: str
+    extra: bool = False
+    local: bool = False
+    indexed: bool = False
+    alone: bool = False
+    upgrade: bool = False
+
+
+def installs(command: Command) -> Iterator[Install]:
+    """Yield every package that a command installs with pip or uv."""
+    for words in parts(command.text):
+        if "install" not in words or not any(_PIP.fullmatch(word) for word in words):
+            continue
+        rest = words[words.index("install") + 1 :]
+        uv = words[0].rpartition("/")[2] == "uv"
+        yield from _of_words(rest, command.where, uv=uv)
+
+
+def _of_words(rest: Sequence[str], where: str, *, uv: bool) -> Iterator[Install]:
+    index = next((match[1] for word in rest if (match := INDEX.search(word.partition("=")[2] or word))), None)
+    options = {word.partition("=")[0] for word in rest if word.startswith("-")}
+    other = any("://" in word or "-index" in word for word in rest if not _is_package_url(word))
+    extra = "--extra-index-url" in options and options.isdisjoint(("--index-url", "-i", "--index-strategy"))
+    for wanted in _requirements(rest):
+        exact = re.fullmatch(r"==([\d.]+)(?:\+\S+)?", str(wanted.specifier))
+        local = re.search(r"\+rocm([\d.]+)", str(wanted.specifier))
+        own = re.search(r"\+rocm(\d+\.\d+)", re.sub("%2B", "+", wanted.url or ""))
+        rocm = index or (local[1] if local else own[1] if own else None) or ("" if other or wanted.url else None)
+        yield Install(
+            name=wanted.name.lower().replace("_", "-"),
+            exact=exact[1] if exact else None,
+            newest=not wanted.specifier and not wanted.url,
+            rocm=rocm,
+            where=where,
+            extra=extra and index is not None and not uv,
+            local=local is not None,
+            indexed=other or bool(options & {"--find-links", "-f"}),
+            alone="--no-deps" in options,
+            upgrade=bool(options & {"-U", "--upgrade", "--force-reinstall", "-I", "--ignore-installed"}),
+        )
+
+
+def _is_package_url(word: str) -> bool:
+    return word.endswith(".whl") or "git+" in word or " @ " in word
+
+
+def _requirements(rest: Sequence[str]) -> Iterator[Requirement]:
+    skip = False
+    for word in rest:
+        if skip or word.startswith("-"):
+            skip = not skip and word in _VALUED
+            continue
+        wheel = re.search(r"/([A-Za-z][\w.]*?)-\d[^/]*\.whl(?:#.*)?$", word)
+        try:
+            yield Requirement(f"{wheel[1]} @ {word}" if wheel else word)
+        except InvalidRequirement:
+            continue

@@ -1,0 +1,107 @@
+"""How a container is started on an AMD card: groups by name, drivers of another maker, tags that move."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rocmatrix.doctor.environment.intent import means_amd
+from rocmatrix.doctor.environment.launch import Launch
+from rocmatrix.doctor.environment.lint_input import FileFinding, Subject
+
+# images whose list of groups has no render
+_WITHOUT_RENDER = re.compile(
+    r"^(?:docker\.io/)?(?:library/)?(?:ollama/ollama|python|ubuntu|debian|alpine|fedora|nvidia/cuda|intel/)[\w./-]*(?::|$)"
+)
+_GROUPS = re.compile(r"\b(?:render|video)\b")
+_BY_AMD = re.compile(r"^(?:docker\.io/)?rocm/")  # AMD's own images have the group
+_FOR_AMD = re.compile(r"^(?!\./|stage).*(?:rocm|(?<![a-z])amd(?!64))", re.IGNORECASE)
+_OF_ROCM = re.compile(r"^(?:docker\.io/)?rocm/|rocm", re.IGNORECASE)
+_DRIVERS = ("nvidia", "amd", "cdi")
+_ROOT = (None, "", "0", "root", "0:0", "root:root")
+# programs that hand no batches over shared memory
+_SERVERS = re.compile(
+    r"ollama|llama[.-]?(?:cpp|swap|server)|whisper[.-]?cpp|rocm-terminal|device-plugin|exporter|webui"
+)
+
+
+def found(subject: Subject) -> Iterator[FileFinding]:
+    """Yield what is wrong with how a subject is started, and images whose tag moves."""
+    yield from _moving(subject)
+    yield from _user_of_image(subject)
+    launch = subject.launch
+    if launch is not None:
+        yield from _drivers(launch)
+        if launch.for_amd and not launch.privileged:
+            yield from _groups(subject, launch)
+
+
+def needs_shared_memory(image: str) -> bool:
+    """Return whether programs of an image usually hand data over /dev/shm."""
+    return not _SERVERS.search(image)
+
+
+def _moving(subject: Subject) -> Iterator[FileFinding]:
+    image = subject.image or ""
+    _, _, tag = image.rpartition("/")[2].partition(":")
+    fixed = "$" in image or "@" in image or ("/" not in image and not tag)  # without both it is a stage, or built here
+    moving = tag in ("", "latest", "nightly", "main", "dev") and not fixed
+    path = image.removeprefix("docker.io/")
+    if moving and _FOR_AMD.search(path) and not image.startswith(("a ", "the ", "development ")):
+        yield FileFinding(
+            rule="image-moves", where=subject.where or (subject.launch.where if subject.launch else subject.name),
+            what=image, severity="note",
+            truth=f"{tag or 'latest (no tag is given)'} is another image with every release, with other versions in it",
+            instead="a tag that names the release, or a digest",
+        )  # fmt: skip
+
+
+def _user_of_image(subject: Subject) -> Iterator[FileFinding]:
+    """Yield a user of a Dockerfile for AMD cards that nothing there puts into the groups of the device nodes."""
+    outside = subject.launch is None and subject.user not in _ROOT and "$" not in (subject.user or "")
+    if outside and means_amd(subject) and not any(_GROUPS.search(command.text) for command in subject.commands):
+        yield FileFinding(
+            rule="user-without-groups", where=subject.where or subject.name, what=f"USER {subject.user}",
+            severity="note",
+            truth="that user is in none of the groups that own /dev/kfd and /dev/dri, unless the start adds them",
+            instead="--group-add with the numbers of the host's groups render and video, where it is started",
+        )  # fmt: skip
+
+
+def _drivers(launch: Launch) -> Iterator[FileFinding]:
+    of_amd = launch.for_amd or bool(_OF_ROCM.search(launch.image))
+    for driver in launch.drivers:
+        known = driver in _DRIVERS
+        if driver == "nvidia" and of_amd:
+            truth = "it asks for NVIDIA's container runtime; on a host with AMD cards the engine refuses to start this"
+        elif not known:
+            truth = f"the engine has no driver of the name {driver}, and does not start the container"
+        else:
+            continue
+        yield FileFinding(
+            rule="driver-of-another-maker", where=launch.where, what=f"driver or runtime {driver}", severity="error",
+            truth=truth, instead="devices: [/dev/kfd, /dev/dri], or runtime: amd with AMD's container toolkit",
+        )  # fmt: skip
+
+
+def _groups(subject: Subject, launch: Launch) -> Iterator[FileFinding]:
+    groups = set(launch.groups)
+    image = subject.image or launch.image
+    if "render" in groups and not _BY_AMD.search(image):
+        absent = bool(_WITHOUT_RENDER.search(image))
+        yield FileFinding(
+            rule="group-by-name", where=launch.where, what="group render by name",
+            severity="warning" if absent else "note",
+            truth="a name is looked up in the image: where it has no such group the container does not start; where "
+            "it has, the number may differ from the host's",
+            instead="the number that `getent group render` prints on the host",
+        )  # fmt: skip
+    numbers = any(group.isdecimal() or "$" in group for group in groups)
+    user = launch.user if launch.user is not None else subject.user
+    if user not in _ROOT and groups and not numbers and not groups & {"render", "keep-groups"}:
+        yield FileFinding(
+            rule="render-group-missing", where=launch.where, what=f"user {user}, groups {' '.join(sorted(groups))}",
+            severity="warning",
+            truth="/dev/kfd and the nodes renderD* belong to the group render on current distributions",
+            instead="the host's number of render, in addition to video",
+        )  # fmt: skip

@@ -1,0 +1,26 @@
+"""Slurm scripts: several tasks need a start on each."""
+
+import pytest
+
+from rocmatrix.doctor.environment.files.slurm import findings
+
+
+@pytest.mark.parametrize(
+    ("head", "code", "found"),
+    [
+        ("#SBATCH --nodes=2", "python train.py", True),
+        ("#SBATCH -N 4", "torchrun --nnodes 4 train.py", True),
+        ("#SBATCH --ntasks-per-node=8", "exec python3 train.py", True),
+        ("#SBATCH --nodes=2", "srun python train.py", False),
+        ("#SBATCH --nodes=2", "# srun is not used\npython train.py", True),
+        ("#SBATCH --nodes=2", "for n in $NODES; do ssh $n python train.py & done\npython a.py", False),
+        ("#SBATCH --nodes=1\n#SBATCH --ntasks=1", "python train.py", False),
+        ("#SBATCH --nodes=$N", "python train.py", False),
+        ("#SBATCH --nodes=2", "./train", False),
+        ("", "python train.py", False),
+    ],
+)
+def test_several_tasks_without_srun_run_on_the_first_node(head, code, found):
+    rows = list(findings(f"#!/bin/bash\n{head}\n{code}\n", "job.sh"))
+    assert [row.rule for row in rows] == (["slurm-without-srun"] if found else [])
+    assert all(row.where == "job.sh:2" for row in rows)

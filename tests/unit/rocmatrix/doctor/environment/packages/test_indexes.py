@@ -1,0 +1,70 @@
+"""Where torch and what is built with it come from."""
+
+import pytest
+
+from rocmatrix.doctor.environment.lint_input import Assignment, Command, Subject
+from rocmatrix.doctor.environment.packages.indexes import found, is_rocm, meant
+from rocmatrix.doctor.environment.packages.installs import installs
+from rocmatrix.matrix.loading import load
+from tests.unit.rocmatrix.diagnosis.known import ROOT
+
+MATRIX = load.load(ROOT)
+INDEX = "--index-url https://download.pytorch.org/whl/rocm6.4"
+BASE = "rocm/pytorch:rocm6.4.1_ubuntu22.04_py3.10_pytorch_release_2.6.0"
+
+
+def of(*texts, **subject):
+    rows = tuple(Command(text=f"pip install {text}", where=f"a:{number}") for number, text in enumerate(texts, 2))
+    one = Subject(**{"name": "a", "commands": rows, **subject})
+    return [row.rule for row in found(one, tuple(listed for row in rows for listed in installs(row)), MATRIX)]
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("torch==2.6.0", ["torch-replaced"]),
+        ("-U torch", ["torch-replaced"]),
+        ("torch", []),
+        (f"torch==2.9.1 {INDEX}", []),
+        ("torch==2.9.1 --find-links wheels", []),
+    ],
+)
+def test_torch_of_an_image_is_replaced_by_an_exact_one_of_the_default_index(text, rules):
+    assert of(text, image=BASE) == rules
+
+
+def test_torch_of_a_command_before_is_replaced_too():
+    assert of(f"torch {INDEX}", "torch==2.9.1", image="rocm/dev-ubuntu-22.04:6.4") == ["torch-replaced"]
+    assert of("torch==2.9.1", f"torch {INDEX}", image="rocm/dev-ubuntu-22.04:6.4") == ["torch-from-default-index"]
+
+
+def test_torchvision_of_the_default_index_is_of_cuda():
+    assert of(f"torch {INDEX}", "torchvision", image="python:3.12") == ["companion-from-default-index"]
+    assert of(f"torch torchvision {INDEX}", image="python:3.12") == []
+    assert of("torch torchvision", f"torch {INDEX}", image="python:3.12") == ["torch-from-default-index"]
+    assert of("torchaudio", image="the extra rocm", for_amd=True) == ["companion-from-default-index"]
+
+
+def test_torch_of_a_file_for_amd_needs_an_index():
+    assert of("torch", name="requirements-rocm.txt") == ["torch-from-default-index"]
+    assert of("torch", name="requirements.txt") == []
+    index = (Assignment(name="UV_INDEX_URL", value="x", where="a:1"),)
+    assert of("torch", name="install-rocm.sh", variables=index) == []
+    assert of("torch --index-url $TORCH_INDEX", name="install-rocm.sh") == []
+
+
+def test_image_for_compiling_has_no_torch():
+    assert of("torch", image="rocm/dev-ubuntu-22.04:6.4") == ["torch-from-default-index"]
+    assert of("torch", image="quay.io/me/rocm-base:6.4") == []
+
+
+def test_old_index_is_a_note_with_its_newest_torch():
+    assert of("torch --index-url https://download.pytorch.org/whl/rocm6.0", image="python:3.12") == ["rocm-release-old"]
+    assert of(f"torch {INDEX}", image="python:3.12") == []
+
+
+def test_packages_of_cuda_are_out_of_place_in_what_means_amd_alone():
+    assert meant(Subject(name="Dockerfile.rocm stage a"))
+    assert not meant(Subject(name="Dockerfile.rocm stage a", image="nvidia/cuda:12"))
+    assert not meant(Subject(name="Dockerfile stage a", image="python:3.12"))
+    assert is_rocm("rocm/pytorch:a") and is_rocm("$BASE") and not is_rocm("python:3.12")

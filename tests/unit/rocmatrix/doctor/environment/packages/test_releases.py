@@ -1,0 +1,88 @@
+"""One image names one ROCm, sources of its own distribution, and no kernel driver."""
+
+import pytest
+
+from rocmatrix.doctor.environment.lint_input import Command, Subject
+from rocmatrix.doctor.environment.packages.releases import found, rocm_of_image
+
+APT = "echo deb https://repo.radeon.com/rocm/apt/{} {} main"
+WHEELS = "pip install torch -f https://repo.radeon.com/rocm/manylinux/rocm-rel-{}/"
+INDEX = "pip install torch --index-url https://download.pytorch.org/whl/rocm{}"
+
+
+def of(image, *texts):
+    rows = tuple(Command(text=text, where=f"a:{number}") for number, text in enumerate(texts, 2))
+    return [(one.rule, one.severity) for one in found(Subject(name="a", image=image, where="a:1", commands=rows))]
+
+
+@pytest.mark.parametrize(
+    ("image", "rocm"),
+    [
+        ("rocm/dev-ubuntu-22.04:6.2-complete", "6.2"),
+        ("rocm/rocm-terminal:6.4", "6.4"),
+        ("rocm/pytorch:rocm7.2.1_ubuntu24.04_py3.12_pytorch_release_2.9.1", "7.2.1"),
+        ("rocm/pytorch:latest", None),
+        ("python:3.12", None),
+        (None, None),
+    ],
+)
+def test_rocm_of_an_image_is_in_its_name(image, rocm):
+    assert rocm_of_image(image) == rocm
+
+
+def test_releases_that_differ_are_reported_once_a_kind():
+    differ = ("releases-differ", "warning")
+    assert of("rocm/dev-ubuntu-22.04:6.2", WHEELS.format("6.4.1"), WHEELS.format("6.4.1")) == [differ]
+    assert of("ubuntu:24.04", APT.format("6.4.1", "noble"), WHEELS.format("6.3")) == [differ]
+    assert of(None, WHEELS.format("6.4.1") + " -f https://repo.radeon.com/rocm/manylinux/rocm-rel-7.0/") == [differ]
+    assert of("rocm/dev-ubuntu-22.04:6.2", INDEX.format("6.4")) == [("releases-differ", "note")]
+    assert of("rocm/dev-ubuntu-22.04:6.2.4", WHEELS.format("6.2"), INDEX.format("6.2")) == []
+    assert of("python:3.12", INDEX.format("6.4"), INDEX.format("6.2")) == []
+
+
+@pytest.mark.parametrize(
+    ("image", "code", "wrong"),
+    [
+        ("ubuntu:24.04", "jammy", True),
+        ("ubuntu:24.04", "noble", False),
+        ("ubuntu:jammy", "noble", True),
+        ("rocm/dev-ubuntu-22.04:6.4.1", "noble", True),
+        ("debian:12", "jammy", False),
+        ("debian:trixie", "jammy", True),
+        ("python:3.12-slim-bookworm", "noble", True),
+        ("python:3.12", "noble", False),
+        ("$BASE", "noble", False),
+    ],
+)
+def test_source_of_another_distribution_is_reported(image, code, wrong):
+    assert of(image, APT.format("6.4.1", code)) == ([("source-of-another-release", "warning")] if wrong else [])
+
+
+def test_packages_for_enterprise_linux_on_fedora_are_a_note():
+    row = "baseurl=https://repo.radeon.com/rocm/rhel10/7.2/main"
+    assert of("registry.fedoraproject.org/fedora:42", row) == [("source-of-another-release", "note")]
+    assert of("rockylinux:10", row) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "builds"),
+    [
+        ("amdgpu-install --usecase=rocm -y", True),
+        ("apt update && sudo amdgpu-install -y --usecase=hip", True),
+        ("amdgpu-install --usecase=rocm -y --no-dkms", False),
+        ("apt install -y amdgpu-install", False),
+        ("apt install ./amdgpu-install_6.4.deb", False),
+        ("amdgpu-install --list-usecase", False),
+    ],
+)
+def test_kernel_driver_in_an_image_is_reported(text, builds):
+    assert of("ubuntu:24.04", text) == ([("driver-in-image", "warning")] if builds else [])
+    assert of(None, text) == []  # a script of the host may need it
+
+
+def test_release_without_fixes_is_a_note():
+    assert of("rocm/dev-ubuntu-20.04:5.7") == [("rocm-release-old", "note")]
+    assert of("ubuntu:20.04", APT.format("5.7.1", "focal"), APT.format("5.7.1", "focal")) == [
+        ("rocm-release-old", "note")
+    ]
+    assert of("rocm/dev-ubuntu-22.04:6.0") == []

@@ -1,0 +1,50 @@
+"""Requirements that the shell or pip reads in another way than they were meant."""
+
+import pytest
+
+from rocmatrix.doctor.environment.lint_input import Command
+from rocmatrix.doctor.environment.packages import requirement
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("pip install torch>=2.4 numpy", ["requirement-redirected"]),
+        ("pip3 install numpy transformers<5", ["requirement-redirected"]),
+        ("pip install 'torch>=2.4' \"numpy<2\"", []),
+        ("pip install torch==2.4.0 > log.txt 2>&1", []),
+        ("echo 1 <2 && pip install torch", []),
+        ("pip install 'torch>=2.0.0+rocm5.4.2,<=2.1.0+rocm5.6'", ["local-version-in-range"]),
+        ("pip install 'torch>=2.0.0,<=2.1.0+rocm5.6'", ["local-version-in-range"]),
+        ("pip install 'torch==2.1.0+rocm5.6' 'numpy>=1.2'", []),
+        ("pip install torch!=2.1.0+rocm5.6", []),
+    ],
+)
+def test_command_is_read_as_a_shell_and_pip_read_it(text, rules):
+    assert [one.rule for one in requirement.of_command(Command(text=text, where="a:1"))] == rules
+
+
+@pytest.mark.parametrize(
+    ("row", "found"),
+    [
+        ("torch --index-url https://x/whl/rocm6.4", True),
+        ("torch; --extra-index-url https://x; sys_platform == 'linux'", True),
+        ("torch --find-links=https://x", True),
+        ("--index-url https://x", False),
+        ("torch==2.9.1+rocm6.4 ; sys_platform == 'linux'", False),
+        ("torch @ https://x/torch.whl", False),
+    ],
+)
+def test_option_behind_a_package_is_refused_by_pip(row, found):
+    assert [one.rule for one in requirement.of_requirement(row, "a:1")] == (["option-in-requirement"] if found else [])
+
+
+def test_hostile_lines_come_to_an_end():
+    for text in (
+        "pip install " + "a>" * 50_000,
+        "install " + "a" * 100_000,
+        "pip install " + "a==1," * 30_000,
+        "a " * 50_000,
+    ):
+        assert list(requirement.of_command(Command(text=text, where="a:1"))) is not None
+        assert list(requirement.of_requirement(text, "a:1")) is not None

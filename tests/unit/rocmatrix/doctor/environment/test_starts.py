@@ -1,0 +1,95 @@
+"""Starts on an AMD card: groups by name, drivers of another maker, tags that move, users without groups."""
+
+import pytest
+
+from rocmatrix.doctor.environment import compose, dockerfile
+from rocmatrix.doctor.environment.launch import Launch
+from rocmatrix.doctor.environment.lint_input import Command, Subject
+from rocmatrix.doctor.environment.starts import found, needs_shared_memory
+
+
+def rules(subject):
+    return [(one.rule, one.severity) for one in found(subject)]
+
+
+def started(image="a", **given):
+    launch = Launch(image=image, where="a:1", devices=("/dev/kfd",), **given)
+    return Subject(name="a service b", image=image, where="a:1", launch=launch)
+
+
+@pytest.mark.parametrize(
+    ("image", "moves"),
+    [
+        ("rocm/pytorch", True),
+        ("rocm/pytorch:latest", True),
+        ("docker.io/me/app-rocm:main", True),
+        ("rocm/pytorch:rocm6.4.1_ubuntu22.04_py3.10_pytorch_release_2.6.0", False),
+        ("rocm/pytorch@sha256:00", False),
+        ("rocm/pytorch:$TAG", False),
+        ("python", False),
+        ("app-rocm", False),
+        ("app-rocm:latest", True),
+        ("local:5000/rocm/app:1", False),
+    ],
+)
+def test_tag_that_moves_is_a_note(image, moves):
+    subject = Subject(name="a", image=image, where="a:1")
+    assert rules(subject) == ([("image-moves", "note")] if moves else [])
+
+
+def test_group_by_name_fails_in_images_without_it():
+    assert rules(started("ollama/ollama:0.9", groups=("44", "render"))) == [("group-by-name", "warning")]
+    assert rules(started("me/app:1", groups=("render",))) == [("group-by-name", "note")]
+    assert rules(started("rocm/pytorch:a", groups=("render",))) == []
+    assert rules(started("me/app:1", groups=("44", "992"))) == []
+    assert rules(started("me/app:1", groups=("render",), privileged=True)) == []
+
+
+def test_user_with_video_alone_cannot_open_the_nodes():
+    assert rules(started("me/app:1", groups=("video",), user="1000")) == [("render-group-missing", "warning")]
+    assert rules(started("me/app:1", groups=("video",))) == []
+    assert rules(started("me/app:1", groups=("video",), user="0")) == []
+    assert rules(started("me/app:1", groups=("video", "992"), user="1000")) == []
+    assert rules(started("me/app:1", groups=("keep-groups",), user="1000")) == []
+
+
+def test_driver_of_another_maker_is_an_error():
+    assert rules(started(drivers=("nvidia",))) == [("driver-of-another-maker", "error")]
+    assert rules(started(drivers=("rocm",))) == [("driver-of-another-maker", "error")]
+    assert rules(started(drivers=("amd",))) == rules(started(drivers=("cdi",))) == []
+    plain = Subject(name="a", image="a:1", launch=Launch(image="a:1", where="a:1", drivers=("nvidia",)))
+    assert rules(plain) == []
+
+
+def test_servers_need_no_shared_memory():
+    assert not needs_shared_memory("ollama/ollama:rocm")
+    assert needs_shared_memory("rocm/pytorch:a")
+
+
+def test_user_of_a_dockerfile_is_in_no_group_until_it_is_added(tmp_path):
+    path = tmp_path / "Dockerfile.rocm"
+    for text, expected in (
+        ("FROM rocm/dev-ubuntu-24.04:6.4\nUSER me\n", ["user-without-groups"]),
+        ("FROM rocm/dev-ubuntu-24.04:6.4\nRUN usermod -aG render,video me\nUSER me\n", []),
+        ("FROM rocm/dev-ubuntu-24.04:6.4\nUSER me\nUSER root\n", []),
+        ("FROM rocm/dev-ubuntu-24.04:6.4 AS a\nUSER me\nFROM a\nUSER 0\n", ["user-without-groups"]),
+    ):
+        path.write_text(text)
+        assert [one.rule for stage in dockerfile.of_dockerfile(path) for one in found(stage)] == expected
+    assert rules(Subject(name="Dockerfile stage 0", user="me", commands=(Command(text="a", where="a:1"),))) == []
+
+
+def test_service_takes_user_and_image_of_the_dockerfile_that_it_is_built_from(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "D").write_text("FROM rocm/dev-ubuntu-24.04:6.4 AS run\nUSER 101\nFROM python:3.12 AS test\n")
+    path = tmp_path / "compose.yaml"
+    text = (
+        "services:\n  a:\n    build: {context: sub, dockerfile: D, target: run}\n    devices: [/dev/kfd]\n"
+        "    group_add: [video]\n    deploy: {resources: {reservations: {devices: [{driver: rocm, count: 1}]}}}\n"
+        "  b:\n    build: absent\n    runtime: nvidia\n    image: b:1\n"
+    )
+    path.write_text(text)
+    one, other = compose.of_compose(path, shell={})
+    assert (one.image, one.user, one.launch.drivers) == ("rocm/dev-ubuntu-24.04:6.4", "101", ("rocm",))
+    assert rules(one) == [("driver-of-another-maker", "error"), ("render-group-missing", "warning")]
+    assert (other.image, other.user, other.launch.image, other.launch.drivers) == (None, None, "b:1", ("nvidia",))

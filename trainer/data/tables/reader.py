@@ -115,7 +115,8 @@ def _text(path: Path, chunk: int, folder: Path | None) -> Cells:
         raise TrainerError("RM510", what="the file is no CSV text", where=where, why=str(error)) from error
     empty = {name for name, cell in zip(names, written, strict=True) if not cell.strip() and _is_blank(column(name))}
     types = {name: pl.String() for name in names if name not in empty}
-    read = {"format": "CSV", "separator": separator}
+    encoding = kind_of(path)[1]
+    read = {"format": "CSV", "separator": separator} | ({} if encoding.startswith("utf") else {"encoding": encoding})
     return Cells(types=types, column=column, line=line, unit="line", path=path, read=read)
 
 

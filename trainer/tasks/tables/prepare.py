@@ -91,6 +91,8 @@ def opened(config: TableConfig, disk: Path | None) -> tuple[Reading, list[str], 
     """Return the table, the names of its columns that become inputs, and that of the one that orders the rows."""
     folder = folder_for(disk)
     cells = read_cells(config.data, folder=folder)
+    if "encoding" in cells.read:
+        say(f"table   not UTF-8, so read as {cells.read['encoding']}")
     require_columns(cells, [config.target, *config.columns.ignore, *config.columns.categories])
     time = time_column(cells, config)
     left_out = {config.target, time, *config.columns.ignore}

@@ -45,7 +45,7 @@ SPELLINGS = {
     ),
     "volume": (
         "volume", "vol", "v", "px_volume", "total_volume", "totalvolume", "trade_volume", "size", "qty", "quantity",
-        "base_volume", "tick_volume", "tickvol", "ticks", "volumefrom", "no_of_shares",
+        "base_volume", "tick_volume", "tick_vol", "tickvol", "ticks", "volumefrom", "no_of_shares",
         "number_of_shares", "shares_traded", "volumen", "stücke",
         "stuecke", "wolumen", "wol", "hac", "объём", "交易量", "成交量", "成交股數", "出来高", "거래량",
     ),
@@ -305,7 +305,9 @@ def _find(known: list[str], spellings: tuple[str, ...], names: Sequence[str], wh
     """Return the place of the first spelling that is there; the earlier ones are the surer ones."""
     for spelling in spellings:
         count = known.count(spelling)
-        if count > 1 and [*names].count(spelling) == 1:  # t and T are the begin and the end of a bar
+        if (
+            count > 1 and len(spelling) == 1 and [*names].count(spelling) == 1
+        ):  # t and T are the begin and the end of a bar
             return [*names].index(spelling)
         if count > 1:
             twice = [f"{place + 1} ({names[place]!r})" for place, name in enumerate(known) if name == spelling]

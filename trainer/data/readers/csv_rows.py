@@ -215,6 +215,8 @@ def _cells(text: str, separator: str, path: Path) -> list[list[str]]:
     """Return the cells of each line; a line break inside quotes is refused, since lines would lose their numbers."""
     lines = text.removesuffix("\n").split("\n")  # splitlines() would end lines at further characters, too
     try:
-        return [row for line in lines for row in csv.reader([line], delimiter=separator, strict=True)]
+        return [
+            row for line in lines for row in csv.reader([line], delimiter=separator, skipinitialspace=True, strict=True)
+        ]
     except csv.Error as error:
         raise TrainerError("RM510", what="the file is no CSV text", where=str(path), why=str(error)) from error

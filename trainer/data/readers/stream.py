@@ -71,6 +71,12 @@ def kind_of(path: Path) -> tuple[str, str]:
     if re.match(r"<(!doctype|html|\?xml|head|body)", begin, re.IGNORECASE):
         advice = "The site sent a page in place of the data: open it in a browser, and download again."
         raise _other_kind(path, "a web page or XML", advice)
+    if re.search(r"^@relation\s", begin, re.IGNORECASE | re.MULTILINE):
+        advice = "Write it as CSV first, such as with SciPy and pandas: DataFrame(scipy.io.arff.loadarff(FILE)[0])."
+        raise _other_kind(path, "ARFF, of Weka", advice)
+    if re.match(r"[+-]?\d+(\.\d+)?( \d+:[-+.\deE]+)+ *(#.*)?\r?\n", begin):
+        advice = "Write it as CSV first, such as with scikit-learn and pandas: load_svmlight_file(FILE)."
+        raise _other_kind(path, "in the libsvm format", advice)
     if re.match(r"[\[{]\s*[\[{\"]", begin):
         raise _other_kind(path, "JSON", "Write it as CSV first, such as with pandas: read_json(...).to_csv(...).")
     return packed, encoding

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.fixtures.browser import violations
 from trainer.analysis.report.svg import NARROW, WIDE, Canvas, Frame, axes, bars_across, figure, ticks
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
@@ -40,3 +43,15 @@ def test_name_of_a_bar_stands_next_to_it_or_above(canvas: Canvas) -> None:
     drawn = "".join(parts)
     assert (f">{name}</text>" in drawn) is canvas.is_narrow
     assert height == (14 + 46 + 2 * 38 if canvas.is_narrow else 14 + 46 + 2 * 20)
+
+
+BAD_PAGE = """<!doctype html><html lang="en"><head><title>bad</title><style>*:focus { outline: none }
+ svg { width: 900px }</style></head><body><main><h1>Bad</h1><button></button><button style="outline: 0">b</button>
+<svg viewBox="0 0 1800 10" role="img" aria-label="x"><text>small</text></svg></main></body></html>"""
+
+
+def test_page_with_faults_is_found_to_have_them(tmp_path: Path) -> None:
+    """The looks at pages, those of reports among them, report what they are there for."""
+    found = "; ".join(violations(BAD_PAGE, folder=tmp_path, width=360))
+    expected = ["button-name", "scrolls sideways", "1 pictures are wider", "text of a picture has"]
+    assert all(words in found for words in [*expected, "focus is not seen", "no name: <button>"])

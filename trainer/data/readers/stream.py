@@ -144,7 +144,7 @@ def _unpacked(path: Path, packed: str) -> Iterator[bytes]:
     unpacker = _unpacker(path, packed)
     with contextlib.ExitStack() as stack:
         file = _member(path, stack) if packed == "zip" else stack.enter_context(path.open("rb"))
-        while data := _read(file):
+        while data := _read(file) if packed == "zip" else file.read(READ):
             if unpacker is None:
                 yield data
                 continue
@@ -157,10 +157,11 @@ def _unpacked(path: Path, packed: str) -> Iterator[bytes]:
         raise CutOffError("no end mark")
 
 
-def _read(file: IO[bytes]) -> bytes:
+def _read(member: IO[bytes]) -> bytes:
+    """Return bytes of a zip's member; damaged data ends in as many exceptions as there are methods of packing."""
     try:
-        return file.read(READ)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:  # of a zip's member
+        return member.read(READ)
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError) as error:
         raise CutOffError(str(error)) from error
 
 
@@ -185,7 +186,11 @@ def _member(path: Path, stack: contextlib.ExitStack) -> IO[bytes]:
         raise TrainerError("RM510", what=what, where=str(path), next="Unpack it, and give one of its files.")
     if chosen[0].flag_bits & 1:
         raise TrainerError("RM510", what="the zip needs a password", where=str(path), next="Unpack it first.")
-    return stack.enter_context(archive.open(chosen[0]))
+    try:
+        return stack.enter_context(archive.open(chosen[0]))
+    except (NotImplementedError, zipfile.BadZipFile) as error:
+        what = f"{chosen[0].filename} in the zip cannot be unpacked: {error}"
+        raise TrainerError("RM510", what=what, where=str(path), next="Unpack it with another program.") from error
 
 
 def _unpacker(path: Path, packed: str) -> Unpacker | None:

@@ -48,7 +48,7 @@ def _column(column: Column, cells: Cells, made: Mapping[str, Any]) -> tuple[list
     if column.name not in cells.types:
         hint = suggestion(column.name, cells.types)
         raise TrainerError("RM580", what=f"no column {column.name!r}; {hint}", where=str(cells.path))
-    parsed = parse_cells(cells.column(column.name))
+    parsed = parse_cells(cells.column(column.name), column.decimal)
     values, new = encode(column, parsed)
     if column.kind == "number" and parsed.wrong.any():
         row = int(np.flatnonzero(parsed.wrong)[0])

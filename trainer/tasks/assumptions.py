@@ -30,6 +30,7 @@ def of_file(source: Source) -> list[str]:
     """Return how the file was read, and what its times are taken to be."""
     facts, bad = source.as_dict(), source.bad
     layout = f", {facts['layout']}" if "layout" in facts else ""
+    layout += f", not UTF-8, so as {facts['encoding']}" if "encoding" in facts else ""
     turned = ", newest first, so turned round" if source.newest_first else ""
     lost = sum(bad.dropped.values())
     dropped = (

@@ -19,8 +19,8 @@ table { border-collapse: collapse; width: 100%; font-size: .9rem } th, td { text
 td.number,
 th.number { text-align: right; font-variant-numeric: tabular-nums } .scroll { overflow-x: auto } p.dim,
 figcaption { color: var(--dim); font-size: .9rem }
-figure { margin: 1rem 0 } .chart { overflow-x: auto } svg { width: 100%; min-width: 35rem;
- height: auto } summary { cursor: pointer }
+figure { margin: 1rem 0 } svg { width: 100%; height: auto } svg.narrow { display: none } summary { cursor: pointer }
+@media (max-width: 36rem) { svg.wide { display: none } svg.narrow { display: block; max-width: 28rem } }
 svg text { font: 12px system-ui, sans-serif; fill: var(--ink) } svg text.axis { fill: var(--dim) }
 svg text.over { paint-order: stroke; stroke: var(--page); stroke-width: 4px; stroke-linejoin: round }
 .grid { stroke: var(--rule); stroke-width: 1 } path, line.one, line.two { fill: none; stroke-width: 2 }

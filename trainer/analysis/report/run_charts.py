@@ -14,6 +14,7 @@ from trainer.data.bar import Floats
 from trainer.tasks.metrics.classification import calibration, calibration_error
 
 MOST_DOTS, MOST_BARS, BINS = 1500, 30, 30
+PROFILE_HEIGHT = 440
 
 
 def losses(epochs: Sequence[dict[str, Any]], loss: str) -> str:
@@ -22,25 +23,26 @@ def losses(epochs: Sequence[dict[str, Any]], loss: str) -> str:
     values = [value for points in curves.values() for _, value in points]
     log = min(values) > 0 and max(values) / min(values) > 20
     best = [each for each in epochs if each["best"]][-1]
-    frame = svg.Frame(
-        x=svg.span([each["epoch"] for each in epochs]),
-        y=svg.span(values) if log else svg.span(values, zero=True),
-        x_label="epoch",
-        y_label=f"{loss}{', logarithmic' if log else ''}",
-        log=log,
-    )
-    body = [
-        *svg.axes(frame),
-        svg.path(frame, curves["train"], "one"),
-        svg.path(frame, curves["validation"], "two"),
-        *svg.dots(frame, [(best["epoch"], best["validation_loss"])], "mark", 5),
-        *svg.legend([("one", "training"), ("two", "validation")]),
-    ]
+
+    def draw(canvas: svg.Canvas) -> svg.Drawing:
+        frame = svg.Frame(
+            canvas=canvas,
+            x=svg.span([each["epoch"] for each in epochs]),
+            y=svg.span(values) if log else svg.span(values, zero=True),
+            x_label="epoch",
+            y_label=f"{loss}{', logarithmic' if log else ''}",
+            log=log,
+        )
+        curve = [svg.path(frame, curves["train"], "one"), svg.path(frame, curves["validation"], "two")]
+        kept = svg.dots(frame, [(best["epoch"], best["validation_loss"])], "mark", 5)
+        names = svg.legend(canvas, [("one", "training"), ("two", "validation")])
+        return [*svg.axes(frame), *curve, *kept, *names], svg.HEIGHT
+
     words = (
         f"Training ends at {epochs[-1]['train_loss']:.4g}, validation at {epochs[-1]['validation_loss']:.4g}; the "
         f"weights of epoch {best['epoch']} were kept (circle), {best['validation_loss']:.4g} on validation"
     )
-    return svg.figure("Loss by epoch", words, body)
+    return svg.figure("Loss by epoch", words, draw)
 
 
 def reliability(target: Floats, chances: Floats, part: str) -> str:
@@ -52,24 +54,23 @@ def reliability(target: Floats, chances: Floats, part: str) -> str:
         part: name of the part, for the caption.
     """
     bins = calibration(target.astype(np.int64), chances)
-    frame = svg.Frame(x=(0, 1), y=(0, 1), x_label="probability of the answer", y_label="share of right answers")
     points = [(each["confidence"], each["accuracy"]) for each in bins]
     most = max(each["rows"] for each in bins)
-    body = [
-        *svg.axes(frame),
-        svg.path(frame, [(0, 0), (1, 1)], "ideal"),
-        svg.path(frame, points, "one"),
-        *(
-            dot
-            for each, point in zip(bins, points, strict=True)
-            for dot in svg.dots(frame, [point], "mark", 2 + 6 * (each["rows"] / most) ** 0.5)
-        ),
-    ]
+    radii = [2 + 6 * (each["rows"] / most) ** 0.5 for each in bins]
+
+    def draw(canvas: svg.Canvas) -> svg.Drawing:
+        names = {"x_label": "probability of the answer", "y_label": "share of right answers"}
+        frame = svg.Frame(canvas=canvas, x=(0, 1), y=(0, 1), **names)
+        lines = [svg.path(frame, [(0, 0), (1, 1)], "ideal"), svg.path(frame, points, "one")]
+        pairs = zip(points, radii, strict=True)
+        dots = [dot for point, radius in pairs for dot in svg.dots(frame, [point], "mark", radius)]
+        return [*svg.axes(frame), *lines, *dots], svg.HEIGHT
+
     words = (
         f"On the diagonal predicted probability equals observed frequency; larger circles hold more of the "
         f"{len(target):,} rows. The mean distance is {calibration_error(bins):.3f}"
     )
-    return svg.figure(f"Calibration on the {part} part", words, body)
+    return svg.figure(f"Calibration on the {part} part", words, draw)
 
 
 def scatter(target: Floats, forecast: Floats, unit: str, part: str) -> str:
@@ -82,14 +83,18 @@ def scatter(target: Floats, forecast: Floats, unit: str, part: str) -> str:
         part: name of the part, for the caption.
     """
     both = svg.span([*target.tolist(), *forecast.tolist()])
-    frame = svg.Frame(x=both, y=both, x_label=f"forecast, {unit}", y_label="what came")
     chosen = np.linspace(0, len(target) - 1, min(len(target), MOST_DOTS)).astype(np.int64)
     points = list(zip(forecast[chosen].tolist(), target[chosen].tolist(), strict=True))
-    body = [*svg.axes(frame), svg.path(frame, [(both[0], both[0]), (both[1], both[1])], "ideal")]
+
+    def draw(canvas: svg.Canvas) -> svg.Drawing:
+        frame = svg.Frame(canvas=canvas, x=both, y=both, x_label=f"forecast, {unit}", y_label="what came")
+        ideal = svg.path(frame, [(both[0], both[0]), (both[1], both[1])], "ideal")
+        return [*svg.axes(frame), ideal, *svg.dots(frame, points, "dot")], svg.HEIGHT
+
     shown = "" if len(chosen) == len(target) else f"{len(chosen):,} of {len(target):,} rows, evenly taken. "
     error = float(np.sqrt(np.mean((target - forecast) ** 2)))
     words = f"{shown}On the diagonal a forecast is exact; the root mean squared error is {error:.4g}"
-    return svg.figure(f"Forecasts on the {part} part", words, [*body, *svg.dots(frame, points, "dot")])
+    return svg.figure(f"Forecasts on the {part} part", words, draw)
 
 
 def errors(target: Floats, forecast: Floats, unit: str, part: str) -> str:
@@ -102,25 +107,34 @@ def errors(target: Floats, forecast: Floats, unit: str, part: str) -> str:
         part: name of the part, for the caption.
     """
     counts, edges = np.histogram(target - forecast, BINS)
-    frame = svg.Frame(
-        x=(float(edges[0]), float(edges[-1])),
-        y=svg.span(counts.tolist(), zero=True),
-        x_label=f"what came less the forecast, {unit}",
-        y_label="rows",
-    )
-    boxes = [
-        svg.rect(
-            frame.px(low) + 0.5,
-            frame.py(count),
-            frame.px(high) - frame.px(low) - 1,
-            frame.py(0) - frame.py(count),
-            "bar",
+
+    def draw(canvas: svg.Canvas) -> svg.Drawing:
+        frame = svg.Frame(
+            canvas=canvas,
+            x=(float(edges[0]), float(edges[-1])),
+            y=svg.span(counts.tolist(), zero=True),
+            x_label=f"what came less the forecast, {unit}",
+            y_label="rows",
         )
-        for count, low, high in zip(counts.tolist(), edges[:-1].tolist(), edges[1:].tolist(), strict=True)
-    ]
+        bins = zip(counts.tolist(), edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+        return [*svg.axes(frame), *(_column(frame, *each) for each in bins)], svg.HEIGHT
+
     middle, spread = float(np.mean(target - forecast)), float(np.std(target - forecast))
     words = f"Mean {middle:.4g}, standard deviation {spread:.4g}"
-    return svg.figure(f"Errors on the {part} part", words, [*svg.axes(frame), *boxes])
+    return svg.figure(f"Errors on the {part} part", words, draw)
+
+
+def _column(frame: svg.Frame, count: int, low: float, high: float) -> str:
+    """Return one column of a histogram.
+
+    Args:
+        frame: axes.
+        count: rows in the bin.
+        low: lower edge of the bin.
+        high: upper edge of the bin.
+    """
+    left, right, top = frame.px(low), frame.px(high), frame.py(count)
+    return svg.rect(left + 0.5, top, right - left - 1, frame.py(0) - top, "bar")
 
 
 def importance(found: Sequence[Importance], loss: str, repeats: int, seed: int) -> str:
@@ -133,53 +147,67 @@ def importance(found: Sequence[Importance], loss: str, repeats: int, seed: int) 
         seed: seeds the shuffles of columns; the same seed repeats the figures.
     """
     shown = found[:MOST_BARS]
-    body, height = svg.bars_across(
-        [(each.name, each.mean, each.deviation) for each in shown], f"growth of the validation {loss}"
-    )
+    rows = [(each.name, each.mean, each.deviation) for each in shown]
     rest = f"; the {len(found) - len(shown)} smallest are left out" if len(found) > len(shown) else ""
     words = (
         f"How much the loss on the validation part grows where one input is shuffled: mean of {repeats} shuffles from "
         f"seed {seed}, the line is one standard deviation{rest}. Inputs that are redundant share their importance"
     )
-    return svg.figure("Importance of each input", words, body, height)
+    return svg.figure(
+        "Importance of each input",
+        words,
+        lambda canvas: svg.bars_across(canvas, rows, f"growth of the validation {loss}"),
+    )
 
 
 def profile(found: Profile) -> str:
     """Return a session's volume by price, with its point of control and value area."""
+    words = (
+        f"{found.bars:,} bars. Point of control {found.poc:,.6g}; value area {found.value_low:,.6g} to "
+        f"{found.value_high:,.6g}, in the stronger colour; under the conventions below"
+    )
+    title = f"Volume profile of the session of {found.day}"
+    return svg.figure(title, words, lambda canvas: _drawn_profile(found, canvas))
+
+
+def _drawn_profile(found: Profile, canvas: svg.Canvas) -> svg.Drawing:
+    volumes, prices = found.volume.tolist(), found.price.tolist()
     frame = svg.Frame(
-        x=svg.span(found.volume.tolist(), zero=True),
+        canvas=canvas,
+        x=svg.span(volumes, zero=True),
         y=_padded(found.price),
         x_label="volume",
         y_label="price",
-        height=440,
+        height=PROFILE_HEIGHT,
     )
-    step = float(found.price[1] - found.price[0]) if len(found.price) > 1 else 1.0
+    step = prices[1] - prices[0] if len(prices) > 1 else 1.0
     thick = max(0.6, frame.py(0) - frame.py(step))
     boxes = [
         svg.rect(
-            svg.LEFT,
+            canvas.left,
             frame.py(price) - thick / 2,
-            frame.px(volume) - svg.LEFT,
+            frame.px(volume) - canvas.left,
             thick,
             "bar" if found.value_low <= price <= found.value_high else "outside",
         )
-        for price, volume in zip(found.price.tolist(), found.volume.tolist(), strict=True)
+        for price, volume in zip(prices, volumes, strict=True)
     ]
+    return [*svg.axes(frame), *boxes, *_levels(found, frame)], PROFILE_HEIGHT
+
+
+def _levels(found: Profile, frame: svg.Frame) -> list[str]:
+    """Return the lines of point of control and value area, with their names."""
     levels = [
         ("value area high", found.value_high),
         ("point of control", found.poc),
         ("value area low", found.value_low),
     ]
-    lines = [
-        svg.line(svg.LEFT, frame.py(at), svg.WIDTH - svg.RIGHT, frame.py(at), "level")
-        + svg.text(svg.WIDTH - svg.RIGHT - 4, frame.py(at) - 4, f"{name} {at:,.6g}", "end", "over")
+    left, right = frame.canvas.left, frame.canvas.right
+    return [
+        svg.line(left, frame.py(at), right, frame.py(at), "level")
+        + svg.text(right - 4, frame.py(at) - 4, f"{name} {at:,.6g}", "end", "over")
         for name, at in levels
     ]
-    words = (
-        f"{found.bars:,} bars. Point of control {found.poc:,.6g}; value area {found.value_low:,.6g} to "
-        f"{found.value_high:,.6g}, in the stronger colour; under the conventions below"
-    )
-    return svg.figure(f"Volume profile of the session of {found.day}", words, [*svg.axes(frame), *boxes, *lines], 440)
 
 
 def _padded(price: Floats) -> tuple[float, float]:
@@ -189,18 +217,24 @@ def _padded(price: Floats) -> tuple[float, float]:
 
 def split(parts: dict[str, Any]) -> str:
     """Return the sizes of the three parts as a bar, with their dates where there are some."""
-    names = ("train", "validation", "test")
-    total = sum(parts[name]["rows"] for name in names)
-    x, body = 10.0, []
-    for name, kind in zip(names, ("one", "two", "three"), strict=True):
-        width = parts[name]["rows"] / total * (svg.WIDTH - 20)
-        body.append(svg.rect(x, 22, width - 2, 26, f"fill-{kind}"))
-        body.append(svg.text(x, 16, name if width > 60 else name[:5]))
-        body.append(svg.text(x, 64, f"{parts[name]['rows']:,}"))
-        x += width
+    rows = {name: int(parts[name]["rows"]) for name in ("train", "validation", "test")}
     how = "by time" if parts["by"] == "time" else f"at random from seed {parts['seed']}"
     if parts["stratified"]:
         how += ", each class in the same shares"
     embargo = f"; {parts['embargo']:,} rows are dropped between parts" if parts["embargo"] else ""
-    words = f"{total:,} rows, split {how}{embargo}. Scaling is fitted on the training part alone"
-    return svg.figure("The split", words, body, 76)
+    words = f"{sum(rows.values()):,} rows, split {how}{embargo}. Scaling is fitted on the training part alone"
+    return svg.figure("The split", words, lambda canvas: _parts(canvas, rows))
+
+
+def _parts(canvas: svg.Canvas, rows: dict[str, int]) -> svg.Drawing:
+    """Return the parts in one line, or below each other where the small ones have no room for their names."""
+    x, body = 10.0, []
+    for place, (name, count) in enumerate(rows.items()):
+        width, kind = count / sum(rows.values()) * (canvas.width - 20), f"fill-{('one', 'two', 'three')[place]}"
+        if canvas.is_narrow:
+            body += [svg.text(10, 14 + 44 * place, f"{name}: {count:,}"), svg.rect(x, 20 + 44 * place, width, 14, kind)]
+        else:
+            body += [svg.rect(x, 22, width - 2, 26, kind), svg.text(x, 16, name if width > 60 else name[:5])]
+            body.append(svg.text(x, 64, f"{count:,}"))
+        x += width
+    return body, 128 if canvas.is_narrow else 76

@@ -3,19 +3,52 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 300, 76, 16, 14, 46
+HEIGHT, RIGHT, TOP, BOTTOM = 300, 16, 14, 46
+LETTER, LINE = 6.6, 15  # pixels: the usual width of a letter of 12 pixels, and from one line of words to the next
 
 Points = Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Canvas:
+    """A drawing's width in pixels, the room left of its axes, and about how many numbers an x axis has."""
+
+    width: int
+    left: int
+    x_ticks: int
+    name: str
+
+    @property
+    def right(self) -> int:
+        """Where the axes end, pixels from the left."""
+        return self.width - RIGHT
+
+    def lines(self, words: str) -> list[str]:
+        """Return words in lines that fit into the drawing."""
+        return textwrap.wrap(words, int((self.width - 16) / LETTER)) or [""]
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether names stand above bars, as there is no room next to them."""
+        return self.width < 480
+
+
+# A phone of 360 pixels has 328 beside the page's margins: there the narrow drawing's text has its own 12 pixels
+WIDE = Canvas(width=640, left=76, x_ticks=5, name="wide")
+NARROW = Canvas(width=328, left=64, x_ticks=3, name="narrow")
+Drawing = tuple[Sequence[str], int]  # elements, and the height in pixels
 
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
     """From data to the picture: the ranges of both axes, perhaps with a logarithmic y axis, and their words."""
 
+    canvas: Canvas
     x: tuple[float, float]
     y: tuple[float, float]
     x_label: str
@@ -25,13 +58,19 @@ class Frame:
 
     def px(self, value: float) -> float:
         """Return the place of an x value."""
-        return LEFT + (value - self.x[0]) / (self.x[1] - self.x[0]) * (WIDTH - LEFT - RIGHT)
+        left = self.canvas.left
+        return left + (value - self.x[0]) / (self.x[1] - self.x[0]) * (self.canvas.right - left)
 
     def py(self, value: float) -> float:
         """Return the place of a y value."""
         low, high = (math.log10(each) if self.log else each for each in self.y)
         at = math.log10(value) if self.log else value
-        return self.height - BOTTOM - (at - low) / (high - low) * (self.height - TOP - BOTTOM)
+        return self.bottom - (at - low) / (high - low) * (self.bottom - TOP)
+
+    @property
+    def bottom(self) -> float:
+        """Where the x axis lies, pixels from the top; its words may need more than one line."""
+        return self.height - BOTTOM - LINE * (len(self.canvas.lines(self.x_label)) - 1)
 
 
 def span(values: Sequence[float], *, zero: bool = False) -> tuple[float, float]:
@@ -61,40 +100,65 @@ def short(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 and value == round(value) else f"{value:.4g}"
 
 
-def figure(title: str, caption: str, body: Sequence[str], height: int = HEIGHT) -> str:
-    """Return a figure with its caption; `caption` also describes it to those who do not see it.
+def figure(title: str, caption: str, draw: Callable[[Canvas], Drawing]) -> str:
+    """Return a figure with its caption, drawn for wide and for narrow screens; the page's style shows one of them.
 
     Args:
         title: heading.
-        caption: text below the figure, which also describes the figure to those who do not see it.
-        body: SVG elements.
-        height: in pixels of the viewBox, which is WIDTH wide.
+        caption: text below the figure, which also describes it to those who do not see it.
+        draw: returns the elements and the height of the drawing on a canvas.
     """
-    return (
-        '<figure><div class="chart" tabindex="0">'  # a narrow screen scrolls the picture, whose text stays legible
-        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}. {escape(caption)}">'
-        + "".join(body)
-        + f"</svg></div><figcaption><b>{escape(title)}.</b> {escape(caption)}</figcaption></figure>"
-    )
+    label = f"{escape(title)}. {escape(caption)}"
+    drawings = "".join(_drawing(canvas, label, *draw(canvas)) for canvas in (WIDE, NARROW))
+    return f"<figure>{drawings}<figcaption><b>{escape(title)}.</b> {escape(caption)}</figcaption></figure>"
+
+
+def _drawing(canvas: Canvas, label: str, body: Sequence[str], height: int) -> str:
+    """Return one SVG picture.
+
+    Args:
+        canvas: what it is drawn for; its name is the picture's CSS class.
+        label: description, escaped.
+        body: SVG elements.
+        height: in pixels.
+    """
+    box = f'class="{canvas.name}" viewBox="0 0 {canvas.width} {height}"'
+    return f'<svg {box} role="img" aria-label="{label}">{"".join(body)}</svg>'
 
 
 def axes(frame: Frame) -> list[str]:
     """Return grid lines with their numbers, and the words of both axes."""
     parts = []
-    bottom = frame.height - BOTTOM
-    for value in ticks(*frame.x):
+    bottom, left, right = frame.bottom, frame.canvas.left, frame.canvas.right
+    for value in ticks(*frame.x, frame.canvas.x_ticks):
         at = frame.px(value)
         parts.append(line(at, TOP, at, bottom, "grid") + text(at, bottom + 16, short(value), "middle"))
     for value in _y_ticks(frame):
         at = frame.py(value)
-        parts.append(line(LEFT, at, WIDTH - RIGHT, at, "grid") + text(LEFT - 6, at + 4, short(value), "end"))
+        parts.append(line(left, at, right, at, "grid") + text(left - 6, at + 4, short(value), "end"))
     middle = (TOP + bottom) / 2
     turned = f'<text class="axis" text-anchor="middle" transform="translate(14 {middle:.1f}) rotate(-90)">'
     return [
         *parts,
-        text((LEFT + WIDTH - RIGHT) / 2, frame.height - 8, frame.x_label, "middle", "axis"),
+        *_words_below(frame.canvas, frame.x_label, left, frame.height),
         f"{turned}{escape(frame.y_label)}</text>",
     ]
+
+
+def _words_below(canvas: Canvas, words: str, left: float, height: float) -> list[str]:
+    """Return an axis' words at the foot of a drawing: below the axis, or over the whole width where they need it.
+
+    Args:
+        canvas: what it is drawn on.
+        words: name and unit of the axis.
+        left: where the axis begins, pixels from the left.
+        height: height of the drawing in pixels.
+    """
+    lines = canvas.lines(words)
+    fits = len(lines) == 1 and len(words) * LETTER < canvas.right - left
+    middle = (left + canvas.right) / 2 if fits else canvas.width / 2
+    first = height - 8 - LINE * (len(lines) - 1)
+    return [text(middle, first + LINE * place, line, "middle", "axis") for place, line in enumerate(lines)]
 
 
 def _y_ticks(frame: Frame) -> list[float]:
@@ -165,40 +229,70 @@ def rect(x: float, y: float, width: float, height: float, kind: str) -> str:
         x: left edge, pixels from the left.
         y: upper edge, pixels from the top.
         width: width in pixels.
-        height: in pixels of the viewBox, which is WIDTH wide.
+        height: height in pixels.
         kind: CSS class.
     """
     return f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{max(height, 0):.1f}"/>'
 
 
-def legend(entries: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the names of lines, each after a piece of it, in the upper right corner."""
-    parts, x = [], WIDTH - RIGHT - sum(40 + 7 * len(name) for _, name in entries)
+def legend(canvas: Canvas, entries: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the names of lines, each after a piece of it, in the upper right corner.
+
+    Args:
+        canvas: what it is drawn on.
+        entries: CSS class and name of each line.
+    """
+    parts, x = [], canvas.right - sum(40 + 7 * len(name) for _, name in entries)
     for kind, name in entries:
         parts += [line(x, TOP + 8, x + 22, TOP + 8, kind), text(x + 27, TOP + 12, name)]
         x += 40 + 7 * len(name)
     return parts
 
 
-def bars_across(rows: Sequence[tuple[str, float, float]], axis_label: str) -> tuple[list[str], int]:
-    """Return a bar to the right for each (name, value, deviation), and the picture's height."""
-    height = TOP + BOTTOM + 20 * len(rows)
-    left = 200
+def bars_across(canvas: Canvas, rows: Sequence[tuple[str, float, float]], axis_label: str) -> Drawing:
+    """Return a bar to the right for each row, its name next to it or, on a narrow canvas, above it.
+
+    Args:
+        canvas: what it is drawn on.
+        rows: (name, value, deviation) of each bar.
+        axis_label: name of the values.
+    """
+    step, left = (38, 8) if canvas.is_narrow else (20, 200)
+    bottom = TOP + step * len(rows)
+    height = bottom + BOTTOM + LINE * (len(canvas.lines(axis_label)) - 1)
     low, high = span([v - d for _, v, d in rows] + [v + d for _, v, d in rows] + [0.0], zero=True)
 
     def at(value: float) -> float:
-        return left + (value - low) / (high - low) * (WIDTH - left - RIGHT)
+        return left + (value - low) / (high - low) * (canvas.right - left)
 
     parts = []
-    for value in ticks(low, high):
-        parts.append(line(at(value), TOP, at(value), height - BOTTOM, "grid"))
-        parts.append(text(at(value), height - BOTTOM + 16, short(value), "middle"))
+    for value in ticks(low, high, canvas.x_ticks):
+        parts.append(line(at(value), TOP, at(value), bottom, "grid"))
+        parts.append(text(at(value), bottom + 16, short(value), "middle"))
     for place, (name, value, deviation) in enumerate(rows):
-        y = TOP + 20 * place
+        foot = TOP + step * (place + 1)
+        parts.append(_bar_name(canvas, name, left, foot))
         begin, end = sorted((at(0.0), at(value)))
         parts += [
-            text(left - 8, y + 14, name if len(name) <= 26 else name[:25] + "…", "end"),
-            rect(begin, y + 4, end - begin, 12, "bar"),
-            line(at(value - deviation), y + 10, at(value + deviation), y + 10, "spread"),
+            rect(begin, foot - 16, end - begin, 12, "bar"),
+            line(at(value - deviation), foot - 10, at(value + deviation), foot - 10, "spread"),
         ]
-    return [*parts, text((left + WIDTH) / 2, height - 8, axis_label, "middle", "axis")], height
+    return [*parts, *_words_below(canvas, axis_label, left, height)], height
+
+
+def _bar_name(canvas: Canvas, name: str, left: float, foot: float) -> str:
+    """Return a bar's name, shortened to what fits.
+
+    Args:
+        canvas: what it is drawn on.
+        name: name in full.
+        left: where bars begin, pixels from the left.
+        foot: lower edge of the bar's row, pixels from the top.
+    """
+    most = 44 if canvas.is_narrow else 26
+    fitting = name if len(name) <= most else name[: most - 1] + "…"
+    return (
+        text(left, foot - 21, fitting, "start", "over")
+        if canvas.is_narrow
+        else text(left - 8, foot - 6, fitting, "end")
+    )

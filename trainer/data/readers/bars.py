@@ -16,7 +16,7 @@ from trainer.data.bar import NUMBERS, Bars, joined
 from trainer.data.readers.arrow import is_columnar, open_columnar, read_columnar
 from trainer.data.readers.bad_rows import BadRows
 from trainer.data.readers.bar_checks import PRICES, Checker, Flags, RawRows
-from trainer.data.readers.column_names import NONE, Columns, plain, with_epochs
+from trainer.data.readers.column_names import MIDNIGHT, NONE, Columns, plain, with_epochs
 from trainer.data.readers.csv_rows import Dialect, TextRows, find_dialect, read_text
 from trainer.data.readers.joined_series import ROLE, Join, Joining, Series, open_series, usual_step
 from trainer.data.readers.numbers import numbers_of
@@ -27,7 +27,6 @@ from trainer.runtime.errors import TrainerError
 CHUNK = 100_000  # rows
 FIRST_ROWS = 10_000  # that the usual step is taken of
 INSTRUMENT = ("symbol", "ticker", "tic", "instrument", "contract", "code", "asset", "pair", "name")
-MIDNIGHT = r"[ T]0?0:00(:00(\.0+)?)?$"
 EMPTY = Bars(date=np.zeros(0, "M8[s]"), **{name: np.zeros(0) for name in NUMBERS})
 
 
@@ -81,6 +80,8 @@ class Source:
         )
         if self.dialect is not None and self.dialect.known_as:
             written["layout"] = self.dialect.known_as
+        if self.dialect is not None and not self.dialect.encoding.startswith("utf"):
+            written["encoding"] = self.dialect.encoding
         return {
             "columns": self.columns.used,
             "time_format": self.times.pattern,
@@ -200,6 +201,8 @@ def open_source(path: Path, reading: Reading) -> Source:
     _require_one_instrument(sample, columns, stamps, str(path))
     _require_volume(sample, columns, reading, str(path))
     times = find_format(stamps, where, reading.time_format)
+    if columns.zone is not None and not times.zoned and times.zone is None and not times.pattern.startswith("epoch"):
+        times = replace(times, zone=columns.zone)
     bad = BadRows(policy=reading.on_bad_row, where=str(path), unit=unit)
     if reading.join and ROLE in columns.place:
         what = f"the bars have a column {columns.used[ROLE]!r} of their own, and --join brings another"

@@ -15,32 +15,56 @@ PRICES = ("open", "high", "low", "close")
 
 SPELLINGS = {
     "date": (
-        "date", "datetime", "date_time", "timestamp", "time_stamp", "ts", "ts_event", "gmt_time", "utc_time", "utc",
-        "local_time", "time_utc", "open_time", "bar_time", "dtyyyymmdd", "day", "trade_date", "trading_day", "index",
-        "unnamed_0", "unix", "unix_time", "unix_timestamp", "epoch", "time", "window_start", "start_time", "begin",
-        "starttime", "index_level_0", "quote_date", "datum", "fecha", "data", "tarih", "дата", "日期", "日付け", "날짜",
-        "t", "",
+        "date", "datetime", "date_time", "candle_date_time_utc", "time_period_start", "time_open", "open_time",
+        "timestamp", "time_stamp", "ts", "ts_event", "gmt_time", "utc_time", "utc", "local_time", "time_utc",
+        "bar_time", "dtyyyymmdd", "day", "trade_date", "trading_day", "index", "unnamed_0", "unix", "unix_time",
+        "unix_timestamp", "epoch", "time", "window_start", "start_time", "begin", "starttime", "index_level_0",
+        "quote_date", "datum", "fecha", "data", "tarih", "дата", "日期", "日付", "日付け", "날짜", "t", "",
     ),
     # the last words of each are those of other languages, as investing.com, ariva.de, Stooq and others write them
-    "open": ("open", "o", "open_price", "px_open", "first", "opening_price", "bid_open", "openbid", "eröffnung",
-             "eröffn", "eroeffnung", "erster", "ouverture", "ouv", "apertura", "abertura", "otwarcie", "açılış",  # noqa: RUF001
-             "откр", "开盘", "始値", "시가"),
-    "high": ("high", "h", "high_price", "px_high", "max", "highest", "bid_high", "highbid", "hoch", "tageshoch",
-             "plus_haut", "haut", "máximo", "maximo", "massimo", "máxima", "hoog", "najwyzszy", "yüksek", "макс",
-             "高", "最高", "高値", "고가"),
-    "low": ("low", "l", "low_price", "px_low", "min", "lowest", "bid_low", "lowbid", "tief", "tagestief", "plus_bas",
-            "bas", "mínimo", "minimo", "mínima", "laag", "najnizszy", "düşük", "мин", "低", "最低", "安値", "저가"),
-    "close": ("close", "c", "close_price", "px_last", "px_close", "last", "close_last", "settle", "bid_close",
-              "closebid", "closing_price", "price", "latest", "schluss", "schlusskurs", "zuletzt", "clôture",
-              "cloture", "dernier", "cierre", "último", "ultimo", "chiusura", "laatste", "zamkniecie", "ostatnio",
-              "şimdi", "цена", "收盘", "終値", "종가"),
-    "volume": ("volume", "vol", "v", "px_volume", "total_volume", "totalvolume", "trade_volume", "size", "qty",
-               "quantity", "base_volume", "tick_volume", "tickvol", "ticks", "volumefrom", "no_of_shares", "volumen",
-               "stücke", "stuecke", "wolumen", "wol", "hac", "объём", "交易量", "成交量", "出来高", "거래량"),
-    "vix_close": ("vix_close", "vix", "vix_last", "vixclose", "close_vix", "vix_index"),
+    "open": (
+        "open", "o", "open_price", "px_open", "first", "opening_price", "bid_open", "open_bid", "openbid",
+        "start_price", "eröffnung", "eröffn", "eroeffnung", "erster", "ouverture", "ouv", "apertura", "abertura",
+        "otwarcie", "açılış", "откр", "开盘", "开盘价", "開盤價", "始値", "시가",  # noqa: RUF001
+    ),
+    "high": (
+        "high", "h", "high_price", "px_high", "max", "highest", "bid_high", "high_bid", "highbid", "max_price",
+        "hoch", "tageshoch", "plus_haut", "haut", "máximo", "maximo", "massimo", "máxima", "hoog", "najwyzszy",
+        "yüksek", "макс", "高", "最高", "最高价", "最高價", "高値", "고가",
+    ),
+    "low": (
+        "low", "l", "low_price", "px_low", "min", "lowest", "bid_low", "low_bid", "lowbid", "min_price", "tief",
+        "tagestief", "plus_bas", "bas", "mínimo", "minimo", "mínima", "laag", "najnizszy", "düşük", "мин", "低", "最低",
+        "最低价", "最低價", "安値", "저가",
+    ),
+    "close": (
+        "close", "c", "close_price", "px_last", "px_close", "last", "close_last", "settle", "bid_close", "close_bid",
+        "closebid", "closing_price", "end_price", "trade_price", "price", "latest", "schluss", "schlusskurs",
+        "zuletzt", "clôture", "cloture", "dernier", "cierre", "último", "ultimo", "chiusura", "laatste", "zamkniecie",
+        "ostatnio", "şimdi", "цена", "收盘", "收盘价", "收盤價", "終値", "종가",
+    ),
+    "volume": (
+        "volume", "vol", "v", "px_volume", "total_volume", "totalvolume", "trade_volume", "size", "qty", "quantity",
+        "base_volume", "tick_volume", "tick_vol", "tickvol", "ticks", "volumefrom", "no_of_shares",
+        "number_of_shares", "shares_traded", "volumen", "stücke",
+        "stuecke", "wolumen", "wol", "hac", "объём", "交易量", "成交量", "成交股數", "出来高", "거래량",
+    ),
+    "vix_close": (
+        "vix_close", "vix", "vix_last", "vixclose", "close_vix", "vix_index",
+    ),
 }  # fmt: skip
+# Behind or in front of `date` and `time`: not when a bar begins
+OTHER_TIMES = {
+    "end", "close", "closing", "closed", "high", "low", "last", "next", "exp", "expiry", "expiration", "expire",
+    "maturity", "update", "updated", "settlement", "ex", "dividend", "listing", "report", "created", "modified", "of",
+    "first", "delivery",
+}  # fmt: skip
+# What a column of times names as its zone: abbreviations that stand for one zone alone
+ZONES = {"utc": "UTC", "gmt": "UTC", "eet": "Europe/Athens", "kst": "Asia/Seoul", "jst": "Asia/Tokyo"}
 EPOCH = r"^(\d{10}|\d{13}|\d{16}|\d{19})(\.0+)?$"
 LETTERS = {"open": "o", "high": "h", "low": "l", "close": "c", "volume": "v"}
+MIDNIGHT = r"[ T]0?0:00(:00(\.0+)?)?$"
+WHOLE = r"^\s*\d{14}(\d{3})?\s*$|^\s*\d{4}[-/.]\d{2}[-/.]\d{2}[ T]\d"  # a day and its clock
 CLOCK = ("time", "timestamp", "hour", "time_of_day")  # of a second column, where the first holds the day alone
 UP_AND_DOWN = ("up", "down")  # TradeStation's volumes of rising and of falling ticks, which add up
 # What quote currencies are called behind `volume`, of which a pair's own coin is wanted
@@ -70,6 +94,14 @@ class Columns:
     more_volume: int | None = None
 
     @property
+    def zone(self) -> str | None:
+        """The IANA zone that the column of times names, as `Gmt time` does; None where it names none."""
+        words = plain(self.names[self.place["date"]]).split("_") if "date" in self.place else []
+        if self.clock is not None:
+            words += plain(self.names[self.clock]).split("_")
+        return next((ZONES[word] for word in words if word in ZONES), None)
+
+    @property
     def used(self) -> dict[str, str]:
         """The file's own name of each role, for the metadata."""
         chosen = dict(self.place) | ({} if self.clock is None else {"time": self.clock})
@@ -80,8 +112,9 @@ class Columns:
 
 
 def plain(name: str) -> str:
-    """Return a header's name as it is compared: lower case, words joined by `_`, no brackets."""
-    return re.sub(r"[\W_]+", "_", unicodedata.normalize("NFC", name.strip().strip("<>")).lower()).strip("_")
+    """Return a header's name as it is compared: lower case, words joined by `_`, also those of BidOpen, no brackets."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", unicodedata.normalize("NFC", name.strip().strip("<>")))
+    return re.sub(r"[\W_]+", "_", words.lower()).strip("_")
 
 
 def find_columns(names: Sequence[str], where: str, chosen: Mapping[str, str] | None = None) -> Columns:
@@ -105,6 +138,8 @@ def find_columns(names: Sequence[str], where: str, chosen: Mapping[str, str] | N
     more = None
     if "volume" in roles and "volume" not in place:
         more = _volume_of_parts(known, place)
+    if "date" in roles and "date" not in place:
+        place |= _called_time(known, place)
     if missing := [role for role in REQUIRED if role not in place and role not in absent]:
         raise _missing(
             missing, [name for at, name in enumerate(names) if at not in place.values() and name], names, where
@@ -127,6 +162,12 @@ def with_epochs(columns: Columns, table: pl.DataFrame, chosen: Mapping[str, str]
     """
     if columns.clock is not None and "time" not in chosen and _are_epochs(table[:, columns.clock]):
         columns = replace(columns, clock=None)
+    if columns.clock is not None and not chosen.keys() & {"date", "time"} and _are(WHOLE, table[:, columns.clock]):
+        day = table[:, columns.place["date"]]
+        own = _are(WHOLE, day) and not _are(MIDNIGHT, day)
+        columns = replace(columns, place=columns.place | ({} if own else {"date": columns.clock}), clock=None)
+    if columns.zone is not None:
+        return columns
     if not chosen.keys() & {"date", "time"} and not _are_epochs(table[:, columns.place["date"]]):
         for at, name in enumerate(columns.names):
             if plain(name) in SPELLINGS["date"] and at not in columns.place.values() and _are_epochs(table[:, at]):
@@ -135,8 +176,34 @@ def with_epochs(columns: Columns, table: pl.DataFrame, chosen: Mapping[str, str]
 
 
 def _are_epochs(cells: pl.Series) -> bool:
+    return _are(EPOCH, cells)
+
+
+def _are(pattern: str, cells: pl.Series) -> bool:
+    """Return whether all cells that hold something match.
+
+    Args:
+        pattern: regular expression.
+        cells: a column.
+    """
     known = cells.cast(pl.String).str.strip_chars().drop_nulls()
-    return len(known) > 0 and bool(known.str.contains(EPOCH).all())
+    return len(known) > 0 and bool(known.str.contains(pattern).all())
+
+
+def _called_time(known: Sequence[str], place: Mapping[str, int]) -> dict[str, int]:
+    """Return the place of the first column that is called a date or a time, such as `trade_date`; none for no such.
+
+    Args:
+        known: names of the columns as they are compared.
+        place: places that other roles have.
+    """
+    for at, name in enumerate(known):
+        words = name.split("_")
+        called = any(word.endswith(("date", "time")) or word in ("timestamp", "datetime") for word in words)
+        if at not in place.values() and called and not OTHER_TIMES & {*words}:
+            return {"date": at}
+    ticks = known.index("ticks") if "ticks" in known else None  # Deribit counts the milliseconds in it
+    return {"date": ticks} if ticks is not None and ticks not in place.values() else {}
 
 
 def _bare_names(known: Sequence[str], where: str, chosen: Mapping[str, str]) -> list[str]:
@@ -194,9 +261,20 @@ def _volume_of_parts(known: Sequence[str], place: dict[str, int]) -> int | None:
     units = {at: match[1] for at, name in enumerate(known) if (match := re.fullmatch(r"vol(?:ume)?_(\w+)", name))}
     named = [at for at, unit in units.items() if "_" not in unit and unit.rstrip("0123456789") not in {"", *DERIVED}]
     own = [at for at in named if known[at].rpartition("_")[2] not in QUOTES]
-    if found := own or named:
+    if found := own or named or _described_volumes(known):
         place["volume"] = found[0]
     return None
+
+
+def _described_volumes(known: Sequence[str]) -> list[int]:
+    """Return the places of volumes with words in front that make nothing else of them, as in `traded_volume`.
+
+    Args:
+        known: names of the columns as they are compared.
+    """
+    other = DERIVED | QUOTES | {"taker", "maker"}
+    found = {at: re.fullmatch(r"(\w+)_vol(?:ume)?", name) for at, name in enumerate(known)}
+    return [at for at, match in found.items() if match and not {*match[1].split("_")} & other]
 
 
 def _missing(missing: list[str], spare: list[str], names: Sequence[str], where: str) -> TrainerError:
@@ -206,6 +284,8 @@ def _missing(missing: list[str], spare: list[str], names: Sequence[str], where: 
     advice = f"Say which column it is: --columns {','.join(f'{role}=NAME' for role in missing)}; "
     advice += "a column may be given by its number, too"
     advice += f", and volume={NONE} states that there is no volume." if "volume" in missing else "."
+    if missing == ["volume"]:
+        advice = f"State that there is none: --columns volume={NONE}; or say which column it is: --columns volume=NAME."
     if len(names) == 1:
         advice = "The cells of a line stand between one of , ; tab or |: replace what is between them here."
     return TrainerError("RM512", what=f"no column {which}; {hint}", where=where, next=advice)
@@ -225,6 +305,10 @@ def _find(known: list[str], spellings: tuple[str, ...], names: Sequence[str], wh
     """Return the place of the first spelling that is there; the earlier ones are the surer ones."""
     for spelling in spellings:
         count = known.count(spelling)
+        if (
+            count > 1 and len(spelling) == 1 and [*names].count(spelling) == 1
+        ):  # t and T are the begin and the end of a bar
+            return [*names].index(spelling)
         if count > 1:
             twice = [f"{place + 1} ({names[place]!r})" for place, name in enumerate(known) if name == spelling]
             raise TrainerError("RM512", what=f"one column stands at two places: {' and '.join(twice)}", where=where)

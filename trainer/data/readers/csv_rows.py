@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from trainer.data.readers.column_names import PRICES, Columns, find_columns
 from trainer.data.readers.headers import SEPARATORS, find_header, first_line, fixed_point
 from trainer.data.readers.numbers import CURRENCY
-from trainer.data.readers.stream import LineBlock, line_blocks
+from trainer.data.readers.stream import LineBlock, kind_of, line_blocks
 from trainer.runtime.errors import TrainerError
 
 SAMPLE_LINES = 1000
@@ -30,7 +30,7 @@ class Dialect:
     """How a file is written. `header` is the number of the header's last line, 0 where there is none.
 
     decimal: the mark of fractions. known_as: whose layout it is, where that is known by more than its header.
-    scale: what prices are multiplied by.
+    scale: what prices are multiplied by. encoding: of the text, utf-8 or an older one.
     """
 
     separator: str
@@ -39,6 +39,7 @@ class Dialect:
     columns: Columns
     known_as: str | None = None
     scale: float = 1.0
+    encoding: str = "utf-8"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,12 +89,25 @@ def find_dialect(path: Path, chosen: Mapping[str, str] | None = None) -> tuple[D
         for line in lines[number - 1 : number + 2]
         if line.strip()
     ]
-    found = find_header(rows, number, f"{path}, line {number}", chosen or {})
+    found = find_header([_without_padding(row) for row in rows], number, f"{path}, line {number}", chosen or {})
     columns = find_columns(found.names, f"{path}, line {number}", found.chosen)
-    dialect = Dialect(separator=separator, decimal=".", header=found.line, columns=columns, known_as=found.known_as)
+    dialect = Dialect(
+        separator=separator,
+        decimal=".",
+        header=found.line,
+        columns=columns,
+        known_as=found.known_as,
+        encoding=kind_of(path)[1],
+    )
     sample = text_rows(block, dialect, path)
     dialect = replace(dialect, decimal=_decimal(sample, dialect), columns=_with_volume(sample, columns))
     return replace(dialect, scale=fixed_point(dialect.columns, sample.table)), sample
+
+
+def _without_padding(cells: list[str]) -> list[str]:
+    """Return cells without two or more empty ones at the end, which a spreadsheet adds up to its widest line."""
+    used = max((place for place, cell in enumerate(cells, 1) if cell), default=0)
+    return cells if len(cells) - used < 2 else cells[:used]
 
 
 def _with_volume(sample: TextRows, columns: Columns) -> Columns:
@@ -201,6 +215,8 @@ def _cells(text: str, separator: str, path: Path) -> list[list[str]]:
     """Return the cells of each line; a line break inside quotes is refused, since lines would lose their numbers."""
     lines = text.removesuffix("\n").split("\n")  # splitlines() would end lines at further characters, too
     try:
-        return [row for line in lines for row in csv.reader([line], delimiter=separator, strict=True)]
+        return [
+            row for line in lines for row in csv.reader([line], delimiter=separator, skipinitialspace=True, strict=True)
+        ]
     except csv.Error as error:
         raise TrainerError("RM510", what="the file is no CSV text", where=str(path), why=str(error)) from error

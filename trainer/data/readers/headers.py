@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from trainer.data.readers.column_names import PRICES, Columns, plain
+from trainer.data.readers.column_names import PRICES, SPELLINGS, Columns, plain
 from trainer.runtime.errors import TrainerError
 
 SEPARATORS = ",;\t|"
@@ -47,14 +47,29 @@ def first_line(lines: Sequence[str]) -> int | None:
         lines: the first lines of the file.
     """
     written = [number for number, line in enumerate(lines, 1) if line.strip()]
+    named = next((number for number in written[:PREAMBLE_LINES] if _names_prices(lines[number - 1])), None)
+    if named is not None and not is_data(_split(lines[written[0] - 1])):
+        return named
     wide = [number for number in written[:PREAMBLE_LINES] if _width(lines[number - 1]) >= len(OHLCV)]
     if not wide or any(_width(lines[number - 1]) > 2 for number in written if number < wide[0]):
         return next(iter(written), None)
     return wide[0]
 
 
+def _split(line: str) -> list[str]:
+    separator = max(SEPARATORS, key=line.count)
+    return [cell.strip().strip('"').strip() for cell in line.split(separator)]
+
+
+def _names_prices(line: str) -> bool:
+    """Return whether a line names open, high, low and close, each by a word of its own."""
+    known = {plain(cell) for cell in _split(line)}
+    return all(known & {*SPELLINGS[role]} for role in PRICES) and len(known) > len(PRICES)
+
+
 def _width(line: str) -> int:
-    return 1 + max(map(line.count, SEPARATORS))
+    """Return the number of cells without the empty ones at the end, which spreadsheets add up to the widest line."""
+    return 1 + max(line.rstrip(f"{mark} \r\n").count(mark) for mark in SEPARATORS)
 
 
 def find_header(rows: Sequence[Sequence[str]], number: int, where: str, chosen: Mapping[str, str]) -> Header:

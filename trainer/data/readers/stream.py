@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import contextlib
+import lzma
 import re
+import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, cast
+from typing import IO, Protocol, cast
 
 import numpy as np
 
+from trainer.data.readers.column_names import SPELLINGS
 from trainer.runtime.errors import TrainerError
 
 READ = 1 << 22  # bytes at a time
@@ -20,6 +24,13 @@ MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip",
 BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
+# Encodings older than UTF-8, known by words of a header; Windows-1252, that of Western Europe, by its letters
+OLDER = ("cp932", "gb18030", "cp949", "big5", "cp1251", "cp1254", "cp1250")
+WORDS = tuple(
+    word for words in SPELLINGS.values() for word in words if len(word) > 1 and b"?" in word.encode("cp1252", "replace")
+)
+NOT_WESTERN = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x81\x8d\x8f\x90\x9d\xff]")  # none of them is a letter
+SHEETS = (b"[Content_Types].xml", b"application/vnd.oasis.opendocument")  # .xlsx and .ods
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # .xls, of Excel before 2007
 
 
@@ -38,30 +49,34 @@ class LineBlock:
 
 
 def kind_of(path: Path) -> tuple[str, str]:
-    """Return compression (`none`, `gzip`, `zstd`) and encoding of the file at `path`.
+    """Return compression (`none`, `gzip`, `zstd`, `zip`, `bzip2`, `xz`) and encoding of the file at `path`.
 
     Raises:
         TrainerError: RM510 where it cannot be opened or is no text.
     """
     try:
         with path.open("rb") as file:
-            head = file.read(4096)
+            head = file.read(READ)
     except OSError as error:
         raise TrainerError("RM510", what=str(error.strerror or error), where=str(path)) from error
     packed = next((name for magic, name in MAGIC.items() if head.startswith(magic)), "none")
-    if (packed == "zip" and b"[Content_Types].xml" in head) or head.startswith(OLE):
+    if (packed == "zip" and any(mark in head for mark in SHEETS)) or head.startswith(OLE):
         raise _other_kind(
-            path, "a spreadsheet's own file (Excel)", "Save the sheet as CSV UTF-8 there, and give that file."
+            path, "a spreadsheet's own file (Excel or OpenDocument)", "Save the sheet as CSV UTF-8, and give that file."
         )
-    if packed not in ("none", "gzip", "zstd"):
-        raise TrainerError("RM510", what=f"the file is packed with {packed}", where=str(path), next="Unpack it first.")
     if packed != "none":
         head = _first_bytes(path, packed)
     encoding = _encoding(head)
-    begin = head.decode(encoding, errors="ignore").lstrip("\ufeff \r\n\t")
+    begin = head[:4096].decode(encoding, errors="ignore").lstrip("\ufeff \r\n\t")
     if re.match(r"<(!doctype|html|\?xml|head|body)", begin, re.IGNORECASE):
         advice = "The site sent a page in place of the data: open it in a browser, and download again."
         raise _other_kind(path, "a web page or XML", advice)
+    if re.search(r"^@relation\s", begin, re.IGNORECASE | re.MULTILINE):
+        advice = "Write it as CSV first, such as with SciPy and pandas: DataFrame(scipy.io.arff.loadarff(FILE)[0])."
+        raise _other_kind(path, "ARFF, of Weka", advice)
+    if re.match(r"[+-]?\d+(\.\d+)?( \d+:[-+.\deE]+)+ *(#.*)?\r?\n", begin):
+        advice = "Write it as CSV first, such as with scikit-learn and pandas: load_svmlight_file(FILE)."
+        raise _other_kind(path, "in the libsvm format", advice)
     if re.match(r"[\[{]\s*[\[{\"]", begin):
         raise _other_kind(path, "JSON", "Write it as CSV first, such as with pandas: read_json(...).to_csv(...).")
     return packed, encoding
@@ -73,7 +88,7 @@ def _other_kind(path: Path, kind: str, advice: str) -> TrainerError:
 
 def _first_bytes(path: Path, packed: str) -> bytes:
     with contextlib.suppress(CutOffError):
-        return next((piece[:4096] for piece in _unpacked(path, packed) if piece), b"")
+        return next((piece for piece in _unpacked(path, packed) if piece), b"")
     return b""
 
 
@@ -83,7 +98,26 @@ def _encoding(head: bytes) -> str:
             return name
     if len(head) >= 8 and head.count(b"\x00") >= len(head) // 3:
         return "utf-16-le" if head[1] == 0 else "utf-16-be"
-    return "utf-8"
+    return "utf-8" if _is_utf8(head) else _older(head)
+
+
+def _is_utf8(head: bytes) -> bool:
+    """Return whether bytes are UTF-8, whose last character may be cut."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _older(head: bytes) -> str:
+    """Return the encoding of text that is not UTF-8; utf-8, which cannot read it, for what is no known text."""
+    first = head[:4096]
+    for name in OLDER:
+        forms = {form.encode(name, "ignore") for word in WORDS for form in (word, word.capitalize())}
+        if any(len(form) > 1 and form in first and not form.isascii() for form in forms):
+            return name
+    return "utf-8" if NOT_WESTERN.search(head) else "cp1252"
 
 
 class Unpacker(Protocol):
@@ -108,8 +142,9 @@ def _unpacked(path: Path, packed: str) -> Iterator[bytes]:
         CutOffError: where compressed data ends early or is damaged.
     """
     unpacker = _unpacker(path, packed)
-    with path.open("rb") as file:
-        while data := file.read(READ):
+    with contextlib.ExitStack() as stack:
+        file = _member(path, stack) if packed == "zip" else stack.enter_context(path.open("rb"))
+        while data := _read(file) if packed == "zip" else file.read(READ):
             if unpacker is None:
                 yield data
                 continue
@@ -122,9 +157,46 @@ def _unpacked(path: Path, packed: str) -> Iterator[bytes]:
         raise CutOffError("no end mark")
 
 
+def _read(member: IO[bytes]) -> bytes:
+    """Return bytes of a zip's member; damaged data ends in as many exceptions as there are methods of packing."""
+    try:
+        return member.read(READ)
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError) as error:
+        raise CutOffError(str(error)) from error
+
+
+def _member(path: Path, stack: contextlib.ExitStack) -> IO[bytes]:
+    """Return the only file in a zip, or the only .csv in it, opened; `stack` closes it.
+
+    Raises:
+        TrainerError: RM510 where there is no such file, or it needs a password.
+        CutOffError: where the zip's table of contents, at its end, is missing.
+    """
+    try:
+        archive = stack.enter_context(zipfile.ZipFile(path))
+    except (zipfile.BadZipFile, OSError) as error:
+        raise CutOffError(str(error)) from error
+    hidden = ("__MACOSX/", ".")
+    files = [each for each in archive.infolist() if not each.is_dir() and not each.filename.startswith(hidden)]
+    tables = [each for each in files if each.filename.lower().endswith(".csv")]
+    chosen = files if len(files) == 1 else tables
+    if len(chosen) != 1:
+        named = ", ".join(each.filename for each in files[:4]) + (" ..." if len(files) > 4 else "")
+        what = f"the zip holds {len(files)} files: {named}" if files else "the zip holds no file"
+        raise TrainerError("RM510", what=what, where=str(path), next="Unpack it, and give one of its files.")
+    if chosen[0].flag_bits & 1:
+        raise TrainerError("RM510", what="the zip needs a password", where=str(path), next="Unpack it first.")
+    try:
+        return stack.enter_context(archive.open(chosen[0]))
+    except (NotImplementedError, zipfile.BadZipFile) as error:
+        what = f"{chosen[0].filename} in the zip cannot be unpacked: {error}"
+        raise TrainerError("RM510", what=what, where=str(path), next="Unpack it with another program.") from error
+
+
 def _unpacker(path: Path, packed: str) -> Unpacker | None:
-    if packed == "gzip":
-        return cast(Unpacker, zlib.decompressobj(wbits=31))
+    made = {"gzip": lambda: zlib.decompressobj(wbits=31), "bzip2": bz2.BZ2Decompressor, "xz": lzma.LZMADecompressor}
+    if packed in made:
+        return cast(Unpacker, made[packed]())
     return _zstd(path) if packed == "zstd" else None
 
 
@@ -205,7 +277,8 @@ def _decoded(decoder: codecs.IncrementalDecoder, data: bytes, path: Path) -> str
     except UnicodeDecodeError as error:
         what = "the file is no CSV text in UTF-8 or UTF-16"
         advice = (
-            "Text of an older program is made UTF-8 by `iconv -f WINDOWS-1252 -t UTF-8 FILE > OTHER`; or save it so."
+            "Text of an older program is made UTF-8 by `iconv -f SHIFT_JIS -t UTF-8 FILE > OTHER`, with its "
+            "own encoding in place of Japan's; or save it so."
         )
         raise TrainerError("RM510", what=what, where=str(path), why=str(error), next=advice) from error
     if "\x00" in text:

@@ -20,18 +20,26 @@ from trainer.runtime.errors import TrainerError
 DATES = (
     "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%m/%d/%Y", "%d/%m/%Y", "%m-%d-%Y", "%d-%m-%Y", "%d.%m.%Y",
     "%m/%d/%y", "%d/%m/%y", "%d-%b-%Y", "%d %b %Y", "%b %d, %Y", "%d-%b-%y", "%d %b %y", "%B %d, %Y", "%d %B %Y",
-    "%d.%m.%y", "%d-%B-%Y",
+    "%d.%m.%y", "%d-%B-%Y", "%b %d %Y",
 )  # fmt: skip
 CLOCKS = ("", " %H:%M", " %H:%M:%S%.f", " %H%M", " %H%M%S", " %I:%M %p", " %I:%M:%S %p", " %H:%M:%S:%3f", "-%H:%M:%S")
-GLUED = ("%Y%m%d%H%M", "%Y%m%d%H%M%S")
+GLUED = ("%Y%m%d%H%M", "%Y%m%d%H%M%S", "%Y%m%d%H%M%S%3f")
+HOURS = "%Y%m%d%H"
+# 2024030409 is an hour: as seconds since 1970 such numbers lie in 2030 and later
+GLUED_HOUR = r"^(19|20)\d{2}(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])([01]\d|2[0-3])$"
+BARE_HOUR = r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}[ T]\d{2})$"
+FEW = 100  # rows
+REPUBLIC = r"^(1\d{2})/(\d{1,2}/\d{1,2})"  # years since 1911, as exchanges in Taiwan write them
 EPOCHS = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
 EPOCH_DIGITS = {9: "seconds", 10: "seconds", 12: "milliseconds", 13: "milliseconds", 15: "microseconds",
                 16: "microseconds", 18: "nanoseconds", 19: "nanoseconds"}  # fmt: skip
 FIRST_YEAR = 1000  # `%Y` also takes 24 for the year 24, which no market has seen
 SERIAL = r"[2-6]\d{4}(\.\d+)?"  # how a spreadsheet counts the days of 1954 to 2091
-ZONE = r"\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2}|[+-]\d{2})$"
+ZONE = r"\s*(Z|UTC|GMT|(?:UTC|GMT)?[+-]\d{2}:?\d{2}|(?:UTC|GMT)?[+-]\d{2}|(?:UTC|GMT)[+-]\d)$"
 HOUR_ALONE = r" (\d{2})-([AP]M)$"  # 2020-01-31 09-AM, as CryptoDataDownload wrote hours
 NAMED_ZONE = r"\s([A-Z][A-Za-z]+/[A-Za-z_/+-]+[0-9]*)$"  # US/Eastern
+WEEKDAY = r"^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? "  # as of RFC 1123, and in JavaScript's own words
+REMARK = r" \([A-Z][\w .]+\)$"  # (Coordinated Universal Time), behind JavaScript's offset
 TIMED_ZONE = r":\d{2}(?:\.\d+)?" + ZONE  # an offset stands behind a time of day; 2014-01-03 has none
 
 
@@ -39,8 +47,8 @@ TIMED_ZONE = r":\d{2}(?:\.\d+)?" + ZONE  # an offset stands behind a time of day
 class TimeFormat:
     """How times are written: a strftime pattern or `epoch <unit>`; `zoned`: each names its offset from UTC.
 
-    midnight: all sampled times are midnight, so these are days, however they are written. zone: the IANA zone that
-    all sampled times name behind the clock, as Interactive Brokers writes them.
+    midnight: all sampled times are midnight by their own clock, so these are days, however they are written.
+    zone: the IANA zone that all times name behind the clock, as Interactive Brokers writes them, or their column.
     """
 
     pattern: str
@@ -51,7 +59,7 @@ class TimeFormat:
     @property
     def days(self) -> bool:
         """Whether these are days without a time of day; they belong to no zone."""
-        return self.pattern in DATES or (self.midnight and not self.zoned)
+        return self.pattern in DATES or self.midnight
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +75,22 @@ def tidy(text: pl.Series) -> pl.Series:
     """Return times without spaces around, one space before the time of day, months and days with two digits."""
     bare = text.str.strip_chars().str.replace_all(r"\s+", " ").str.replace(r"^(\d{4}-\d{2}-\d{2})T", "${1} ")
     bare = bare.str.replace(r"^(\d{4})([-/.])(\d)([-/.])", "${1}${2}0${3}${4}")
+    first = bare.head(FEW)  # further rules cost time, and a file is written in one way
+    if first.str.contains(WEEKDAY).any():
+        bare = bare.str.replace(WEEKDAY, "").str.replace(REMARK, "")
     if bare.str.ends_with("M").any():  # asked first, as a replacement takes ten times as long
         bare = bare.str.replace(HOUR_ALONE, " ${1}:00 ${2}")
+    if first.str.contains(REPUBLIC).any():
+        bare = _since_1911(bare)
+    if first.str.contains(BARE_HOUR).any():
+        bare = bare.str.replace(BARE_HOUR, "${1}:00")
     return bare.str.replace(r"^(\d{4}[-/.]\d{2}[-/.])(\d)( |$)", "${1}0${2}${3}")
+
+
+def _since_1911(text: pl.Series) -> pl.Series:
+    """Return dates with years of the common era for those counted since 1911."""
+    year = (text.str.extract(REPUBLIC).cast(pl.Int64, strict=False) + 1911).cast(pl.String)
+    return (year + "/" + text.str.replace(r"^\d{3}/", "")).fill_null(text)
 
 
 def falls(text: pl.Series, form: TimeFormat) -> bool:
@@ -100,16 +121,28 @@ def find_format(text: pl.Series, where: str, given: str | None = None) -> TimeFo
     fits = {pattern: int(_parsed(bare, pattern).is_not_null().sum()) for pattern in patterns}
     most = max(fits.values(), default=0)
     epoch = _epoch(bare) if not given else None
+    if epoch == "seconds" and len(bare) and bool(bare.str.contains(GLUED_HOUR).all()):
+        return TimeFormat(pattern=HOURS, zoned=False, zone=one_zone)
     if epoch and most < len(bare):
-        return TimeFormat(pattern=f"epoch {epoch}", zoned=False)
+        return TimeFormat(pattern=f"epoch {epoch}", zoned=False, midnight=_are_midnights(bare, f"epoch {epoch}"))
     if not most:
         shown = repr(text[0]) if len(text) else "an empty cell"
         hint = "is no date such as 2014-01-03 or 2014-01-03 09:31, with or without an offset"
         raise TrainerError("RM513", what=f"{shown} {hint}", where=where, next=_advice(text))
     best = [pattern for pattern, count in fits.items() if count == most]
     pattern = _decided(bare, best, where)
+    return TimeFormat(pattern=pattern, zoned=zoned, midnight=_are_midnights(bare, pattern), zone=one_zone)
+
+
+def _are_midnights(bare: pl.Series, pattern: str) -> bool:
+    """Return whether all times that can be read are midnight.
+
+    Args:
+        bare: times without their offsets.
+        pattern: how they are written.
+    """
     day_long = _parsed(bare, pattern).drop_nulls().to_numpy().astype("M8[us]").astype(np.int64) % (86_400 * 10**6) == 0
-    return TimeFormat(pattern=pattern, zoned=zoned, midnight=bool(day_long.all()), zone=one_zone)
+    return bool(day_long.all())
 
 
 def _possible(text: pl.Series) -> list[str]:
@@ -165,6 +198,8 @@ def _parsed(text: pl.Series, pattern: str) -> pl.Series:
     """Return times in microseconds, null where `text` is not written so."""
     if pattern.startswith("epoch "):
         return _epochs(text.str.replace(r"\.0+$", ""), pattern.removeprefix("epoch "))
+    if pattern == HOURS:  # polars takes no hour without a minute
+        return _parsed(text + "00", "%Y%m%d%H%M")
     if re.search(r"%[HI]", pattern):
         read = text.str.to_datetime(pattern, strict=False, time_unit="us", time_zone=None, exact=True)
     else:
@@ -254,6 +289,7 @@ def _seconds(offsets: pl.Series) -> NDArray[Any]:
 def _offset(text: str) -> int:
     if text in ("Z", "UTC", "GMT"):
         return 0
-    digits = text[1:].replace(":", "").ljust(4, "0")
+    sign, digits = text.lstrip("UTCGM")[0], text.lstrip("UTCGM+-").replace(":", "")
+    digits = digits.zfill(2).ljust(4, "0")
     seconds = int(digits[:2]) * 3600 + int(digits[2:]) * 60
-    return -seconds if text[0] == "-" else seconds
+    return -seconds if sign == "-" else seconds

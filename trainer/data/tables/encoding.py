@@ -13,12 +13,17 @@ from numpy.typing import NDArray
 
 from trainer.data.bar import Floats
 from trainer.data.readers.timestamps import find_format
+from trainer.data.tables.number_marks import Decimal, numbers
 from trainer.runtime.errors import TrainerError
 
-MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # words for a missing value, in any case
+# Words for a missing value, in any case; the later ones are those of pandas, of spreadsheets' errors and of SAS
+MISSING = (
+    "", "na", "n/a", "nan", "null", "none", "?", "-", "--", "n.a.", ".", "<na>", "#n/a", "#na", "-nan", "1.#ind",
+    "1.#qnan", "-1.#ind", "-1.#qnan", "#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!",
+)  # fmt: skip
 MOSTLY = 0.9  # share of numbers from which a column is taken for numbers with a few mistakes
 # A number with groups of digits, a comma for its point, a currency sign or a per cent sign
-MARKED = r"^[+-]?\s*[$€£¥]?\s*(\d{1,3}([.,'\u2019 \u00a0\u202f]\d{3})+([.,]\d+)?|\d+[.,]\d+|\d+)\s*[%$€£¥]?$"
+MARKED = r"^\(?[+-]?\s*[$€£¥]?\s*(\d{1,3}([.,'\u2019 \u00a0\u202f]\d{3})+([.,]\d+)?|\d+[.,]\d+|\d+)\s*[%$€£¥]?\)?$"
 MOST_CATEGORIES = 10_000
 LARGEST = float(np.finfo(np.float32).max)  # a network computes in 32 bits
 
@@ -31,7 +36,8 @@ class Column:
     """One column of a table and what it becomes; all but its kind is known from training rows.
 
     A number that is missing becomes `fill`, and where training missed some, a further input is 1 (`indicator`).
-    A category becomes its place in `categories` from 1, and 0 where it is not among them.
+    A category becomes its place in `categories` from 1, and 0 where it is not among them. decimal: the decimal mark of
+    numbers that are not written plainly.
     """
 
     name: str
@@ -40,10 +46,12 @@ class Column:
     categories: tuple[str, ...] = ()
     fill: float = 0.0
     indicator: bool = False
+    decimal: Decimal = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the column in JSON's types."""
-        return asdict(self) | {"categories": list(self.categories)}
+        """Return the column in JSON's types; a decimal mark only where there is one."""
+        record = asdict(self) | {"categories": list(self.categories)}
+        return record if self.decimal else {name: value for name, value in record.items() if name != "decimal"}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Column:
@@ -53,12 +61,13 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Parsed:
-    """A column's cells: `missing` (rows,), and `number` with NaN where missing or `wrong`."""
+    """A column's cells: `missing` (rows,), and `number` with NaN where missing or `wrong`; by which decimal mark."""
 
     column: pl.Series
     missing: Flags
     number: Floats
     wrong: Flags
+    decimal: Decimal = ""
 
     @cached_property
     def text(self) -> pl.Series:
@@ -77,8 +86,13 @@ class Parsed:
         return replace(self, missing=self.missing | self.wrong, wrong=np.zeros_like(self.wrong))
 
 
-def parse_cells(column: pl.Series) -> Parsed:
-    """Return the cells of a column as text and, where they are some, as numbers; spans of time are seconds."""
+def parse_cells(column: pl.Series, decimal: Decimal = "") -> Parsed:
+    """Return the cells of a column as text and, where they are some, as numbers; spans of time are seconds.
+
+    Args:
+        column: cells, (rows,).
+        decimal: decimal mark of numbers with groups and signs; "" for numbers that are written plainly.
+    """
     if column.dtype == pl.Duration:
         column = column.dt.total_microseconds() / 1e6
     elif column.dtype == pl.Time:
@@ -88,8 +102,8 @@ def parse_cells(column: pl.Series) -> Parsed:
         return _parsed(column, np.isnan(number), number)
     text = _stripped(column)
     missing = (text.is_null() | text.str.to_lowercase().is_in(MISSING).fill_null(True)).to_numpy()
-    number = text.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy().copy()
-    return _parsed(column, missing, number)
+    read = numbers(text, decimal) if decimal else text.cast(pl.Float64, strict=False)
+    return replace(_parsed(column, missing, read.fill_null(np.nan).to_numpy().copy()), decimal=decimal)
 
 
 def _stripped(column: pl.Series) -> pl.Series:
@@ -161,7 +175,8 @@ def fit_column(name: str, kind: Kind, why: str, cells: Parsed, train: NDArray[np
         raise TrainerError("RM583", what=f"column {name!r} has no value in the training part", next=f"--ignore {name}")
     if kind == "number":
         fill = float(np.median(cells.number[train][known]))
-        return Column(name=name, kind=kind, why=why, fill=fill, indicator=not known.all())
+        indicator = not known.all()
+        return Column(name=name, kind=kind, why=why, fill=fill, indicator=indicator, decimal=cells.decimal)
     values = sorted(cells.text.gather(train[known]).unique().to_list())
     if len(values) > max(20, min(MOST_CATEGORIES, known.sum() // 2)):
         what = f"column {name!r} holds {len(values):,} different words in {int(known.sum()):,} training rows"

@@ -10,7 +10,7 @@ from trainer.data.tables.encoding import Flags, Parsed
 
 FEWEST_ROWS = 20  # fewer differ by chance
 LAST_WORDS = frozenset({"id", "identifier", "uuid", "guid", "rowid"})
-WHOLE_NAMES = frozenset({"index", "row", "row number", "unnamed 0"})
+WHOLE_NAMES = frozenset({"index", "row", "row number", "unnamed 0", "column 1"})  # the last: no name
 
 
 def is_identifier(name: str, cells: Parsed, kept: Flags) -> bool:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from polars import selectors
 
 from trainer.data.readers.arrow import PARQUET, is_columnar
+from trainer.data.readers.headers import NUMBER
 from trainer.data.readers.stream import kind_of, line_blocks
 from trainer.data.tables.column_store import ColumnStore
 from trainer.runtime.errors import TrainerError
@@ -24,6 +25,7 @@ SEPARATORS = ",;\t|"
 SEPARATOR = re.compile(r"sep=.?\s*$", re.IGNORECASE)  # as Excel writes in front
 LONG = 100_000  # characters of a line that are looked at; csv takes cells of 131,072
 HEAD = 50  # lines among which the header stands
+MOSTLY = 0.6  # of the first lines, which have the table's number of cells where lines in front of it are left out
 CELLS = 1_000_000  # that are Python's own strings at a time, some 70 bytes each
 
 
@@ -105,7 +107,7 @@ def _text(path: Path, chunk: int, folder: Path | None) -> Cells:
     if not head:
         raise TrainerError("RM511", what="the file holds no row", where=str(path))
     separator = max(SEPARATORS, key=head[0].count)
-    reader = csv.reader(itertools.chain(head, lines), delimiter=separator, strict=True)
+    reader = csv.reader(itertools.chain(head, lines), delimiter=separator, skipinitialspace=True, strict=True)
     try:
         written = next(reader)
         names = _header(written, path)
@@ -115,7 +117,9 @@ def _text(path: Path, chunk: int, folder: Path | None) -> Cells:
         raise TrainerError("RM510", what="the file is no CSV text", where=where, why=str(error)) from error
     empty = {name for name, cell in zip(names, written, strict=True) if not cell.strip() and _is_blank(column(name))}
     types = {name: pl.String() for name in names if name not in empty}
-    read = {"format": "CSV", "separator": separator}
+    encoding = kind_of(path)[1]
+    read = {"format": "CSV", "separator": separator} | ({} if encoding.startswith("utf") else {"encoding": encoding})
+    read |= {"lines_in_front": before} if before else {}
     return Cells(types=types, column=column, line=line, unit="line", path=path, read=read)
 
 
@@ -131,14 +135,46 @@ def _head(lines: Iterator[str]) -> tuple[list[str], int]:
         behind = next((other for other in first[place + 1 :] if other.strip() and not SEPARATOR.match(other)), line)
         comment = line.startswith("#") and _is_other_table(line, behind)
         if line.strip() and not comment and not SEPARATOR.match(line):
-            return first[place:], place
+            begin = place + _titles(first[place:])
+            return first[begin:], begin
     return [], len(first)
+
+
+def _titles(lines: list[str]) -> int:
+    """Return how many lines of one or two cells stand in front of a table of more, as offices put them there.
+
+    Args:
+        lines: the first lines from the first one that may be the header.
+    """
+    separator = max(SEPARATORS, key=lambda mark: sum(line.count(mark) for line in lines))
+    widths = [_width(line, separator) if line.strip() else 0 for line in lines]
+    usual = max({*widths} - {0}, key=widths.count)
+    if widths[0] > 2 or usual < 3 or widths.count(usual) < MOSTLY * sum(width > 0 for width in widths):
+        return 0
+    place = widths.index(usual)
+    return 0 if any(NUMBER.fullmatch(cell.strip()) for cell in _split(lines[place], separator)) else place
+
+
+def _width(line: str, separator: str) -> int:
+    """Return the number of cells of a line up to the last that holds something.
+
+    Args:
+        line: a line of the file.
+        separator: mark between cells.
+    """
+    return max((place for place, cell in enumerate(_split(line, separator), 1) if cell.strip()), default=0)
+
+
+def _split(line: str, separator: str) -> list[str]:
+    return next(csv.reader([line[:LONG].rstrip("\r\n")], delimiter=separator, skipinitialspace=True), [])
 
 
 def _is_other_table(line: str, behind: str) -> bool:
     """Return whether the next line has another number of cells, counted with the separator of `line`."""
     separator = max(SEPARATORS, key=line.count)
-    one, other = (next(csv.reader([text[:LONG]], delimiter=separator), []) for text in (line, behind))
+    one, other = (
+        next(csv.reader([text[:LONG]], delimiter=separator, skipinitialspace=True), []) for text in (line, behind)
+    )
     return len(one) != len(other) or (len(one) == 1 and any(mark in behind for mark in SEPARATORS))
 
 

@@ -147,7 +147,8 @@ DATA: tuple[CatalogEntry, ...] = entries(
         "RM730",
         "The file has no header, and its columns are not known",
         "Known without one are Binance's and Kraken's files, and words, a date, a time of day and OHLCV in this order.",
-        "Say which column is which by its number: --columns date=1,open=2,high=3,low=4,close=5,volume=6.",
+        "Say which column is which by its number, such as --columns date=1,open=3,high=4,low=5,close=6,volume=7 where "
+        "the second column is something else.",
     ),
     (
         "RM731",

@@ -28,6 +28,7 @@ from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import say
 from trainer.tasks.prepared import Task, folder_for
 from trainer.tasks.tables.inputs import Kinds, Matrix, datasets, matrix_of, require_near
+from trainer.tasks.tables.marked_numbers import settle_marks
 from trainer.tasks.tables.requirements import require_columns, require_flat, require_rows
 from trainer.tasks.tables.row_policy import Reading, first_marked, refuse_marked, settle_missing, settle_wrong
 from trainer.tasks.tables.target import classes_of, require_apart, target_values
@@ -91,6 +92,10 @@ def opened(config: TableConfig, disk: Path | None) -> tuple[Reading, list[str], 
     """Return the table, the names of its columns that become inputs, and that of the one that orders the rows."""
     folder = folder_for(disk)
     cells = read_cells(config.data, folder=folder)
+    if "lines_in_front" in cells.read:
+        say(f"table   lines in front of the header are left out: {cells.read['lines_in_front']}")
+    if "encoding" in cells.read:
+        say(f"table   not UTF-8, so read as {cells.read['encoding']}")
     require_columns(cells, [config.target, *config.columns.ignore, *config.columns.categories])
     time = time_column(cells, config)
     left_out = {config.target, time, *config.columns.ignore}
@@ -99,7 +104,9 @@ def opened(config: TableConfig, disk: Path | None) -> tuple[Reading, list[str], 
         raise TrainerError("RM580", what="no column is left as an input", where=str(cells.path))
     require_flat(cells, config.target, names)
     held = [config.target] if folder else [config.target, *names]
-    return Reading(cells=cells, held=held, kept=np.ones(len(cells.line), np.bool_)), names, time
+    reading = Reading(cells=cells, held=held, kept=np.ones(len(cells.line), np.bool_))
+    settle_marks(reading, [*names, config.target], config)
+    return reading, names, time
 
 
 def settled(reading: Reading, names: Sequence[str], config: TableConfig) -> Kinds:

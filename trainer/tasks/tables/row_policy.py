@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from trainer.config.sections.table import TableConfig
 from trainer.data.tables.encoding import Parsed, fault, is_marked, parse_cells
+from trainer.data.tables.number_marks import Decimal
 from trainer.data.tables.reader import Cells
 from trainer.runtime.errors import TrainerError
 
@@ -19,13 +20,15 @@ from trainer.runtime.errors import TrainerError
 class Reading:
     """A table on its way to a task: its cells by column, and the rows that are still in.
 
-    Columns of `held` stay in memory once they are parsed; of the others only the last one does.
+    Columns of `held` stay in memory once they are parsed; of the others only the last one does. decimals: the decimal
+    mark of columns whose numbers are not written plainly.
     """
 
     cells: Cells
     held: Collection[str]
     kept: NDArray[np.bool_]
     dropped: dict[str, int] = field(default_factory=dict)
+    decimals: dict[str, Decimal] = field(default_factory=dict)
     _parsed: dict[str, Parsed] = field(default_factory=dict)
     _repaired: set[str] = field(default_factory=set)
 
@@ -33,7 +36,7 @@ class Reading:
         """Return the cells of a column; what is wrong in a repaired one is missing."""
         if name in self._parsed:
             return self._parsed[name]
-        found = parse_cells(self.cells.column(name))
+        found = parse_cells(self.cells.column(name), self.decimals.get(name, ""))
         if name in self._repaired:
             found = found.repaired()
         self._parsed = {each: cells for each, cells in self._parsed.items() if each in self.held} | {name: found}

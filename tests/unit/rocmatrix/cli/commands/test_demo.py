@@ -67,7 +67,7 @@ def test_page_links_what_every_stage_left(stand_in, tmp_path, monkeypatch):
     assert (tmp_path / "DEMO" / "failed.log").read_text().startswith("SYNTHETIC")
 
 
-@pytest.mark.parametrize(("width", "dark"), [(500, True), (1280, False)])
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (768, True), (1280, False)])
 def test_page_of_the_demo_has_no_violation_that_axe_knows(tmp_path, width, dark):
     ended = [
         demo.Ended(stage=stage, status=number == 2, seconds=1.0, text="word " * 90)

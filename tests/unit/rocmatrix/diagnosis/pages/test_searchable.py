@@ -97,7 +97,7 @@ def test_area_shows_its_own_best_entries_where_another_area_has_better_ones(tmp_
     assert {areas[name] for name in found} == {"driver"}
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (600, True)])
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (768, True), (360, True)])
 def test_page_has_no_violation_that_axe_knows(tmp_path, width, dark):
     few = [one for one in SIGNATURES if one.causes][:3] + list(SIGNATURES[:3])
     page = searchable.page(few, searchable.Shares(cases=9, explained={})).replace("<details ", "<details open ")

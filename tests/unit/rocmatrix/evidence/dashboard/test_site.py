@@ -147,7 +147,7 @@ def test_browser_runs_nothing_of_a_log(folder, tmp_path):
 
 def test_regressions_come_first(texts):
     index = texts["index.html"]
-    rows = re.findall(r'<td><span class="badge[^"]*">(\w+)</span></td>', index)
+    rows = re.findall(r'<td role="cell"><span class="badge[^"]*">(\w+)</span></td>', index)
     assert rows[:2] == ["regressed", "slower"]
     assert index.index('id="changes"') < index.index('id="gfx1100"')
 
@@ -385,6 +385,6 @@ def test_next_step_of_a_square_can_be_taken_on_its_card(card, level, missing, ex
 
 
 @pytest.mark.parametrize("name", ["index.html", f"cells/{CELL}.html"])
-@pytest.mark.parametrize("width", [500, 1280])
-def test_page_has_no_violation_that_axe_knows(texts, tmp_path, name, width):
-    assert violations(texts[name], folder=tmp_path, width=width) == []
+@pytest.mark.parametrize(("width", "dark"), [(360, False), (768, True), (1280, False)])
+def test_page_has_no_violation_that_axe_knows(texts, tmp_path, name, width, dark):
+    assert violations(texts[name], folder=tmp_path, width=width, dark=dark) == []

@@ -129,7 +129,7 @@ def test_path_that_is_no_file_is_refused(tmp_path: Path, name: str) -> None:
         read_whole(tmp_path / name)
 
 
-@pytest.mark.parametrize("content", [b"date\xff\n", b"dat\x00e\n", b'date,"open\n', b"PK\x03\x04\x00\xe4\n"])
+@pytest.mark.parametrize("content", [b"date\xff\n", b"dat\x00e\n", b'date,"open\n'])
 def test_file_that_is_no_text_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "bars.csv").write_bytes(content)
     with pytest.raises(TrainerError, match="RM510"):

@@ -264,7 +264,7 @@ REFUSED = {
     "an old workbook": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99), "RM510", SAVE),
     "a web page": (b"<!DOCTYPE html><html><body>Too many requests</body></html>\n", "RM510", "download again"),
     "JSON": (b'[{"date": "2024-03-04", "open": 1}]\n', "RM510", "Write it as CSV first"),
-    "another encoding": ("Date;Clôture\n2024-03-04;1\n".encode("latin-1"), "RM510", "WINDOWS-1252"),
+    "an unknown encoding": ("Date;Cl\x81ture\n2024-03-04;1\n".encode("latin-1"), "RM510", "iconv"),
     "spaces between cells": (HEADER.replace(b",", b" ") + b"2024-03-04 1 2 1 2 5\n", "RM512", "replace what is"),
     "no volume": (b"time,open,high,low,close\n2024-03-04,1,2,1,2\n", "RM512", "volume=none"),
     "a volume without a number": (HEADER + b"2024-03-04,1,2,1,2,-\n", "RM512", "volume=none"),

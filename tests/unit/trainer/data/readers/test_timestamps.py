@@ -70,7 +70,9 @@ def test_zone_that_all_times_name_is_that_of_the_file() -> None:
 def test_days_are_days_however_they_are_written() -> None:
     assert find_format(pl.Series(["2024-03-04 00:00:00", "2024-03-05 00:00:00"]), "a.csv").days
     assert not find_format(pl.Series(["2024-03-04 00:00:00", "2024-03-05 00:00:01"]), "a.csv").days
-    assert not TimeFormat(pattern="%Y-%m-%d %H:%M", zoned=True, midnight=True).days
+    assert find_format(pl.Series(["2024-03-04T00:00:00+05:30", "2024-03-05T00:00:00+05:30"]), "a.csv").days
+    assert not TimeFormat(pattern="%Y-%m-%d %H:%M", zoned=True, midnight=False).days
+    assert read("2024-03-04 00:00+05:30", "2024-03-05 00:00+05:30")[0] == "2024-03-04T00:00:00"  # not the day before
     assert read("2024-03-04 00:00", "2024-03-05 00:00")[0] == "2024-03-04T00:00:00"  # a day belongs to no zone
 
 

@@ -35,7 +35,7 @@ EXPORTS = {
     "NinjaTrader, days": (minutes("", "20240304;10.5;12.5;9.5;11.5;100", "20240305;11.5;12.5;9.5;11;90"), DAY),
     "Dukascopy, GMT": (
         bars("Gmt time,Open,High,Low,Close,Volume", "14.03.2024 14:30:00.000", "14.03.2024 14:31:00.000"),
-        "2024-03-14T18:30:00"),
+        "2024-03-14T14:30:00"),
     "dukascopy-node": (
         bars("timestamp,open,high,low,close,volume", "1709562600000", "1709562660000"), UTC),
     "Kraken OHLCVT": (bars("", "1709562600", "1709562660", ",7"), UTC),
@@ -66,7 +66,7 @@ EXPORTS = {
                 "2024-03-05T00:00:00.000Z,11,12.5,9.5,11.5,90,1,1,1,1,1,0,1"), DAY),
     "Yahoo by Ticker.history": (
         bars("Date,Open,High,Low,Close,Volume,Dividends,Stock Splits", "2024-03-04 00:00:00-05:00",
-             "2024-03-05 00:00:00-05:00", ",0.0,0.0"), "2024-03-04T05:00:00"),  # an instant, as its offset states
+             "2024-03-05 00:00:00-05:00", ",0.0,0.0"), DAY),
     "Yahoo, flattened columns": (
         minutes("Date,Close_XYZ,High_XYZ,Low_XYZ,Open_XYZ,Volume_XYZ", "2024-03-04,11.5,12.5,9.5,10.5,100",
                 "2024-03-05,11,12.5,9.5,11.5,90"), DAY),

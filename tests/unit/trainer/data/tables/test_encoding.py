@@ -34,7 +34,9 @@ def test_nearly_all_numbers_is_a_column_of_numbers_with_a_mistake() -> None:
     assert parsed.wrong.tolist() == [False] * 19 + [True]
 
 
-@pytest.mark.parametrize("word", ["", " ", "NA", "n/a", "NaN", "nan", "NULL", "None", "?"])
+@pytest.mark.parametrize(
+    "word", ["", " ", "NA", "n/a", "NaN", "nan", "NULL", "None", "?", "-", "n.a.", ".", "#N/A", "#DIV/0!"]
+)
 def test_spellings_of_a_missing_value_are_recognised(word: str) -> None:
     assert parse_cells(column("1", word)).missing.tolist() == [False, True]
 

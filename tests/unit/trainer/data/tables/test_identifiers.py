@@ -12,13 +12,28 @@ EVERY = np.ones(FEWEST_ROWS, np.bool_)
 
 @pytest.mark.parametrize(
     "name",
-    ["id", "ID", "PassengerId", "customer_id", "CustomerID", "row number", "index", "Unnamed: 0", "", " ", "GUID"],
+    [
+        "id",
+        "ID",
+        "PassengerId",
+        "customer_id",
+        "CustomerID",
+        "row number",
+        "index",
+        "Unnamed: 0",
+        "",
+        " ",
+        "GUID",
+        "column 1",
+    ],
 )
 def test_name_of_an_identifier_is_known(name):
     assert called_identifier(name)
 
 
-@pytest.mark.parametrize("name", ["paid", "idle", "humidity", "id_type", "grid", "width", "index of x", "число"])
+@pytest.mark.parametrize(
+    "name", ["paid", "idle", "humidity", "id_type", "grid", "width", "index of x", "число", "column 2"]
+)
 def test_name_that_only_holds_its_letters_is_none(name):
     assert not called_identifier(name)
 

@@ -81,6 +81,49 @@ def test_file_that_is_no_table_is_refused_with_its_line(tmp_path: Path, text: st
     assert "t.csv" in caught.value.where
 
 
+BODY = "x,colour,y\n1,red,3\n4,blue,6\n7,red,9\n"
+KINDS = {
+    "lines of a title": ("Statistics\nSource: an office, 2024\n\n" + BODY, {"lines_in_front": 3}),
+    "a title that a spreadsheet filled up": ("Statistics,,\n,,\n" + BODY, {"lines_in_front": 2}),
+    "spaces behind commas": ('"x", "colour", "y"\n1, red, 3\n4, "blue", 6\n7, red, 9\n', {}),
+    "a byte-order mark": ("\ufeff" + BODY, {}),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_table_is_found_behind_what_stands_in_front_of_it(tmp_path: Path, name: str) -> None:
+    text, facts = KINDS[name]
+    cells = read_cells(csv(tmp_path, text))
+    assert [*cells.types] == ["x", "colour", "y"]
+    assert cells.column("y").str.strip_chars().to_list() == ["3", "6", "9"]
+    assert cells.read == {"format": "CSV", "separator": ","} | facts
+
+
+@pytest.mark.parametrize("text", ["a,b\n1,2\n3,4\n", "a,b,,\n1,2,3,4\n5,6,7,8\n", "only\n1\n2\n", 'a,"b\nc"\n1,2\n'])
+def test_header_of_few_names_is_no_title(tmp_path: Path, text: str) -> None:
+    assert "lines_in_front" not in read_cells(csv(tmp_path, text)).read
+
+
+def test_table_of_an_older_encoding_is_read_and_said_to_be_one(tmp_path: Path) -> None:
+    (path := tmp_path / "t.csv").write_bytes("größe;ort\n1;Köln\n2;Ulm\n".encode("cp1252"))
+    cells = read_cells(path)
+    assert ([*cells.types], cells.column("ort").to_list()) == (["größe", "ort"], ["Köln", "Ulm"])
+    assert cells.read["encoding"] == "cp1252"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("% a comment\n@RELATION demo\n@ATTRIBUTE x NUMERIC\n@DATA\n1\n", "ARFF"),
+        ("-1 1:0.5 3:1e-3\n+1 2:4 # note\n", "libsvm"),
+    ],
+)
+def test_other_programs_formats_are_named_with_a_way_out(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(TrainerError, match="RM510") as caught:
+        read_cells(csv(tmp_path, text))
+    assert words in caught.value.what and "Write it as CSV first" in caught.value.next
+
+
 def test_packed_file_that_breaks_off_is_refused(tmp_path: Path) -> None:
     packed = gzip.compress(("a,b\n" + "1,2\n" * 1000).encode())
     (tmp_path / "t.csv.gz").write_bytes(packed[:-20])

@@ -1,0 +1,59 @@
+"""Numbers with commas, groups and signs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import polars as pl
+import pytest
+
+from trainer.data.tables.number_marks import decimal_mark, is_grouped, numbers
+
+SHOWN = {
+    "German": (["1.234,56", "7,5", "12"], ","),
+    "German millions": (["1.234.567", "1.000"], ","),
+    "four digits and a comma": (["1234,567"], ","),
+    "English": (["1,234.56", "7.5", "12"], "."),
+    "English millions": (["1,234,567", "1,000"], "."),
+    "a sign alone": (["5 %", "7 %"], "."),
+    "groups of three alone": (["73,121", "5,000"], ""),
+    "both": (["1.234,56", "1,234.56"], None),
+    "losses in brackets": (["(1,234.5)", "7"], "."),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_decimal_mark_is_what_only_one_mark_explains(name: str) -> None:
+    cells, mark = SHOWN[name]
+    assert decimal_mark(pl.Series(cells)) == mark
+
+
+READ: dict[str, tuple[Literal[",", "."], list[float | None]]] = {
+    "1.234,56": (",", [1234.56]),
+    "-1.234.567,5": (",", [-1234567.5]),
+    "1.234": (",", [1234.0]),
+    "25": (",", [25.0]),
+    "12.5": (",", [None]),
+    "$1,234.56": (".", [1234.56]),
+    "-$1,234": (".", [-1234.0]),
+    "€ 7.5": (".", [7.5]),
+    "12.5 %": (".", [12.5]),
+    "1'234.50": (".", [1234.5]),
+    "1\u202f234,50 €": (",", [1234.5]),
+    "(1,234)": (".", [-1234.0]),
+    "($1,234.5)": (".", [-1234.5]),
+    "12,34": (".", [None]),
+    "(a)": (".", [None]),
+    "red": (".", [None]),
+}
+
+
+@pytest.mark.parametrize("cell", READ)
+def test_cell_is_read_by_its_mark_or_not_at_all(cell: str) -> None:
+    mark, found = READ[cell]
+    assert numbers(pl.Series([cell]), mark).to_list() == found
+
+
+@pytest.mark.parametrize(("cells", "grouped"), [(["1.234", "7"], True), (["1.5"], False), (["7"], False)])
+def test_points_between_groups_are_told_from_decimal_points(cells: list[str], grouped: bool) -> None:
+    assert is_grouped(pl.Series(cells)) is grouped

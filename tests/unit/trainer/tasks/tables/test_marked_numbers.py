@@ -1,0 +1,110 @@
+"""Tables whose numbers are written as people write them, from file to task; all SYNTHETIC."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.fixtures.configs import rows_config
+from tests.fixtures.table_tasks import columns, refused, task_of
+from trainer.analysis.table_inputs import recorded_inputs
+from trainer.config.sections.table import TableConfig
+from trainer.data.tables.reader import read_cells
+from trainer.tasks.tables.marked_numbers import settle_marks
+from trainer.tasks.tables.prepare import opened
+
+ROWS = 120
+
+
+def german(value: float) -> str:
+    return f"{value:,.2f}".translate(str.maketrans(",.", ".,"))
+
+
+def table(folder: Path, separator: str = ";", **made: Any) -> Path:
+    draw = random.Random(1)
+    lines = [separator.join(made)]
+    lines += [separator.join(str(make(draw, row)) for make in made.values()) for row in range(ROWS)]
+    (path := folder / "table.csv").write_text("\n".join(lines) + "\n")
+    return path
+
+
+def number(draw: random.Random, _: int) -> float:
+    return round(draw.uniform(0, 10), 3)
+
+
+WRITTEN = {
+    "German": (";", lambda d, _: german(d.uniform(20, 9e5)), ","),
+    "French": (";", lambda d, _: f"{d.uniform(1e3, 9e5):,.2f} €".replace(",", "\u202f").replace(".", ","), ","),
+    "Swiss": (";", lambda d, _: f"{d.uniform(1e3, 9e5):,.2f}".replace(",", "'"), "."),
+    "dollars": (",", lambda d, _: f'"${d.uniform(1e3, 9e5):,.2f}"', "."),
+    "groups alone": (",", lambda d, _: f'"{d.randint(1000, 9000):,}"', "."),
+    "dollars between semicolons": (";", lambda d, _: f"${d.randint(1000, 9000):,}", "."),
+    "per cent": (",", lambda d, _: f"{d.uniform(0, 100):.1f} %", "."),
+    "losses": (",", lambda d, n: f'"{d.randint(1000, 9000):,}"' if n % 3 else f'"({d.randint(1000, 9000):,})"', "."),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("target", ["x", "y"])
+def test_marked_numbers_are_numbers_as_input_and_as_target(
+    name: str, target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    separator, make, mark = WRITTEN[name]
+    task = task_of(table(tmp_path, separator, x=make, z=number, y=number if target == "x" else make), target="y")
+    assert task.labels is None
+    assert columns(task)["x"]["kind"] == "number" and columns(task)["x"]["decimal"] == mark
+    assert "decimal" not in columns(task)["z"]
+    assert "read as numbers" in capsys.readouterr().err
+
+
+def test_groups_of_a_german_table_are_no_fractions(tmp_path: Path) -> None:
+    def people(draw: random.Random, _: int) -> str:
+        return f"{draw.randint(1, 900)}.{draw.randint(100, 999)}"
+
+    path = table(tmp_path, people=people, share=lambda d, _: german(d.random()), y=number)
+    task = task_of(path)
+    place = [feature["name"] for feature in task.features].index("people")
+    assert task.split.train.features[:, place].min() >= 1000
+
+
+def test_groups_that_nothing_decides_are_refused(tmp_path: Path) -> None:
+    path = table(tmp_path, x=lambda d, _: f"{d.randint(1, 9)},{d.randint(100, 999)}", y=number)
+    assert "'x' ('" in str(refused(path, "RM580"))
+
+
+def test_column_of_both_marks_is_refused(tmp_path: Path) -> None:
+    path = table(tmp_path, x=lambda d, n: "1.234,5" if n % 2 else f"1,23{n % 9}.5", y=number)
+    assert "'x' ('" in str(refused(path, "RM580"))
+
+
+def test_named_categories_and_classes_keep_their_words(tmp_path: Path) -> None:
+    path = table(tmp_path, x=lambda _, n: f"{n % 3},5", z=number, y=lambda _, n: f"{n % 2},5")
+    task = task_of(path, categories=["x"], task="classification")
+    assert (columns(task)["x"]["kind"], task.labels) == ("category", ("0,5", "1,5"))
+
+
+def test_rows_of_a_new_table_are_read_by_the_recorded_mark(tmp_path: Path) -> None:
+    path = table(tmp_path, x=lambda d, _: german(d.uniform(20, 9e5)), z=number, y=number)
+    task = task_of(path)
+    _, inputs = recorded_inputs(task.made, path)
+    rows = np.searchsorted(read_cells(path).line, task.split.test.date)
+    assert np.array_equal(inputs[rows], task.split.test.features)
+
+
+def test_table_of_plain_numbers_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    task_of(table(tmp_path, x=number, y=number))
+    assert "read as numbers" not in capsys.readouterr().err
+
+
+def test_marks_are_recorded_for_the_columns_that_have_them(tmp_path: Path) -> None:
+    path = table(tmp_path, x=lambda d, _: german(d.random()), z=number, y=number)
+    config = rows_config(data=path, target="y")
+    assert isinstance(config, TableConfig)
+    reading, names, _ = opened(config, None)
+    assert (names, reading.decimals) == (["x", "z"], {"x": ","})
+    settle_marks(reading, ["z"], config)
+    assert reading.decimals == {"x": ","}

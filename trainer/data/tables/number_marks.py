@@ -1,0 +1,66 @@
+"""Numbers as people write them in tables: 1.234,56 and $1,234.56 and 12 %, each column by one decimal mark."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import polars as pl
+
+Decimal = Literal["", ",", "."]
+
+SPACES = "'\u2019 \u00a0\u202f"  # between groups of digits; none of them is ever a decimal mark
+FRONT, BACK = r"^([+-]?)\s*[$€£¥]\s*", r"\s*[%$€£¥]$"
+LOSS = r"^\(([^()]*\d[^()]*)\)$"  # (1,234) is how accounts write -1,234
+NUMBERS = {
+    ",": rf"^[+-]?(\d{{1,3}}([.{SPACES}]\d{{3}})+|\d+)(,\d+)?$",
+    ".": rf"^[+-]?(\d{{1,3}}([,{SPACES}]\d{{3}})+|\d+)(\.\d+)?$",
+}
+# What only one of the two marks explains: no group of three digits behind it, or both marks in one number
+EVIDENCE = {
+    ",": r",(\d{1,2}|\d{4,})$|\.\d{3},\d|\.\d{3}\.\d{3}|\d{4,},\d",
+    ".": r"\.(\d{1,2}|\d{4,})$|,\d{3}\.\d|,\d{3},\d{3}|\d{4,}\.\d",
+}
+
+
+def bare(text: pl.Series) -> pl.Series:
+    """Return cells without signs of currencies and per cent, and a minus for the brackets of accounts."""
+    return text.str.strip_chars().str.replace(LOSS, "-${1}").str.replace(FRONT, "${1}").str.replace(BACK, "")
+
+
+def decimal_mark(text: pl.Series) -> Decimal | None:
+    """Return the decimal mark that the cells of a column show, "" where either would do, None where both are shown.
+
+    Args:
+        text: cells that hold something, (cells,).
+    """
+    cells = bare(text)
+    shown = {mark: bool(cells.str.contains(pattern).any()) for mark, pattern in EVIDENCE.items()}
+    if all(shown.values()):
+        return None
+    if any(shown.values()):
+        return "," if shown[","] else "."
+    return "" if cells.str.contains("[.,]").any() else "."
+
+
+def is_grouped(text: pl.Series) -> bool:
+    """Return whether the points of a column may all be between groups of digits, as in 1.234; some cell has one.
+
+    Args:
+        text: cells that hold something, (cells,).
+    """
+    pointed = text.filter(text.str.contains(".", literal=True))
+    return len(pointed) > 0 and bool(pointed.str.contains(r"^[+-]?\d{1,3}(\.\d{3})+$").all())
+
+
+def numbers(text: pl.Series, decimal: Literal[",", "."]) -> pl.Series:
+    """Return the numbers of cells that are written with a decimal mark, null for others.
+
+    Args:
+        text: cells, (rows,).
+        decimal: the decimal mark.
+    """
+    cells = bare(text)
+    group = "." if decimal == "," else ","
+    plain = cells.str.replace_all(f"[{SPACES}{group}]", "").str.replace(decimal, ".", literal=True)
+    known = cells.str.contains(NUMBERS[decimal]).fill_null(False)
+    return plain.cast(pl.Float64, strict=False).zip_with(known, pl.Series([None], dtype=pl.Float64))

@@ -1,0 +1,77 @@
+"""Columns whose numbers have commas, groups or signs: which are read as numbers, by which decimal mark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import polars as pl
+
+from trainer.config.sections.table import TableConfig
+from trainer.data.tables.encoding import is_marked, parse_cells
+from trainer.data.tables.number_marks import Decimal, decimal_mark, is_grouped
+from trainer.runtime.events import say
+from trainer.tasks.tables.row_policy import Reading
+
+SAMPLE = 10_000  # cells by which a column of numbers is told from one of words
+SIGNED = r"[$£¥]"  # of currencies that are written with commas between groups
+
+
+def settle_marks(reading: Reading, names: Sequence[str], config: TableConfig) -> None:
+    """Find the decimal mark of each column whose numbers are not written plainly, and report them.
+
+    Of cells such as 73,121 the other columns of the file decide, then a currency's sign, then the separator of cells.
+    Where nothing decides, the column stays as it is, and is refused later.
+
+    Args:
+        names: columns that may be inputs or the target.
+    """
+    texts = {name: text for name in names if (text := _text(reading, name, config)) is not None}
+    marks = {name: decimal_mark(text) for name, text in texts.items() if _is_marked(reading, name)}
+    shown = {mark for mark in marks.values() if mark}
+    usual: Decimal = shown.pop() if len(shown) == 1 else ""
+    found = {name: mark or usual or _by_sign(texts[name], reading) for name, mark in marks.items() if mark is not None}
+    if usual == ",":
+        found |= {name: "," for name, text in texts.items() if name not in marks and is_grouped(text)}
+    reading.decimals |= {name: mark for name, mark in found.items() if mark}
+    _report({name: mark for name, mark in found.items() if mark})
+
+
+def _text(reading: Reading, name: str, config: TableConfig) -> pl.Series | None:
+    """Return the cells of a column that hold something; None for one that is no text or holds names of classes.
+
+    Args:
+        name: the column's name in the header.
+    """
+    if reading.cells.types[name] != pl.String or name in config.columns.categories:
+        return None
+    if name == config.target and config.task == "classification":
+        return None
+    text = reading.cells.column(name).str.strip_chars()
+    return text.filter(text != "")
+
+
+def _is_marked(reading: Reading, name: str) -> bool:
+    """Return whether nearly all cells of the first rows are numbers, and some are not written plainly.
+
+    Args:
+        name: the column's name in the header.
+    """
+    cells = parse_cells(reading.cells.column(name).head(SAMPLE))
+    return is_marked(cells)
+
+
+def _by_sign(text: pl.Series, reading: Reading) -> Literal["", "."]:
+    """Return a point where a sign or the separator of cells says that commas stand between groups.
+
+    Args:
+        text: cells that hold something.
+    """
+    return "." if text.str.contains(SIGNED).all() or reading.cells.read.get("separator") == "," else ""
+
+
+def _report(found: dict[str, Decimal]) -> None:
+    for mark, words in ((",", "with a comma for the point"), (".", "without their signs and commas")):
+        names = [name for name, decimal in found.items() if decimal == mark]
+        if names:
+            say(f"table   read as numbers, {words}: {', '.join(names)} (--categories keeps words)")

@@ -33,7 +33,7 @@ from benchmarks.language_speed import assembled, base_folder, facts  # noqa: E40
 
 RESULTS = ROOT / "benchmarks" / "results" / "seconds_to_loss.json"
 ROWS, TOKENS, HELD = 64, 1024, 0.05
-NANO_STEPS, OUR_STEPS, LOOKS = 600, 375, 5
+NANO_STEPS, OUR_STEPS, LOOKS = 600, 250, 5
 WARM_SHARE = 0.05  # of nanoGPT's steps; at its own 2,000 of 600,000 it would hardly have any
 NANO: dict[str, float] = {"nanoGPT": 6e-4, "nanoGPT, 1.5e-3": 1.5e-3}  # learning rates; 6e-4 is its own for 124M
 MUON = ("--optimizer", "muon", "--schedule", "linear", "--weight-decay", "0.1")
@@ -50,9 +50,9 @@ OURS: dict[str, tuple[str, ...]] = {
 class Clock:
     """Seconds of the steps so far, from the second on, scaled to all of them; validation is not counted."""
 
-    def __init__(self, steps: int, validate: Callable[[], float]) -> None:
+    def __init__(self, steps: int, validate: Callable[[], float], began: float) -> None:
         self.looks = {round(steps * (number + 1) / LOOKS) for number in range(LOOKS)}
-        self.validate, self.began, self.curve = validate, time.perf_counter(), list[dict[str, float]]()
+        self.validate, self.began, self.curve = validate, began, list[dict[str, float]]()
         self.start_s, self.passed, self.resumed = 0.0, 0.0, 0.0
 
     def after(self, step: int) -> None:
@@ -88,6 +88,7 @@ def ours(text: Path, name: str, steps: int, folder: Path) -> dict[str, Any]:
     from trainer.engine.loop import end_epoch, run_epoch
     from trainer.engine.measurement import validation_loss_of
 
+    began = time.perf_counter()
     flags = [
         *["train", "--task", "lm", "--model", str(base_folder("gpt2-124m", folder)), "--output", str(folder)],
         *["--run", "timed", "--data", str(text), "--sequence", str(TOKENS), "--batch-size", str(ROWS)],
@@ -102,7 +103,7 @@ def ours(text: Path, name: str, steps: int, folder: Path) -> dict[str, Any]:
             training.forward.train()
             return loss
 
-        clock = Clock(steps, validate)
+        clock = Clock(steps, validate, began)
 
         class Looks(Callback):
             def on_step_end(self, run: Any, taken: Any) -> None:
@@ -114,7 +115,11 @@ def ours(text: Path, name: str, steps: int, folder: Path) -> dict[str, Any]:
             run_epoch(training)
             if training.state.batch == training.sampler.count(training.state.epoch):
                 end_epoch(training)
-        return {**clock.figures(), "flags": flags[5:], "chosen": {part: one["name"] for part, one in record["fast"].items()}}
+        return {
+            **clock.figures(),
+            "flags": flags[5:],
+            "chosen": {part: one["name"] for part, one in record["fast"].items()},
+        }
 
 
 def parts_of(text: Path) -> tuple[torch.Tensor, torch.Tensor]:
@@ -134,10 +139,13 @@ def nano(text: Path, learning_rate: float, steps: int, peers: Path) -> dict[str,
     sys.path.insert(0, str(peers / "nanoGPT"))
     import model as nanogpt  # type: ignore
 
+    began = time.perf_counter()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(1337)
     torch.backends.cuda.matmul.allow_tf32 = True
-    shape = {"n_layer": 12, "n_head": 12, "n_embd": 768} if device == "cuda" else {"n_layer": 1, "n_head": 2, "n_embd": 64}
+    shape = (
+        {"n_layer": 12, "n_head": 12, "n_embd": 768} if device == "cuda" else {"n_layer": 1, "n_head": 2, "n_embd": 64}
+    )
     network = nanogpt.GPT(nanogpt.GPTConfig(block_size=TOKENS, vocab_size=50304, dropout=0.0, bias=False, **shape))
     network.to(device)
     optimizer = network.configure_optimizers(0.1, learning_rate, (0.9, 0.95), device)
@@ -162,7 +170,7 @@ def nano(text: Path, learning_rate: float, steps: int, peers: Path) -> dict[str,
             total += loss.item() * len(rows)
         return total / len(held)
 
-    clock, (inputs, labels), warm = Clock(steps, validate), batch(), round(steps * WARM_SHARE)
+    clock, (inputs, labels), warm = Clock(steps, validate, began), batch(), round(steps * WARM_SHARE)
     for step in range(1, steps + 1):
         share = min(1.0, (step - 1 - warm) / max(steps - warm, 1))
         factor = step / (warm + 1) if step <= warm else 0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi * share))
@@ -176,7 +184,11 @@ def nano(text: Path, learning_rate: float, steps: int, peers: Path) -> dict[str,
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         clock.after(step)
-    return {**clock.figures(), "learning_rate": learning_rate, "parameters": sum(map(torch.numel, network.parameters()))}
+    return {
+        **clock.figures(),
+        "learning_rate": learning_rate,
+        "parameters": sum(map(torch.numel, network.parameters())),
+    }
 
 
 def one(name: str, text: Path, steps: int | None, peers: Path | None) -> dict[str, Any]:

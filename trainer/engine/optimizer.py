@@ -84,7 +84,7 @@ def muon(model: nn.Module, learning_rate: float, *, products: torch.dtype, spect
         model: network; weights that need no gradient are left out.
         learning_rate: step size of AdamW, and without `spectral` of both.
         products: number format of the products that orthogonalise.
-        spectral: learning rate of the matrices, the spectral norm of an update; None for `learning_rate` at AdamW's size.
+        spectral: learning rate of the matrices, the spectral norm of an update; None for `learning_rate`.
 
     Raises:
         TrainerError: RM529 where there is no such matrix.

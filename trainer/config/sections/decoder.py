@@ -76,7 +76,7 @@ TUNED: dict[str, Any] = {**FROM_SCRATCH, "learning_rate": 2e-5, "weight_decay": 
 ADAPTED: dict[str, Any] = {**TUNED, "learning_rate": 2e-4}
 
 
-# Muon's own rate does not depend on the width (https://kellerjordan.github.io/posts/muon/); figures: docs/language-models.md.
+# Muon's own rate does not depend on the width (https://kellerjordan.github.io/posts/muon/).
 FROM_SCRATCH_BY_MUON: dict[str, Any] = {**FROM_SCRATCH, "muon_learning_rate": 0.02, "schedule": "linear"}
 
 

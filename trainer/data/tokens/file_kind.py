@@ -41,7 +41,7 @@ def require_readable(path: Path) -> None:
 
 
 def require_text(path: Path) -> None:
-    """Raise RM717 where a file that would be trained as one text holds rows: the tokens would be those of its syntax."""
+    """Raise RM717 where a file to be trained as one text holds rows: the tokens would be those of its syntax."""
     how = "--method pretrain trains the file as the text that it is."
     if path.suffix.lower() in TABLES:
         what = f"{path.name} is a table, and no field of it is named as a prompt or an answer"

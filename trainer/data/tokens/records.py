@@ -14,7 +14,6 @@ from trainer.runtime.errors import TrainerError
 ROLES = {
     "system": "system",
     "developer": "system",
-    "system_prompt": "system",
     "user": "user",
     "human": "user",
     "assistant": "assistant",
@@ -158,8 +157,9 @@ def _messages(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not isinstance(listed, list) or not listed:
         raise RowError("messages is not a list of at least one message")
     messages = [_message(each, number) for number, each in enumerate(listed, 1)]
-    if isinstance(row.get("system"), str) and row["system"]:
-        messages.insert(0, {"role": "system", "content": row["system"]})
+    for system in (row.get("system"), row.get("system_prompt")):
+        if isinstance(system, str) and system:
+            messages.insert(0, {"role": "system", "content": system})
     return messages
 
 

@@ -148,3 +148,11 @@ def test_pair_of_whole_conversations_next_to_their_prompt_is_read_once(tmp_path)
     (tmp_path / "a.jsonl").write_text(json.dumps(row))
     (found,) = read_records(tmp_path / "a.jsonl")
     assert ([*found.messages], [*found.rejected]) == (better, worse)
+
+
+@pytest.mark.parametrize("name", ["system", "system_prompt"])
+def test_system_prompt_next_to_the_messages_is_the_first_message(tmp_path, name):
+    row = {name: "S", "conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row))
+    (found,) = read_records(tmp_path / "a.jsonl")
+    assert found.messages[0] == {"role": "system", "content": "S"}

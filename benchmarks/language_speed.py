@@ -198,6 +198,7 @@ def timed(case: Case, steps: int) -> dict[str, Any]:
                     marks[run.state.step] = time.perf_counter()
 
         training.callbacks = training.callbacks.after(Marks())
+        training.callbacks.on_train_begin(training)
         while not training.ended:
             run_epoch(training)
         answers = 2 if case.method == "dpo" else 1

@@ -11,9 +11,11 @@ from trainer.config.choices import OPTIMIZERS
 from trainer.engine.adamw_8bit import AdamW8bit
 from trainer.engine.muon import Muon
 from trainer.models.activation_checkpointing import layers
+from trainer.models.decoder.attention import Attention
 from trainer.runtime.errors import TrainerError
 
 ADAMW, ADAMW_8BIT, MUON = OPTIMIZERS
+AUXILIARY_BETAS = (0.9, 0.95)  # of AdamW next to Muon, as in the reference implementation
 # Bytes of moments for each byte of a trained weight in fp32, at least: Muon has one moment for matrices.
 STATES = {ADAMW: 2.0, ADAMW_8BIT: 0.5, MUON: 1.0}
 
@@ -32,7 +34,13 @@ def require_optimizer(name: str, parallel: str, world_size: int) -> None:
 
 
 def optimizer_of(
-    name: str, model: nn.Module, learning_rate: float, *, fused: bool, products: torch.dtype = torch.float32
+    name: str,
+    model: nn.Module,
+    learning_rate: float,
+    *,
+    fused: bool,
+    products: torch.dtype = torch.float32,
+    muon_learning_rate: float | None = None,
 ) -> torch.optim.Optimizer:
     """Return the optimizer of the weights that are trained.
 
@@ -42,12 +50,13 @@ def optimizer_of(
         learning_rate: step size.
         fused: use one kernel for all weights, where AdamW has one.
         products: number format of Muon's products: bf16 where the run computes in it, else fp32.
+        muon_learning_rate: spectral norm of Muon's updates; None for updates of AdamW's size at `learning_rate`.
 
     Raises:
         TrainerError: RM529 for Muon where the network has no matrix for it.
     """
     if name == MUON:
-        return muon(model, learning_rate, products=products)
+        return muon(model, learning_rate, products=products, spectral=muon_learning_rate)
     if name == ADAMW_8BIT:
         wide = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
         trained = [weight for weight in model.parameters() if weight.requires_grad]
@@ -68,13 +77,14 @@ def adamw(model: nn.Module, learning_rate: float, *, fused: bool) -> torch.optim
     return torch.optim.AdamW(trained, lr=learning_rate, fused=(fused and known) or None)
 
 
-def muon(model: nn.Module, learning_rate: float, *, products: torch.dtype) -> Muon:
+def muon(model: nn.Module, learning_rate: float, *, products: torch.dtype, spectral: float | None = None) -> Muon:
     """Return Muon over the matrices of hidden layers, with AdamW for all other trained weights.
 
     Args:
         model: network; weights that need no gradient are left out.
-        learning_rate: step size of both.
+        learning_rate: step size of AdamW, and without `spectral` of both.
         products: number format of the products that orthogonalise.
+        spectral: learning rate of the matrices, the spectral norm of an update; None for `learning_rate`.
 
     Raises:
         TrainerError: RM529 where there is no such matrix.
@@ -84,9 +94,20 @@ def muon(model: nn.Module, learning_rate: float, *, products: torch.dtype) -> Mu
         why = "it takes the matrices of hidden layers whole; an adapter's factors are none"
         raise TrainerError("RM529", what="--optimizer muon: no trained matrix of a hidden layer", why=why)
     others = [weight for weight in model.parameters() if weight.requires_grad and id(weight) not in hidden]
-    groups: list[dict[str, Any]] = [{"params": list(hidden.values()), "matrices": True}]
+    own = {"lr": spectral, "spectral": True} if spectral is not None else {}
+    groups: list[dict[str, Any]] = [{"params": list(hidden.values()), "matrices": True, **own}]
     groups += [{"params": others, "matrices": False}] if others else []
-    return Muon(groups, lr=learning_rate, products=products)
+    return Muon(groups, lr=learning_rate, products=products, betas=AUXILIARY_BETAS, parts=stacked_rows(model))
+
+
+def stacked_rows(model: nn.Module) -> dict[int, tuple[int, ...]]:
+    """Return the rows of query, key and value in each weight that holds all three, by the weight's id."""
+    found = {}
+    for module in model.modules():
+        if isinstance(module, Attention) and module.config.fused and isinstance(module.qkv_proj, nn.Linear):
+            shared = module.config.kv_heads * module.config.head_dim
+            found[id(module.qkv_proj.weight)] = (module.config.heads * module.config.head_dim, shared, shared)
+    return found
 
 
 def hidden_matrices(model: nn.Module) -> list[torch.Tensor]:

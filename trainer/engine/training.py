@@ -43,6 +43,7 @@ class Plan:
         clip_norm: largest norm of all gradients together; None for no limit.
         best_on_host: whether the best weights are kept in host memory, not on the device.
         optimizer: value of --optimizer.
+        muon_learning_rate: value of --muon-learning-rate.
     """
 
     epochs: int
@@ -57,6 +58,7 @@ class Plan:
     clip_norm: float | None = None
     best_on_host: bool = False
     optimizer: str = "adamw"
+    muon_learning_rate: float | None = None
 
 
 class StoppedError(Exception):
@@ -171,6 +173,7 @@ def new_training(
             plan.learning_rate,
             fused=ranks.world_size == 1 and scaler is None,
             products=torch.bfloat16 if precision.name == "bf16" else summed,
+            muon_learning_rate=plan.muon_learning_rate,
         ),
         train=train,
         validation=validation,

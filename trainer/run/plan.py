@@ -23,6 +23,7 @@ def plan_of(config: TrainConfig) -> Plan:
         clip_norm=optimizer.clip_norm,
         best_on_host=loop.best_on == "host",
         optimizer=optimizer.optimizer,
+        muon_learning_rate=optimizer.muon_learning_rate,
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from trainer.data.tokens import corpus
 from trainer.data.tokens.chat_template import ChatTemplate
+from trainer.data.tokens.file_kind import is_json
 from trainer.data.tokens.load import method_of
 from trainer.data.tokens.records import Record, read_records
 from trainer.data.tokens.row import TokenRow
@@ -99,7 +100,7 @@ def inspect(  # noqa: PLR0913 -- settings of training, all by keyword
         template=Path(template.source).name if template else "none",
         sequence=sequence,
     )
-    if data.suffix not in corpus.JSON:
+    if not is_json(data):
         _windows(seen, data, tokenizer, samples)
         return seen
     length = UNBOUNDED if seen.method == "pretrain" else sequence
@@ -116,8 +117,8 @@ def inspect(  # noqa: PLR0913 -- settings of training, all by keyword
 def _method(data: Path, requested: str) -> str:
     try:
         return method_of(data, requested)
-    except TrainerError:
-        if not data.is_file() or next(iter(read_records(data)), None) is None:
+    except TrainerError as error:
+        if error.code != "RM708":
             raise
         return "sft"  # no row is valid: each one becomes a finding
 

@@ -76,10 +76,15 @@ TUNED: dict[str, Any] = {**FROM_SCRATCH, "learning_rate": 2e-5, "weight_decay": 
 ADAPTED: dict[str, Any] = {**TUNED, "learning_rate": 2e-4}
 
 
+# Muon's own rate does not depend on the width (https://kellerjordan.github.io/posts/muon/).
+FROM_SCRATCH_BY_MUON: dict[str, Any] = {**FROM_SCRATCH, "muon_learning_rate": 0.02, "schedule": "linear"}
+
+
 def defaults_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the defaults that --task lm brings where neither they nor a run to resume are given."""
     if values.get("task") != LM or values.get("resume"):
         return {}
-    own = ADAPTED if values.get("adapter", "none") != "none" else TUNED if values.get("model") else FROM_SCRATCH
+    new = FROM_SCRATCH_BY_MUON if values.get("optimizer") == "muon" else FROM_SCRATCH
+    own = ADAPTED if values.get("adapter", "none") != "none" else TUNED if values.get("model") else new
     unused = ("epochs",) if values.get("max_steps") else ()
     return {name: value for name, value in own.items() if name not in values and name not in unused}

@@ -36,6 +36,15 @@ class OptimizerConfig:
         ),
     ] = "adamw"
     learning_rate: Annotated[float, _fixed("learning rate of AdamW", number(10), common=True)] = 5e-5
+    muon_learning_rate: Annotated[
+        float | None,
+        _fixed(
+            "learning rate of Muon's matrices, the spectral norm of an update "
+            "(default: --learning-rate at the size of AdamW's updates; 0.02 for a new language model)",
+            or_none(number(10)),
+            sparse=True,
+        ),
+    ] = None
     weight_decay: Annotated[float, _fixed("AdamW weight decay", zero_or_more(10), common=True)] = 0.01
     schedule: Annotated[
         str, _fixed("learning-rate schedule; a decay is to 0", one_of(*SCHEDULES, also=WORDS["schedule"]), common=True)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trainer.data.tokens.file_kind import is_json
 from trainer.data.tokens.records import read_records
 from trainer.data.tokens.tokenizer import ByteTokenizer, Tokenizer
 from trainer.runtime.errors import TrainerError
@@ -24,7 +25,6 @@ from trainer.runtime.errors import TrainerError
 INDEX = "index.json"
 SHARD_TOKENS = 2**28
 PIECE = 2**22  # characters that are tokenised at a time
-JSON = (".jsonl", ".json", ".ndjson")
 Ids = NDArray[Any]
 
 
@@ -57,7 +57,7 @@ def pieces_of(path: Path, tokenizer: Tokenizer) -> Iterator[list[int]]:
     Raises:
         TrainerError: RM717 where the file is missing, empty or not UTF-8, RM708 for a row without text.
     """
-    documents = _json_texts(path) if path.suffix in JSON else _plain(path)
+    documents = _json_texts(path) if is_json(path) else _plain(path)
     for part, ends in documents:
         ids = (
             tokenizer.encode_bytes(part.encode())
@@ -80,7 +80,7 @@ def _json_texts(path: Path) -> Iterator[tuple[str, bool]]:
 def _plain(path: Path) -> Iterator[tuple[str, bool]]:
     """Yield the text in pieces that end with a line, where a line ends at all: tokens do not depend on memory."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:  # a byte-order mark is no text
             kept, empty = "", True
             while read := file.read(PIECE):
                 empty, kept = False, kept + read

@@ -14,6 +14,7 @@ import torch
 from trainer.config.sections.tokens import TokensConfig
 from trainer.data.tokens import corpus
 from trainer.data.tokens.chat_template import ChatTemplate
+from trainer.data.tokens.file_kind import is_json, require_readable, require_text
 from trainer.data.tokens.packing import best_fit, pack
 from trainer.data.tokens.partition import PackedPartition, PairPartition, WindowRows, pair_partition
 from trainer.data.tokens.records import Record, read_records
@@ -37,14 +38,25 @@ class LanguageData:
 
 
 def method_of(path: Path, requested: str) -> str:
-    """Return pretrain, sft or dpo: as asked, or by the first valid row; a file that is not JSON is a text."""
+    """Return pretrain, sft or dpo: as asked, or by the first valid row; a file that is not JSON is a text.
+
+    Raises:
+        TrainerError: RM708 of the first row where none is valid, RM717 for a file of another kind.
+    """
+    require_readable(path)
     if requested != "auto":
         return requested
-    if path.suffix not in corpus.JSON:
+    if not is_json(path):
+        require_text(path)
         return "pretrain"
-    first = next((row for row in read_records(path) if isinstance(row, Record)), None)
+    first = invalid = None
+    for row in read_records(path):
+        if isinstance(row, Record):
+            first = row
+            break
+        invalid = invalid or row
     if first is None:
-        raise TrainerError("RM717", what="the file has no valid row", where=str(path))
+        raise invalid or TrainerError("RM717", what="the file has no row", where=str(path))
     return "pretrain" if first.text is not None else "sft" if first.rejected is None else "dpo"
 
 

@@ -20,10 +20,15 @@ ROLES = {
     "gpt": "assistant",
     "model": "assistant",
     "bot": "assistant",
+    "ai": "assistant",
+    "chatgpt": "assistant",
     "function_call": "assistant",
     "tool": "tool",
     "observation": "tool",
     "function": "tool",
+    "function_response": "tool",
+    "tool_response": "tool",
+    "ipython": "tool",
 }
 WEIGHTS = ("weight", "loss_weight")  # of a message: OpenAI's name, and LLaMA-Factory's
 
@@ -88,15 +93,30 @@ def _lines(file: Any, path: Path) -> Iterator[tuple[str, Any]]:
 
 def _parsed(line: str) -> Any:
     try:
-        return json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return RowError(f"not valid JSON: {error}")
+        row = json.loads(line, object_pairs_hook=_object)
+        if "\\ud" in line.lower():  # half of a character: no encoding has it
+            json.dumps(row, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return RowError("a \\ud… escape is half of a surrogate pair, which is no character")
+    except (ValueError, RecursionError, RowError) as error:
+        one_line = "; a row is on one line, as `jq -c .` writes it" if line.strip() in ("{", "[") else ""
+        return error if isinstance(error, RowError) else RowError(f"not valid JSON: {error}{one_line}")
+    return row
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object's fields. Raises RowError for one that is there twice: readers differ in which counts."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise RowError(f"the field {next(name for name in names if names.count(name) > 1)!r} is there twice")
+    return made
 
 
 def _list(text: str, path: Path) -> Iterator[tuple[str, Any]]:
     try:
-        rows = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        rows = json.loads(text, object_pairs_hook=_object)
+    except (ValueError, RecursionError, RowError) as error:
         raise TrainerError("RM717", what=f"{path.name} is not valid JSON", where=str(path), why=str(error)) from None
     for number, row in enumerate(rows, 1):
         yield f"{path}: row {number}", row
@@ -112,6 +132,8 @@ def _record(row: Any, where: str) -> Record:
     if "instruction" in row:
         return _conversation(_instruction(row), where)
     if "prompt" in row and "completion" in row:
+        if isinstance(row.get("label"), bool):
+            raise RowError("label marks good and bad answers (KTO), and a bad one would be trained like a good one")
         return _completion(row["prompt"], row["completion"], where)
     if isinstance(row.get("text"), str):
         return Record(where=where, text=row["text"])
@@ -135,8 +157,9 @@ def _messages(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not isinstance(listed, list) or not listed:
         raise RowError("messages is not a list of at least one message")
     messages = [_message(each, number) for number, each in enumerate(listed, 1)]
-    if isinstance(row.get("system"), str) and row["system"]:
-        messages.insert(0, {"role": "system", "content": row["system"]})
+    for system in (row.get("system"), row.get("system_prompt")):
+        if isinstance(system, str) and system:
+            messages.insert(0, {"role": "system", "content": system})
     return messages
 
 
@@ -145,8 +168,9 @@ def _message(given: Any, number: int) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise RowError(f"message {number} is no object")
     role = given.get("role", given.get("from"))
+    role = role.strip().lower() if isinstance(role, str) else role
     content = given.get("content", given.get("value"))
-    if role not in ROLES:
+    if not isinstance(role, str) or role not in ROLES:
         raise RowError(f"message {number} has the role {role!r}; known: {', '.join(ROLES)}")
     if isinstance(content, list):
         content = _joined(content, number)
@@ -160,9 +184,10 @@ def _message(given: Any, number: int) -> dict[str, Any]:
 
 def _joined(parts: Sequence[Any], number: int) -> str:
     """Return the text of a content that is a list of parts, as of multimodal interfaces."""
-    if not all(isinstance(part, dict) and isinstance(part.get("text"), str) for part in parts):
+    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
+    if not all(isinstance(text, str) for text in texts):
         raise RowError(f"message {number} has a part that is no text")
-    return "".join(part["text"] for part in parts)
+    return "".join(texts)  # type: ignore[arg-type]
 
 
 def _instruction(row: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -170,10 +195,14 @@ def _instruction(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     for key in ("instruction", "output"):
         if not isinstance(row.get(key), str):
             raise RowError(f"{key} is no text")
+    for key in ("input", "system"):
+        if not isinstance(row.get(key) or "", str):
+            raise RowError(f"{key} is no text")
     messages = [{"role": "system", "content": row["system"]}] if row.get("system") else []
-    for turn in row.get("history") or []:
-        if not isinstance(turn, list) or len(turn) != 2:
-            raise RowError("history is no list of pairs")
+    history = row.get("history") or []
+    for turn in history if isinstance(history, list) else [history]:
+        if not isinstance(turn, list) or len(turn) != 2 or not all(isinstance(each, str) for each in turn):
+            raise RowError("history is no list of pairs of texts")
         messages += [{"role": "user", "content": turn[0]}, {"role": "assistant", "content": turn[1]}]
     question = "\n".join(text for text in (row["instruction"], row.get("input")) if text)
     return [*messages, {"role": "user", "content": question}, {"role": "assistant", "content": row["output"]}]
@@ -219,6 +248,8 @@ def _require_order(messages: Sequence[Mapping[str, Any]]) -> None:
 
 def _pair(row: Mapping[str, Any], where: str) -> Record:
     chosen, rejected = row["chosen"], row["rejected"]
+    if chosen == rejected:
+        raise RowError("chosen and rejected are the same: the pair prefers nothing")
     if isinstance(row.get("prompt"), str) and isinstance(chosen, str) and isinstance(rejected, str):
         return Record(where=where, prompt=row["prompt"], answer=chosen, rejected=rejected)
     if "instruction" in row:
@@ -236,9 +267,17 @@ def _pair(row: Mapping[str, Any], where: str) -> Record:
 
 def _before(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     prompt = row.get("prompt")
+    if _is_whole(row["chosen"]):
+        return []  # the prompt next to it, as in UltraFeedback, is its first message once more
     if isinstance(prompt, str):
         return [{"role": "user", "content": prompt}]
     return _messages({"messages": prompt}) if prompt else []
+
+
+def _is_whole(answer: Any) -> bool:
+    """Return whether an answer of a pair is the conversation from its beginning."""
+    first = answer[0] if isinstance(answer, list) and answer and isinstance(answer[0], dict) else {}
+    return ROLES.get(str(first.get("role", first.get("from"))).strip().lower()) in ("user", "system")
 
 
 def _listed(answer: Any) -> list[Any]:

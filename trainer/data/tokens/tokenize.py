@@ -165,6 +165,7 @@ def _completion(prompt: str, answer: str, where: str, tokenizer: Tokenizer, poli
 def _conversation(record: Record, tokenizer: Tokenizer, template: ChatTemplate | None, policy: RowPolicy) -> TokenRow:
     if template is None:
         raise TrainerError("RM706", what="conversations need a chat template", where=record.where)
+    _require_tools(record, template)
     rendered = template.render(record.messages, record.tools)
     weights = [weight for message, weight in zip(record.messages, record.weights, strict=True) if _answers(message)]
     if len(rendered.answers) != len(weights):
@@ -186,6 +187,15 @@ def _conversation(record: Record, tokenizer: Tokenizer, template: ChatTemplate |
         tokens.insert(place, tokenizer.stops[0])
         loss.insert(place, 1.0)
     return TokenRow(tokens=tokens, weights=loss, where=record.where)
+
+
+def _require_tools(record: Record, template: ChatTemplate) -> None:
+    """Raise RM706 where the template leaves calls of tools, or their list, out: an empty answer would be trained."""
+    calls = any(message.get("tool_calls") for message in record.messages)
+    for name, there in (("tool_calls", calls), ("tools", bool(record.tools))):
+        if there and name not in template.text:
+            what = f"the row has {name}, and the chat template {template.source} does not write them"
+            raise TrainerError("RM706", what=what, where=record.where, next="Use a model whose template does.")
 
 
 def _answers(message: Message) -> bool:

@@ -50,6 +50,13 @@ def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
     return (codes[0::2] << 4) | codes[1::2], scales
 
 
+def _room(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Return codes and scales of the sizes that `quantize` returns, all 0."""
+    count, device = weight.numel(), weight.device
+    packed = torch.zeros(-(-count // 2), dtype=torch.uint8, device=device)
+    return packed, torch.zeros(-(-count // BLOCK), dtype=torch.float32, device=device)
+
+
 def dequantize(packed: Tensor, scales: Tensor, shape: torch.Size, dtype: torch.dtype) -> Tensor:
     """Return the weight that the codes stand for: level times scale in fp32, rounded to `dtype`.
 
@@ -77,10 +84,11 @@ class NF4Linear(nn.Module):
     bias: Tensor | None
     held: Tensor | None
 
-    def __init__(self, base: nn.Linear) -> None:
+    def __init__(self, base: nn.Linear, *, empty: bool = False) -> None:
+        """Hold the weight of `base` in 4 bits; `empty`: room for one, all zeros, where `load` follows."""
         super().__init__()
         self.in_features, self.out_features, self.dtype = base.in_features, base.out_features, base.weight.dtype
-        packed, scales = quantize(base.weight)
+        packed, scales = _room(base.weight) if empty else quantize(base.weight)
         self.register_buffer("packed", packed)
         self.register_buffer("scales", scales)
         self.register_buffer("bias", None if base.bias is None else base.bias.detach())
@@ -153,9 +161,9 @@ def hold_dense(model: nn.Module, dtype: torch.dtype) -> None:
             module.hold_dense(dtype)
 
 
-def quantize_linear_layers(model: nn.Module, names: list[str]) -> None:
-    """Replace the named dense layers by their 4-bit form."""
+def quantize_linear_layers(model: nn.Module, names: list[str], *, empty: bool = False) -> None:
+    """Replace the named dense layers by their 4-bit form; `empty`: without their weights, where others are loaded."""
     for name in names:
         parent, _, leaf = name.rpartition(".")
         holder = model.get_submodule(parent)
-        setattr(holder, leaf, NF4Linear(getattr(holder, leaf)))
+        setattr(holder, leaf, NF4Linear(getattr(holder, leaf), empty=empty))

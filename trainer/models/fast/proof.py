@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -95,7 +94,10 @@ def _finite(value: float) -> float | None:
 
 
 def seconds_of(work: Callable[[], object], device: torch.device) -> float:
-    """Return the median seconds of a call, of rounds of some calls without waiting between them, as in training."""
+    """Return the least seconds of a call, of rounds of some calls without waiting between them, as in training.
+
+    The least, as other programs on the machine only ever add to a round.
+    """
     times = []
     for _ in range(WARM):
         work()
@@ -106,7 +108,7 @@ def seconds_of(work: Callable[[], object], device: torch.device) -> float:
             work()
         wait(device)
         times.append((time.perf_counter() - began) / CALLS)
-    return statistics.median(times)
+    return min(times)
 
 
 def wait(device: torch.device) -> None:

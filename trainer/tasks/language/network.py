@@ -70,7 +70,7 @@ def lora_of(config: AdapterConfig) -> LoraConfig:
 
 
 def build(raw: Mapping[str, Any], config: DecoderConfig, method: str, *, seed: int) -> nn.Module:
-    """Return the model with fresh weights from torch's generator.
+    """Return the model with fresh weights from torch's generator; with a folder, whose weights are loaded, unset ones.
 
     Args:
         raw: content of the model's config.json.
@@ -78,9 +78,11 @@ def build(raw: Mapping[str, Any], config: DecoderConfig, method: str, *, seed: i
         seed: seed of an adapter's weights.
     """
     decoder = Decoder(decoder_config(raw))
-    decoder.initialize()
+    loaded = config.model is not None  # drawing and quantising weights that are replaced took minutes of a large model
+    if not loaded:
+        decoder.initialize()
     if config.adapter.adapter == "qlora":
-        quantize_linear_layers(decoder, chosen_modules(decoder, ("all",)))
+        quantize_linear_layers(decoder, chosen_modules(decoder, ("all",)), empty=loaded)
     if config.adapter.adapter != "none":
         add_lora(decoder, lora_of(config.adapter), seed=seed)
     if method == "dpo":

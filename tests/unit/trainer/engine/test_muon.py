@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from tests.fixtures.training import gone_on, interrupted, same, training, weights
-from trainer.engine.muon import Muon, adamw_step, orthogonalised
+from trainer.engine import muon as module
+from trainer.engine.muon import TEMPORARIES, Muon, adamw_step, orthogonalised, scale_of
 
 
 def deep(seed: int = 0) -> nn.Sequential:
@@ -95,6 +96,60 @@ def test_memory_that_is_reserved_covers_the_first_step() -> None:
     reserved = sum(each.nbytes for each in run.optimizer.reserve())  # type: ignore[attr-defined]
     matrices = 24 * 12
     others = sum(each.numel() for each in run.model.parameters()) - matrices
-    assert reserved == 4 * (matrices + 2 * others + 4 * matrices)
+    temporaries = TEMPORARIES * matrices + others
+    assert reserved == 4 * (matrices + 2 * others + temporaries)
     partial(weights, run)()
-    assert sum(each.nbytes for each in run.optimizer.reserve()) == 4 * 4 * matrices  # type: ignore[attr-defined]
+    assert sum(each.nbytes for each in run.optimizer.reserve()) == 4 * temporaries  # type: ignore[attr-defined]
+
+
+def test_steps_of_spectral_scale_agree_with_torchs_original_muon() -> None:
+    ours, theirs = (nn.Parameter(torch.randn(40, 24, generator=torch.Generator().manual_seed(1))) for _ in range(2))
+    mine = Muon([{"params": [ours], "matrices": True, "spectral": True}], lr=0.02, products=torch.bfloat16)
+    other = torch.optim.Muon([theirs], lr=0.02, weight_decay=0.0, adjust_lr_fn="original")
+    begin = ours.detach().clone()
+    for step in range(3):
+        gradient = torch.randn(40, 24, generator=torch.Generator().manual_seed(2 + step))
+        ours.grad, theirs.grad = gradient.clone(), gradient.clone()
+        mine.step()
+        other.step()
+    moved = (theirs.detach() - begin).norm()
+    assert (ours.detach() - theirs.detach()).norm() < 0.02 * moved
+
+
+def test_spectral_scale_does_not_depend_on_the_width_and_matched_scale_does() -> None:
+    assert [scale_of((width, width), spectral=True) for width in (128, 768)] == [1.0, 1.0]
+    assert scale_of((3072, 768), spectral=True) == 2.0
+    assert scale_of((768, 3072), spectral=True) == 1.0
+    assert scale_of((400, 100), spectral=False) == pytest.approx(4.0)
+
+
+def test_stacked_weight_moves_as_its_matrices_would_by_themselves() -> None:
+    def moved(gradients: list[torch.Tensor], parts: list[int] | None) -> torch.Tensor:
+        weights = [nn.Parameter(torch.zeros_like(each)) for each in gradients]
+        rows = {} if parts is None else {id(weights[0]): parts}
+        optimizer = Muon([{"params": weights, "matrices": True}], lr=0.1, parts=rows)
+        for weight, gradient in zip(weights, gradients, strict=True):
+            weight.grad = gradient
+        optimizer.step()
+        return torch.cat([weight.detach() for weight in weights])
+
+    gradient = torch.randn(20, 12, generator=torch.Generator().manual_seed(0))
+    alone = moved([each.contiguous() for each in gradient.split([12, 4, 4])], None)
+    torch.testing.assert_close(moved([gradient], [12, 4, 4]), alone)
+    assert not torch.allclose(moved([gradient], None), alone, atol=1e-3)
+
+
+def test_matrices_in_batches_move_as_they_do_all_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def moved() -> list[torch.Tensor]:
+        generator = torch.Generator().manual_seed(0)
+        shapes = [(8, 4), (8, 4), (4, 8), (8, 4), (6, 6)]
+        weights = [nn.Parameter(torch.randn(shape, generator=generator)) for shape in shapes]
+        optimizer = Muon([{"params": weights, "matrices": True}], lr=0.1)
+        for weight in weights:
+            weight.grad = torch.randn(weight.shape, generator=generator)
+        optimizer.step()
+        return [weight.detach() for weight in weights]
+
+    whole = moved()
+    monkeypatch.setattr(module, "BATCH", 64)
+    assert all(torch.allclose(one, other, atol=1e-6) for one, other in zip(whole, moved(), strict=True))

@@ -79,6 +79,23 @@ def test_muon_without_a_hidden_matrix_is_refused() -> None:
     assert type(optimizer_of("muon", stack, 0.1, fused=False)) is Muon
 
 
+def test_query_key_and_value_in_one_weight_are_three_matrices_to_muon() -> None:
+    model = LanguageModel(base(GPT2))
+    optimizer = optimizer_of("muon", model, 0.1, fused=False)
+    fused = {id(block.self_attn.qkv_proj.weight): block.self_attn.qkv_proj for block in model.blocks}  # type: ignore[union-attr]
+    assert optimizer.parts.keys() == fused.keys()  # type: ignore[attr-defined]
+    for name, rows in optimizer.parts.items():  # type: ignore[attr-defined]
+        assert sum(rows) == fused[name].out_features
+        assert len(rows) == 3
+
+
+def test_learning_rate_of_muon_is_of_its_matrices_alone() -> None:
+    optimizer = optimizer_of("muon", LanguageModel(base()), 0.1, fused=False, muon_learning_rate=0.02)
+    assert [(group["lr"], group["spectral"]) for group in optimizer.param_groups] == [(0.02, True), (0.1, False)]
+    optimizer = optimizer_of("muon", LanguageModel(base()), 0.1, fused=False)
+    assert [(group["lr"], group["spectral"]) for group in optimizer.param_groups] == [(0.1, False), (0.1, False)]
+
+
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize(("parallel", "ranks"), [("ddp", 2), ("fsdp2", 1), ("fsdp2", 2), ("pipeline", 2)])
 def test_optimizer_that_takes_weights_whole_is_refused_where_ranks_hold_parts(

@@ -82,3 +82,77 @@ def test_preference_pair_of_each_format_trains_both_last_answers(tmp_path, row):
     chosen, rejected = tokenized_pair(record, TOKENIZER, TEMPLATE, RowPolicy(length=500))
     assert trained(chosen).startswith("good<|")
     assert trained(rejected).startswith("bad<|")
+
+
+def message(role, content):
+    return {"role": role, "content": content}
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ('{"prompt": "a", "prompt": "b", "completion": "c"}', "'prompt' is there twice"),
+        ('{"prompt": "\\ud800", "completion": "b"}', "surrogate"),
+        ('{"text": "cut \\uD83D short"}', "surrogate"),
+        ("{", "one line"),
+        (json.dumps({"instruction": "do", "input": 5, "output": "x"}), "input is no text"),
+        (json.dumps({"instruction": "do", "system": ["s"], "output": "x"}), "system is no text"),
+        (json.dumps({"instruction": "do", "output": "x", "history": 5}), "history"),
+        (json.dumps({"instruction": "do", "output": "x", "history": [["a", None]]}), "history"),
+        (json.dumps({"messages": [message({"x": 1}, "a")]}), "has the role {'x': 1}"),
+        (json.dumps({"messages": [message(["user"], "a")]}), "has the role ['user']"),
+        (json.dumps({"messages": [message(None, "a")]}), "has the role None"),
+        (json.dumps({"prompt": "a", "completion": "b", "label": False}), "KTO"),
+        (json.dumps({"prompt": "a", "chosen": "b", "rejected": "b"}), "the same"),
+    ],
+)
+def test_row_that_would_train_other_tokens_is_refused_in_a_line_and_in_a_list(tmp_path, row, words):
+    (tmp_path / "a.jsonl").write_text(row + "\n")
+    (found,) = read_records(tmp_path / "a.jsonl")
+    assert isinstance(found, TrainerError)
+    assert (found.code, words in str(found), ":1" in str(found)) == ("RM708", True, True), str(found)
+
+
+def test_field_that_is_there_twice_in_a_list_is_refused(tmp_path):
+    (tmp_path / "a.json").write_text('[{"text": "a", "text": "b"}]')
+    with pytest.raises(TrainerError, match="RM717") as caught:
+        list(read_records(tmp_path / "a.json"))
+    assert "'text' is there twice" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [message("User", "a"), message(" ASSISTANT", "b")],
+        [message("human", "a"), message("ai", "b")],
+        [{"from": "user", "value": "a"}, {"from": "chatgpt", "value": "b"}],
+        [message("user", ["a"]), message("assistant", [{"type": "text", "text": "b"}])],
+    ],
+)
+def test_roles_and_parts_as_other_programs_write_them_are_read(tmp_path, messages):
+    (tmp_path / "a.jsonl").write_text(json.dumps({"messages": messages}))
+    (found,) = read_records(tmp_path / "a.jsonl")
+    assert [(each["role"], each["content"]) for each in found.messages] == [("user", "a"), ("assistant", "b")]
+
+
+def test_separators_within_a_text_do_not_end_a_row(tmp_path):
+    text = "a\u2028b\u2029c\x85d"
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": text}, ensure_ascii=False) + "\r\n", newline="")
+    (found,) = read_records(tmp_path / "a.jsonl")
+    assert found.text == text
+
+
+def test_pair_of_whole_conversations_next_to_their_prompt_is_read_once(tmp_path):
+    better, worse = ([message("user", "a"), message("assistant", each)] for each in ("b", "c"))
+    row = {"prompt": "a", "chosen": better, "rejected": worse}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row))
+    (found,) = read_records(tmp_path / "a.jsonl")
+    assert ([*found.messages], [*found.rejected]) == (better, worse)
+
+
+@pytest.mark.parametrize("name", ["system", "system_prompt"])
+def test_system_prompt_next_to_the_messages_is_the_first_message(tmp_path, name):
+    row = {name: "S", "conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row))
+    (found,) = read_records(tmp_path / "a.jsonl")
+    assert found.messages[0] == {"role": "system", "content": "S"}

@@ -5,10 +5,18 @@ from __future__ import annotations
 import pytest
 
 from tests.fixtures.token_files import ANSWER, TEMPLATE, TOKENIZER, USER, rows_of, trained, write
-from trainer.data.tokens.chat_template import ChatTemplate
+from trainer.data.tokens.chat_template import CHATML, ChatTemplate
 from trainer.data.tokens.records import Record
 from trainer.data.tokens.row import TokenRow
-from trainer.data.tokens.tokenize import RowPolicy, is_dropped, tokenize_pairs, tokenize_records, tokenized_pair, usable
+from trainer.data.tokens.tokenize import (
+    RowPolicy,
+    is_dropped,
+    tokenize_pairs,
+    tokenize_records,
+    tokenized,
+    tokenized_pair,
+    usable,
+)
 from trainer.runtime.errors import TrainerError
 
 
@@ -178,3 +186,21 @@ def test_dropped_and_cut_pairs_are_counted_with_their_first_place():
 def test_empty_completion_is_refused():
     with pytest.raises(TrainerError, match="RM709"):
         tokenize_records([pair(answer="", rejected=None)], TOKENIZER, None, RowPolicy(length=20, whole=True))
+
+
+@pytest.mark.parametrize(
+    ("more", "tools", "name"),
+    [
+        ({"tool_calls": [{"function": {"name": "f", "arguments": {}}}]}, None, "tool_calls"),
+        ({}, [{"name": "f"}], "tools"),
+    ],
+)
+def test_tools_that_the_template_leaves_out_are_refused_not_trained_as_an_empty_answer(more, tools, name):
+    messages = ({"role": "user", "content": "a"}, {"role": "assistant", "content": "", **more})
+    record = Record(where="a:1", messages=messages, weights=(0.0, 1.0), tools=tools)
+    template = ChatTemplate(text=CHATML, source="ChatML", special={})
+    with pytest.raises(TrainerError, match="RM706") as caught:
+        tokenized(record, TOKENIZER, template, RowPolicy(length=64))
+    assert name in str(caught.value)
+    writes = ChatTemplate(text=CHATML + "{# tool_calls tools #}", source="another", special={})
+    assert tokenized(record, TOKENIZER, writes, RowPolicy(length=64, stop_token="append")).trained

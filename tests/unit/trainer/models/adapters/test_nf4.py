@@ -61,3 +61,13 @@ def test_undone_step_and_checkpoint_copy_no_four_bit_weight():
     assert {name.split(".")[0] for name in model.state_dict()} == {"0", "1"}
     assert {name.split(".")[0] for name in changing_state(model)} == {"1"}
     assert len(changing_buffers(model)) == 3  # the norm's
+
+
+@pytest.mark.parametrize("shape", [(10, 24), (3, 7), (64, 64)])
+def test_empty_layer_that_loads_a_weight_holds_what_a_layer_of_it_holds(shape):
+    base = nn.Linear(shape[1], shape[0])
+    whole, empty = NF4Linear(base), NF4Linear(base, empty=True)
+    assert not empty.packed.any()
+    empty.load(base.weight)
+    assert torch.equal(empty.packed, whole.packed)
+    assert torch.equal(empty.scales, whole.scales)

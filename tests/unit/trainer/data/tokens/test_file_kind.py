@@ -1,0 +1,93 @@
+"""Files of other kinds are refused by name before their bytes become tokens."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from trainer.config.sections.tokens import TokensConfig
+from trainer.data.tokens.chat_template import CHATML, ChatTemplate
+from trainer.data.tokens.file_kind import is_json, require_readable, require_text
+from trainer.data.tokens.load import LanguageData, load, method_of
+from trainer.data.tokens.tokenizer import ByteTokenizer
+from trainer.runtime.errors import TrainerError
+
+ROW = json.dumps({"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes."}]})
+
+
+def written(folder: Path, name: str, content: bytes) -> Path:
+    (folder / name).write_bytes(content)
+    return folder / name
+
+
+def loaded(path: Path, method: str = "auto") -> LanguageData:
+    tokenizer = ByteTokenizer()
+    template = ChatTemplate(text=CHATML, source="test", special=tokenizer.special)
+    config = TokensConfig(data=path, sequence=64, method=method)
+    return load(path, config, tokenizer, template, folder=path.parent, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words", "hint"),
+    [
+        ("a.jsonl.gz", gzip.compress(ROW.encode()), "compressed by gzip", "gunzip"),
+        ("a.txt", gzip.compress(b"text" * 90), "compressed by gzip", "gunzip"),
+        ("a.jsonl", b"\x28\xb5\x2f\xfd" + b"x" * 90, "compressed by zstd", "unzstd"),
+        ("a.parquet", b"PAR1" + bytes(99), "Parquet", "read_parquet"),
+        ("a.arrow", b"ARROW1\0\0" + bytes(99), "Arrow", "read_ipc"),
+        ("a.docx", b"PK\x03\x04" + bytes(99), "zip", "plain text"),
+        ("a.pdf", b"%PDF-1.7" + bytes(99), "PDF", "pdftotext"),
+        ("a.txt", ("text\n" * 90).encode("utf-16"), "UTF-16", "iconv"),
+        ("a.jsonl", ROW.encode("utf-16"), "UTF-16", "iconv"),
+    ],
+)
+@pytest.mark.parametrize("method", ["auto", "pretrain", "sft"])
+def test_kind_of_file_that_is_no_text_is_named_with_what_converts_it(tmp_path, name, content, words, hint, method):
+    with pytest.raises(TrainerError, match="RM717") as caught:
+        loaded(written(tmp_path, name, content), method)
+    assert words in str(caught.value)
+    assert hint in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a.JSONL", "a.Json", "a.NDJSON"])
+def test_letter_case_of_the_name_does_not_make_rows_a_text(tmp_path, name):
+    path = written(tmp_path, name, f"{ROW}\n{ROW}\n".encode())
+    assert is_json(path)
+    assert loaded(path).method == "sft"
+
+
+@pytest.mark.parametrize("name", ["chats.txt", "chats", "chats.csv", "chats.tsv"])
+def test_rows_named_as_a_text_are_refused_and_trained_as_text_on_request(tmp_path, name):
+    content = (ROW + "\n") * 9 if "sv" not in name else "prompt,completion\n" + "Hi,Yes\n" * 99
+    path = written(tmp_path, name, b"\xef\xbb\xbf\n" + content.encode())
+    with pytest.raises(TrainerError, match="RM717") as caught:
+        loaded(path)
+    assert "--method pretrain" in str(caught.value)
+    assert loaded(path, "pretrain").method == "pretrain"
+
+
+@pytest.mark.parametrize("content", [b"plain words\n" * 90, b"[1] a note\n" * 90, b'{"broken": \n' * 90, b"5\n" * 300])
+def test_text_that_only_looks_like_json_is_a_text(tmp_path, content):
+    path = written(tmp_path, "a.txt", content)
+    require_readable(path)
+    require_text(path)
+    assert loaded(path).method == "pretrain"
+
+
+def test_byte_order_mark_of_a_text_is_no_token(tmp_path):
+    marked = loaded(written(tmp_path, "a.txt", b"\xef\xbb\xbf" + b"words\n" * 90))
+    plain = loaded(written(tmp_path, "b.txt", b"words\n" * 90))
+    assert marked.train.window(0).tolist() == plain.train.window(0).tolist()  # type: ignore[union-attr]
+
+
+def test_file_without_a_valid_row_reports_the_first_rows_mistake(tmp_path):
+    rows = '{"question": "a", "answer": "b"}\n{"x": 1}\n'
+    with pytest.raises(TrainerError, match="RM708") as caught:
+        method_of(written(tmp_path, "a.jsonl", rows.encode()), "auto")
+    assert "answer, question" in str(caught.value)
+    assert "a.jsonl:1" in str(caught.value)
+    with pytest.raises(TrainerError, match="no row"):
+        method_of(written(tmp_path, "b.jsonl", b"\n \n"), "auto")

@@ -1,0 +1,64 @@
+"""What kind of file the rows are in: a text, JSON rows, or a kind that is refused with the command that converts it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from trainer.runtime.errors import TrainerError
+
+JSON = (".jsonl", ".json", ".ndjson")
+TABLES = (".csv", ".tsv")
+LOOKED_AT = 2**16  # bytes of the beginning
+UNPACK = "Unpack it first: {} FILE"
+ROWS = "Write its rows as JSONL, one object a line, for example with polars: read_parquet(FILE).write_ndjson(OUT)."
+# First bytes of a kind of file, its name, and what to do. Sources: RFC 1952, RFC 8878, Parquet's and Arrow's formats.
+KINDS: tuple[tuple[bytes, str, str], ...] = (
+    (b"\x1f\x8b", "compressed by gzip", UNPACK.format("gunzip -k")),
+    (b"\x28\xb5\x2f\xfd", "compressed by zstd", UNPACK.format("unzstd -k")),
+    (b"\xfd7zXZ\x00", "compressed by xz", UNPACK.format("unxz -k")),
+    (b"BZh", "compressed by bzip2", UNPACK.format("bunzip2 -k")),
+    (b"PK\x03\x04", "a zip archive (or a document of an office program)", "Unpack it, or save it as plain text."),
+    (b"PAR1", "Parquet", ROWS),
+    (b"ARROW1", "Arrow", ROWS.replace("read_parquet", "read_ipc")),
+    (b"%PDF-", "PDF", "Save its text first, for example with pdftotext."),
+    (b"\xff\xfe", "UTF-16", "Convert it: iconv -f UTF-16 -t UTF-8 FILE > OUT"),
+    (b"\xfe\xff", "UTF-16", "Convert it: iconv -f UTF-16 -t UTF-8 FILE > OUT"),
+)
+
+
+def is_json(path: Path) -> bool:
+    """Return whether a file's name states JSON rows, in any letter case."""
+    return path.suffix.lower() in JSON
+
+
+def require_readable(path: Path) -> None:
+    """Raise RM717 for a file of a known kind that is neither a text nor JSON; a missing file is left to its reader."""
+    start = _start(path)
+    for begins, name, how in KINDS:
+        if start.startswith(begins):
+            raise TrainerError("RM717", what=f"{path.name} is {name}", where=str(path), next=how)
+
+
+def require_text(path: Path) -> None:
+    """Raise RM717 where a file to be trained as one text holds rows: the tokens would be those of its syntax."""
+    how = "--method pretrain trains the file as the text that it is."
+    if path.suffix.lower() in TABLES:
+        what = f"{path.name} is a table, and no field of it is named as a prompt or an answer"
+        raise TrainerError("RM717", what=what, where=str(path), next=f"{ROWS} {how}".replace("parquet", "csv"))
+    line = next((each for each in _start(path).decode("utf-8-sig", "ignore").splitlines() if each.strip()), "")
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(row, dict) and row:
+        what = f"{path.name} holds JSON rows, and its name does not end with {', '.join(JSON)}"
+        raise TrainerError("RM717", what=what, where=str(path), next=f"Rename it to end with .jsonl. {how}")
+
+
+def _start(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(LOOKED_AT)
+    except OSError:
+        return b""

@@ -90,7 +90,7 @@ SECRETS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
     *((re.compile(form, re.IGNORECASE | re.MULTILINE), _rows) for form in (_ITEMS, _BELOW, _MAPPING)),
     *((re.compile(form, re.IGNORECASE), r"\g<name>[<secret>]") for form in _LISTS),
     (re.compile(rf"(?P<name>{_WORD}{_QUOTE}{_SIGN})\{{[^}}\n]{{1,4000}}\}}", re.IGNORECASE), r"\g<name>{<secret>}"),
-    *((re.compile(form, re.IGNORECASE), rf"\g<name><secret>") for form in _NAMED),
+    *((re.compile(form, re.IGNORECASE), r"\g<name><secret>") for form in _NAMED),
     *((re.compile(form), "<token>") for form in _TOKENS),
     (re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----)[\s\S]){0,20000}(?:-----END [A-Z ]{0,40}-----)?"), "<secret>"),
     (re.compile(r"\beyJ[\w-]{8,4000}\.[\w-]{4,4000}(?:\.[\w-]{0,4000})?"), "<token>"),

@@ -103,12 +103,12 @@ def _quadlet(rows: list[tuple[int, str, str]], image: str, variables: tuple[Assi
     )  # fmt: skip
 
 
-def _rootful(path: Path, wanted_by: tuple[str, ...]) -> bool | None:
+def _rootful(path: Path, targets_of: tuple[str, ...]) -> bool | None:
     """Return whether root starts a Quadlet: by its folder or the target that wants it; None where it is unknown."""
     folder = path.absolute().parent.as_posix() + "/"
     if re.search(r"/\.config/containers/|/containers/systemd/users/", folder):
         return False
-    targets = set(" ".join(wanted_by).split())
+    targets = set(" ".join(targets_of).split())
     if re.search(r"/(?:etc|usr/share|run)/containers/systemd/", folder) or "multi-user.target" in targets:
         return True
     return False if "default.target" in targets else None

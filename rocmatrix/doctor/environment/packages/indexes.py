@@ -142,7 +142,7 @@ def _old(installs: Sequence[Install], matrix: Matrix) -> Iterator[FileFinding]:
 
 
 def is_rocm(image: str) -> bool:
-    """Return whether an image's name says that it holds ROCm, or may: a variable may be anything."""
+    """Return whether an image's name states that it holds ROCm, or may: a variable may be anything."""
     return bool(re.search(r"rocm|amd|hip|gfx|\$", image, re.IGNORECASE)) or image == "scratch"
 
 

@@ -59,8 +59,9 @@ def reliability(target: Floats, chances: Floats, part: str) -> str:
     radii = [2 + 6 * (each["rows"] / most) ** 0.5 for each in bins]
 
     def draw(canvas: svg.Canvas) -> svg.Drawing:
-        names = {"x_label": "probability of the answer", "y_label": "share of right answers"}
-        frame = svg.Frame(canvas=canvas, x=(0, 1), y=(0, 1), **names)
+        frame = svg.Frame(
+            canvas=canvas, x=(0, 1), y=(0, 1), x_label="probability of the answer", y_label="share of right answers"
+        )
         lines = [svg.path(frame, [(0, 0), (1, 1)], "ideal"), svg.path(frame, points, "one")]
         pairs = zip(points, radii, strict=True)
         dots = [dot for point, radius in pairs for dot in svg.dots(frame, [point], "mark", radius)]

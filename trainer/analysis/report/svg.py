@@ -69,7 +69,7 @@ class Frame:
 
     @property
     def bottom(self) -> float:
-        """Where the x axis lies, pixels from the top; its words may need more than one line."""
+        """Place of the x axis, pixels from the top; its words may need more than one line."""
         return self.height - BOTTOM - LINE * (len(self.canvas.lines(self.x_label)) - 1)
 
 

@@ -30,7 +30,7 @@ class FileConfig:
     data: Annotated[
         Path,
         Flag(
-            "bars, or any table: CSV (also .gz, .zst), Parquet, Arrow; with --task lm: text or JSONL",
+            "bars, or any table: CSV (also .gz, .zst, .zip, .bz2, .xz), Parquet, Arrow; with --task lm: text or JSONL",
             path,
             "data",
             OnResume.KEPT,

@@ -1,4 +1,4 @@
-"""Any table with a header: CSV (plain, .gz, .zst), Parquet or Arrow, cell by cell, with the line of each row."""
+"""Any table with a header: CSV (plain or packed), Parquet or Arrow, cell by cell, with the line of each row."""
 
 from __future__ import annotations
 
@@ -118,7 +118,9 @@ def _text(path: Path, chunk: int, folder: Path | None) -> Cells:
     empty = {name for name, cell in zip(names, written, strict=True) if not cell.strip() and _is_blank(column(name))}
     types = {name: pl.String() for name in names if name not in empty}
     encoding = kind_of(path)[1]
-    read = {"format": "CSV", "separator": separator} | ({} if encoding.startswith("utf") else {"encoding": encoding})
+    read: dict[str, Any] = {"format": "CSV", "separator": separator} | (
+        {} if encoding.startswith("utf") else {"encoding": encoding}
+    )
     read |= {"lines_in_front": before} if before else {}
     return Cells(types=types, column=column, line=line, unit="line", path=path, read=read)
 

@@ -8,7 +8,7 @@ DATA: tuple[CatalogEntry, ...] = entries(
     (
         "RM510",
         "Data file cannot be read",
-        "The file of bars does not exist, or is no CSV text (plain, gzip or zstd), Parquet or Arrow file.",
+        "The file of bars is not there, or is no CSV text (plain, gzip, zstd, zip, bzip2, xz), Parquet or Arrow file.",
         "Check the path; `train` without --data uses the shipped sample.",
     ),
     (

@@ -62,7 +62,7 @@ def _is_marked(reading: Reading, name: str) -> bool:
 
 
 def _by_sign(text: pl.Series, reading: Reading) -> Literal["", "."]:
-    """Return a point where a sign or the separator of cells says that commas stand between groups.
+    """Return a point where a sign or the separator of cells shows that commas stand between groups.
 
     Args:
         text: cells that hold something.

@@ -55,5 +55,5 @@ def test_cell_is_read_by_its_mark_or_not_at_all(cell: str) -> None:
 
 
 @pytest.mark.parametrize(("cells", "grouped"), [(["1.234", "7"], True), (["1.5"], False), (["7"], False)])
-def test_points_between_groups_are_told_from_decimal_points(cells: list[str], grouped: bool) -> None:
+def test_points_between_groups_differ_from_decimal_points(cells: list[str], grouped: bool) -> None:
     assert is_grouped(pl.Series(cells)) is grouped

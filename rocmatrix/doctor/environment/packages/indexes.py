@@ -22,7 +22,11 @@ _WITH_TORCH = re.compile(r"(?:^|/)rocm/(?:pytorch|vllm|sgl)[\w-]*(?::|@|$)")
 
 
 def found(subject: Subject, installs: Sequence[Install], matrix: Matrix) -> Iterator[FileFinding]:
-    """Yield torch from a wrong index, and companions that are not torch's."""
+    """Yield torch from a wrong index, and companions that are not torch's.
+
+    Args:
+        installs: what the commands of the subject install, in their order.
+    """
     torch = next((one for one in installs if one.name == "torch"), None)
     if torch is not None:
         yield from _default_index(subject, torch)

@@ -37,6 +37,12 @@ def test_tag_that_moves_is_a_note(image, moves):
     assert rules(subject) == ([("image-moves", "note")] if moves else [])
 
 
+def test_tag_that_moves_is_reported_where_the_image_is_named():
+    assert [row.where for row in found(Subject(name="a", image="rocm/a", where="a:3"))] == ["a:3"]
+    launch = Launch(image="rocm/a", where="a:4")
+    assert [row.where for row in found(Subject(name="a", image="rocm/a", launch=launch))] == ["a:4"]
+
+
 def test_group_by_name_fails_in_images_without_it():
     assert rules(started("ollama/ollama:0.9", groups=("44", "render"))) == [("group-by-name", "warning")]
     assert rules(started("me/app:1", groups=("render",))) == [("group-by-name", "note")]

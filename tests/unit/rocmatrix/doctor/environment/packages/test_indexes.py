@@ -68,3 +68,19 @@ def test_packages_of_cuda_are_out_of_place_in_what_means_amd_alone():
     assert not meant(Subject(name="Dockerfile.rocm stage a", image="nvidia/cuda:12"))
     assert not meant(Subject(name="Dockerfile stage a", image="python:3.12"))
     assert is_rocm("rocm/pytorch:a") and is_rocm("$BASE") and not is_rocm("python:3.12")
+
+
+def test_version_of_torchvision_belongs_to_one_of_torch():
+    index = "--index-url https://download.pytorch.org/whl/rocm6.4"
+    assert of(f"torch==2.9.1 torchvision==0.23.0 {index}", image="python:3.12") == ["torchvision-of-another-torch"]
+    for pair in (
+        "torch==2.9.1 torchvision==0.24.0",
+        "torch==1.13.1 torchvision==0.14.1",
+        "torch==2.9.1 torchvision==0",
+    ):
+        assert of(f"{pair} {index}", image="python:3.12") == []
+
+
+def test_local_version_needs_an_index_in_a_file_that_is_no_image():
+    assert of("torch==2.9.1+rocm6.4") == ["local-version-without-index"]
+    assert of("torch==2.9.1+rocm6.4", image="python:3.12") == []

@@ -1,10 +1,10 @@
 """Muon: momentum whose matrices are orthogonalised by five steps of Newton and Schulz; AdamW for all other weights.
 
 Method and coefficients: Jordan et al., "Muon: An optimizer for hidden layers in neural networks", 2024,
-https://kellerjordan.github.io/posts/muon/. Updates of matrices may have a learning rate of their own, their spectral
-norm, scaled by sqrt(max(1, rows / columns)) as there: it does not depend on the width. Without one, they
-have the size of AdamW's, 0.2 sqrt(max(rows, columns)), so that AdamW's learning rate serves both: Liu et al.,
-"Muon is Scalable for LLM Training", 2025, arXiv 2502.16982.
+https://kellerjordan.github.io/posts/muon/. Matrices may have a learning rate of their own: the spectral norm of an
+update, scaled by sqrt(max(1, rows / columns)) as there, which does not depend on the width. Without one, updates have
+the size of AdamW's, 0.2 sqrt(max(rows, columns)), so that AdamW's learning rate serves both: Liu et al., "Muon is
+Scalable for LLM Training", 2025, arXiv 2502.16982.
 """
 
 from __future__ import annotations

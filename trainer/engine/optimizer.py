@@ -102,7 +102,7 @@ def muon(model: nn.Module, learning_rate: float, *, products: torch.dtype, spect
 
 def stacked_rows(model: nn.Module) -> dict[int, tuple[int, ...]]:
     """Return the rows of query, key and value in each weight that holds all three, by the weight's id."""
-    found = {}
+    found: dict[int, tuple[int, ...]] = {}
     for module in model.modules():
         if isinstance(module, Attention) and module.config.fused and isinstance(module.qkv_proj, nn.Linear):
             shared = module.config.kv_heads * module.config.head_dim

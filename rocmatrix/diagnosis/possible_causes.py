@@ -29,7 +29,7 @@ def ordered(
 ) -> tuple[Possible, ...]:
     """Return a symptom's causes: what log or host show, then what suits card and versions, then as they are listed.
 
-    What the log only hints at comes before what nothing speaks for.
+    What the log only hints at comes before what has no hint.
 
     Args:
         match: the symptom in the log, for its causes and the values of its line.

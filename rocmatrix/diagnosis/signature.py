@@ -58,7 +58,7 @@ class Possibility(Strict):
 
     `signs` are patterns of the log that show it, `hints` those that only make it more likely: they put it before others
     and decide nothing. `host` are ids of doctor's checks whose failure shows it; `when` is where it applies: elsewhere
-    it comes last. Values of the matched line stand in `says` and `test` as in a signature's cause.
+    it comes last. Values of the matched line stand in both texts as in a signature's cause.
     """
 
     says: Text

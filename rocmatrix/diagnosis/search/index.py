@@ -26,11 +26,11 @@ def built(reaches: Mapping[bytes, list[Reach]]) -> Index:
     return Index(literals=literals, reaches=list(reaches.values()), automaton=automaton)
 
 
-def without(index: Index, wanted: list[list[Reach]]) -> Index:
-    """Return an index without the texts that no wanted pattern holds: a line that repeats a million times costs less.
+def without(index: Index, needed: list[list[Reach]]) -> Index:
+    """Return an index without the texts that no needed pattern holds: a line that repeats a million times costs less.
 
     Args:
-        wanted: for each text of the index the patterns that are still looked for.
+        needed: for each text of the index the patterns that are still looked for.
     """
-    rows = zip(index.literals, index.reaches, wanted, strict=True)
+    rows = zip(index.literals, index.reaches, needed, strict=True)
     return built({text: reaches for text, reaches, left in rows if left})

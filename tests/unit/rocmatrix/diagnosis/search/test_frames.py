@@ -47,5 +47,5 @@ def test_frames_of_an_earlier_traceback_do_not_count():
     }
 
 
-def test_only_lines_near_the_exception_are_read():
+def test_frames_are_read_from_lines_near_the_exception_alone():
     assert packages([VLLM, *[b"x"] * MOST_LINES]) == {}

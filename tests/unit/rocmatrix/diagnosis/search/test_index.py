@@ -10,7 +10,7 @@ def hits(index, text):
     return [(index.literals[place], index.reaches[place], start) for place, start, _ in found]
 
 
-def test_each_hit_leads_to_the_patterns_of_its_text():
+def test_hit_leads_to_the_patterns_of_its_text():
     assert hits(INDEX, b"a warning hiperror") == [
         (b"warning", [(1, 7, 7), (2, 9, 9)], 2),
         (b"hiperror", [(0, 8, 8)], 10),

@@ -162,7 +162,13 @@ def hold_dense(model: nn.Module, dtype: torch.dtype) -> None:
 
 
 def quantize_linear_layers(model: nn.Module, names: list[str], *, empty: bool = False) -> None:
-    """Replace the named dense layers by their 4-bit form; `empty`: without their weights, where others are loaded."""
+    """Replace the named dense layers by their 4-bit form.
+
+    Args:
+        model: model on the host, changed in place.
+        names: names of its layers.
+        empty: without their weights, where others are loaded.
+    """
     for name in names:
         parent, _, leaf = name.rpartition(".")
         holder = model.get_submodule(parent)

@@ -48,7 +48,7 @@ as certain; one that states no identified cause is neither.
 | 31 gathered at a fourth freeze, before anything was written from them | 61 % | 61 % | 0 % |
 | 48 asked once at a fifth freeze, before any signature was written against it | 67 % | 75 % | 4 % |
 | 65 gathered by others, asked once at a sixth freeze | 52 % | 59 % | 23 % |
-| 80 gathered by others who read no signature, asked at a seventh freeze: what a new log gets | 70 % | 75 % | 1 % |
+| 79 gathered by others who read no signature, asked at a seventh freeze: what a new log gets | 70 % | 75 % | 1 % |
 
 The last seven rows were measured at their freeze (benchmarks/results/diagnose_frozen.json); the threads of all but the
 last have been learned from since. So of new logs, expect seven in ten to be right at once, one in nine to match nothing

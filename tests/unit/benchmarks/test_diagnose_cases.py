@@ -17,10 +17,10 @@ def judged(log, *words):
 
 
 def test_named_cause_is_right_and_another_stated_one_is_wrong():
-    log = "amdgpu: probe of 0000:09:00.0 failed with error -12\n"
-    assert judged(log, "bios", "address space") == "right first"
+    log = "error: externally-managed-environment\n"
+    assert judged(log, "pip", "distribution|system") == "right first"
     assert judged(log, "firmware file of the moon") == "wrong first"
-    assert judged(log, "bios", "the moon") == "wrong first"
+    assert judged(log, "pip", "the moon") == "wrong first"
 
 
 def test_symptom_whose_causes_name_it_further_down_is_among_the_first_three():

@@ -14,7 +14,7 @@ from itertools import islice
 from rocmatrix.diagnosis.log_prefixes import views
 from rocmatrix.diagnosis.pattern import WIDEST, Pattern, squeeze
 from rocmatrix.diagnosis.search.chunk import Chunk
-from rocmatrix.diagnosis.search.frames import MOST_LINES, packages
+from rocmatrix.diagnosis.search.frames import MOST_LINES, is_ignored, packages
 from rocmatrix.diagnosis.search.index import built, without
 from rocmatrix.diagnosis.signature import Signature
 
@@ -22,6 +22,7 @@ KEPT = 2 * WIDEST  # squeezed bytes that are read again with the next chunk, so 
 LONGEST_KEPT = 1 << 20
 MOST_COUNTED = 1000
 MANY_IDLE = 20_000  # hits in one block that lead to nothing any more: worth another automaton
+MOST_HINTED = 1 << 16  # squeezed bytes at the end of a chunk in which hints of an exception are looked for
 LONGEST_SHOWN = 240
 LAST_LINES = 200  # an exception that nothing caught stands among them; one before was handled
 _MODULE = re.compile(rb"[\w.]{1,200}\.$")  # before an exception's name: where it is defined
@@ -182,8 +183,10 @@ class Scanner:
 
     def _search(self, chunk: Chunk, found: dict[_Place, Match], spent: frozenset[int]) -> None:
         seen: set[tuple[_Place, int]] = set()
-        for number, spans in self._around_hits(chunk.squeezed, spent).items():
+        for number, around in self._around_hits(chunk.squeezed, spent).items():
             signature, place, pattern = self._patterns[number]
+            near = place is not None and place < 0 and signature.uncaught  # counts near the end only
+            spans = _last(around, max(0, len(chunk.squeezed) - MOST_HINTED)) if near else around
             matches = (match.span() for span in spans for match in pattern.compiled.finditer(chunk.squeezed, *span))
             new = (match for match in matches if match[1] > chunk.known)
             whole = (match for match in new if _is_whole(chunk, pattern, match) and _counts(chunk, signature, match))
@@ -257,6 +260,8 @@ def _counts(chunk: Chunk, signature: Signature, span: tuple[int, int]) -> bool:
         of_program = line[place : place + 5].lower() in (b"error", b"fatal") and _PROGRAM.fullmatch(before)
         if before and before[-1] not in _DECORATION and before != b"E" and not of_program:
             return False
+        if b"Exception ignored " in chunk.text and is_ignored(_before(chunk, span[0])):
+            return False
     if not signature.unless:
         return True
     rows = chunk.printed[chunk.line(span[0]) : chunk.line(span[1] - 1) + 2]
@@ -267,6 +272,11 @@ def _counts(chunk: Chunk, signature: Signature, span: tuple[int, int]) -> bool:
 def leaning(place: int) -> int:
     """Return under which place the hints of a cause are kept, apart from its signs."""
     return ~place
+
+
+def _last(spans: list[list[int]], start: int) -> list[list[int]]:
+    """Return the parts of spans behind a place."""
+    return [[max(first, start), last] for first, last in spans if last > start]
 
 
 def _in_word(byte: int) -> bool:
@@ -309,8 +319,13 @@ def _context(chunk: Chunk, start: int) -> str:
 
 def _packages(chunk: Chunk, start: int) -> dict[str, str]:
     """Return the packages of the traceback that ends before a match."""
+    return packages(_before(chunk, start))
+
+
+def _before(chunk: Chunk, start: int) -> list[bytes]:
+    """Return the lines before a match, as many as a traceback has."""
     index = chunk.line(start)
-    return packages(chunk.lines[max(0, index - MOST_LINES) : index])
+    return chunk.lines[max(0, index - MOST_LINES) : index]
 
 
 def _readable(line: bytes, place: int) -> str:

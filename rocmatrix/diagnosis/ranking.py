@@ -90,9 +90,10 @@ def _hidden(found: list[Signature]) -> set[str]:
 
 def _order(match: Match, here: HostContext) -> tuple[int, bool, int, int, int, int]:
     speaking = fit(match.signature, here)
-    kind = get_args(Kind).index(match.signature.kind)
+    kind = 2 * get_args(Kind).index(match.signature.kind)
     if match.signature.family and match.signature.uncaught:
-        kind = max(kind, len(FAILURES))  # an exception's words alone come after what is known of the failure
+        # an exception's words alone come after what is known of the failure, and before what only reports that one was
+        kind = max(kind, 2 * FAILURES.index("symptom") + 1)
     return kind, match.signature.family, -speaking, -match.weight, match.order, match.line
 
 

@@ -143,7 +143,7 @@ class Signature(Strict):
         known = dict(packages)
         for name, value in found.groupdict().items() if found else ():
             if value:
-                known[name.rstrip("0123456789")] = value
+                known[name.rstrip("0123456789")] = value.strip()
         return _PLACE.sub(lambda place: known.get(place[1], place[2]), text)
 
     @property

@@ -41,11 +41,25 @@ def user_of(requested: str | None, *, environment: Mapping[str, str] = os.enviro
 def rootless_engine() -> Literal["docker", "podman"] | None:
     """Return which engine an editor would call, where it runs as this user; None for one that runs as root.
 
-    Podman needs no service to be called by an editor: where its command is there and docker's is not, it is meant.
+    Podman needs no service to be called by an editor: where its command is there and docker's is not, or only calls
+    podman (Fedora's podman-docker), it is meant.
     """
-    if shutil.which("docker") is None and shutil.which("podman") is not None:
+    docker = shutil.which("docker")
+    if (docker is None or _is_podman(Path(docker))) and shutil.which("podman") is not None:
         return "podman" if os.geteuid() != 0 else None
     return engine.rootless_kind()
+
+
+def _is_podman(command: Path) -> bool:
+    """Say whether a command is podman by another name: a link to it, or a script of some lines that calls it."""
+    if command.resolve().name == "podman":
+        return True
+    try:
+        with command.open("rb") as file:
+            begun = file.read(4096)
+    except OSError:
+        return False
+    return begun.startswith(b"#!") and b"podman" in begun
 
 
 def smoke_argv(cell: Cell, hardware: Hardware, request: Request) -> list[str]:

@@ -39,6 +39,12 @@ _BELOW = rf"{_KEY}(?P<rest>(?:(?P=indent)[ \t]{{1,80}}(?!- |{_PAIR})[^\s][^\n]{{
 _ITEMS = rf"{_KEY}(?P<rest>(?:(?P=indent)[ \t]{{0,80}}- (?!{_PAIR})[^\n]{{0,4000}}(?:\n|\Z)){{1,400}})"
 _MANY = r"(?:secrets|credentials|passwords|tokens|stringdata|api[_-]?keys)"
 _MAPPING = rf"(?P<name>^(?P<indent>[ \t]{{0,80}})[\"']?[\w.-]{{0,40}}{_MANY}[\"']?:[ \t]{{0,8}}\r?\n)(?P<rest>(?:(?P=indent)[ \t]{{1,80}}{_PAIR}[^\n]{{0,4000}}(?:\n|\Z)){{1,400}})"
+# a Secret of Kubernetes, whose names are free; `kubectl get` writes its data before its kind
+_DATA = rf"(?P<rest>(?:[ \t]{{1,80}}{_PAIR}[^\n]{{0,4000}}(?:\n|\Z)){{1,400}})"
+_OF_KUBERNETES = (
+    rf"(?P<name>^kind:[ \t]Secret\r?\n(?:(?!data:|---)[^\n]{{0,400}}\n){{0,20}}data:[ \t]{{0,8}}\r?\n){_DATA}",
+    rf"(?P<name>^data:[ \t]{{0,8}}\r?\n){_DATA}(?=kind:[ \t]Secret\b)",
+)
 # what is no value of the key before it: a comment; on the next line an entry, another key, what was taken out already
 _NOT_HERE = rf"# |(?<=\n)[ \t]{{0,160}}(?:- |{_PAIR}|<secret>)|(?<=\n[ \t])(?:[ \t]{{0,160}})(?:- |{_PAIR}|<secret>)|(?<=\n[ \t][ \t])(?:[ \t]{{0,160}})(?:- |{_PAIR}|<secret>)"
 _NUMBER = re.compile(r"[\"']?(?:-?[\d.]{1,12}|true|false|null|~|<secret>)?[\"']?,?", re.IGNORECASE)
@@ -58,10 +64,26 @@ _NAMED = (
     r"(?P<name>\bsshpass -p ?)\S{1,400}",
     r"(?P<name>^private-lines: \d{1,3}\r?\n)(?:[\w+/=]{1,100}(?:\r?\n|\Z)){1,200}",
     r"(?P<name>[?&](?:sig|signature|auth|key|code|x-amz-(?:signature|credential|security-token))=)[^&\s\"']{4,4000}",
+    # a header in a dictionary or a pair; a variable by its name in brackets, in a pair, behind a shell's word, in a table
+    r"(?P<name>\bauthorization[\"']\s{0,3}[:=,]\s{0,3}b?[\"'](?:(?:basic|bearer|token|digest|negotiate) )?)[^\"'\n]{4,4000}",
+    rf"(?P<name>{_WORD}[\"']\]\s{{0,3}}=\s{{0,3}}[bru]{{0,2}}[\"'])[^\"'\n]{{1,4000}}",
+    rf"(?P<name>[\"'][\w.-]{{0,60}}{_WORD}[\"'],\s{{0,3}}b?[\"'])(?=[^\"'\s]{{0,400}}\d)[^\"'\s]{{8,4000}}",
+    r"(?P<name>\b(?:env|setenv|setx|set -g?x)[ \t]{1,8}(?-i:[A-Z0-9_]{0,60}(?:TOKEN|SECRET|PASSW(?:OR)?D|KEY))[ \t]{1,8}[\"']?)[^\s\"'=]{4,4000}",
+    rf"(?P<name>{_WORD}(?<!tokens)[ \t]{{0,80}}[|│┃][ \t]{{0,8}})(?=[^\s|│┃]{{0,400}}\d)(?![\d.,]{{1,40}}[\s|│┃])[^\s|│┃]{{8,400}}",
+    rf"(?P<name>{_WORD}=\\\r?\n[ \t]{{0,80}})\S{{4,4000}}",
+    rf"(?P<name><[\w:.-]{{0,60}}{_WORD}>)[^<\n]{{1,4000}}(?=</)",
+    # connection strings, Ansible, mysql, Weights & Biases, sessions
+    r"(?P<name>\b(?:AccountKey|SharedAccessKey|SharedAccessSignature)=|;[ ]?pwd=)[^;\s\"']{4,400}",
+    r"(?P<name>\b(?:\w{0,40}_)?(?:ssh|become|sudo|smtp|db|ftp|mail|user|root)_pass[\"']?\s{0,3}[:=]\s{0,3}[\"']?)[^\s\"',;]{1,400}",
+    r"(?P<name>\bmysql\w{0,8} [^\n]{0,200}?-p)[^\s\"']{1,400}",
+    r"(?P<name>\bwandb[\w.]{0,20}(?:[_-]key[\"']?\s{0,3}[:= ]\s{0,3}|\(\s{0,3}key\s?=\s?)[\"']?)[^\s\"',)]{8,400}",
+    r"(?P<name>\blogin (?:-t|--relogin) )\S{8,400}",
+    r"(?P<name>\b(?:sessionid|JSESSIONID|PHPSESSID)=|\bcookies?\s{0,3}[=:]\s{0,3}\{)[^\s;&}][^;&}\n]{3,4000}",
     r"(?P<name>\bhttps://(?:hooks\.slack\.com/services/|(?:\w{1,12}\.)?discord(?:app)?\.com/api/webhooks/))[\w/-]{8,200}",
 )
 _TOKENS = (
     r"\b(?:hf|ghp|gho|ghu|ghs|ghr|github_pat|glpat|nvapi|gsk|r8|dop_v1|api_org|xox[abeprs]|tskey|lin_api|shpat|sq0csp)[_-][\w-]{8,400}",
+    r"\bhv[sbr]\.[\w-]{20,400}",
     r"\bsk-(?:ant|proj|or)-[\w-]{8,400}|\bya29\.[\w-]{8,400}|\bAGE-SECRET-KEY-1[A-Z0-9]{20,80}",
     r"\$(?:apr1|2[aby]|argon2\w{1,2}|y|[56])\$[\w./$=,+-]{16,400}",
 )
@@ -87,12 +109,13 @@ def _row(row: str) -> str:
 SECRETS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(_BLOCK, re.IGNORECASE | re.MULTILINE), r"\g<name><secret>"),
     (re.compile(_NESTED, re.IGNORECASE), r"\g<name><secret>"),
-    *((re.compile(form, re.IGNORECASE | re.MULTILINE), _rows) for form in (_ITEMS, _BELOW, _MAPPING)),
+    *((re.compile(form, re.IGNORECASE | re.MULTILINE), _rows) for form in (_ITEMS, _BELOW, _MAPPING, *_OF_KUBERNETES)),
     *((re.compile(form, re.IGNORECASE), r"\g<name>[<secret>]") for form in _LISTS),
     (re.compile(rf"(?P<name>{_WORD}{_QUOTE}{_SIGN})\{{[^}}\n]{{1,4000}}\}}", re.IGNORECASE), r"\g<name>{<secret>}"),
-    *((re.compile(form, re.IGNORECASE), r"\g<name><secret>") for form in _NAMED),
+    *((re.compile(form, re.IGNORECASE | re.MULTILINE), r"\g<name><secret>") for form in _NAMED),
     *((re.compile(form), "<token>") for form in _TOKENS),
     (re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----)[\s\S]){0,20000}(?:-----END [A-Z ]{0,40}-----)?"), "<secret>"),
+    (re.compile(r"(?:^[\w+/=]{16,76}\r?\n){1,60}(?=-----END [A-Z ]{0,40}PRIVATE KEY)", re.MULTILINE), "<secret>\n"),  # its beginning was cut off
     (re.compile(r"\beyJ[\w-]{8,4000}\.[\w-]{4,4000}(?:\.[\w-]{0,4000})?"), "<token>"),
     (re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{35}|\b(?:gh[opsu]|pypi|npm|dckr_pat|sk|rk)[_-][\w-]{16,400}"), "<token>"),
     (re.compile(r"(?P<name>\b(?:Bearer|Authorization:(?: \w{1,20})?) )[^\s\"']{6,4000}", re.IGNORECASE), r"\g<name><secret>"),
@@ -129,7 +152,7 @@ _FORMS = (
     *SECRETS,
     (re.compile(r"\b(?:hf_|ghp_|github_pat_|sk-|glpat-|xox[bp]-)[\w-]{8,200}"), "<token>"),
     (re.compile(r"\b(?P<name>[\w]{0,40}(?:TOKEN|SECRET|PASSWORD|API_KEY))(?P<sign>[=:] ?)\S{1,200}"), r"\g<name>\g<sign><secret>"),
-    (re.compile(r"://[^/\s:@]{0,100}:[^/\s@]{1,100}@"), "://<user>:<secret>@"),
+    (re.compile(r"://[^/\s:@]{0,100}:[^/\s]{1,200}@"), "://<user>:<secret>@"),
     (re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,6}\b"), "<address>"),
     (re.compile(r"(?P<home>/(?:home|Users|lustre/home|public/home)/|/run/user/|[A-Za-z]:\\{1,2}Users\\{1,2})[^/\\\s\"':]{1,64}"), r"\g<home><user>"),
     (re.compile(r"\b(?:[0-9a-f]{2}:){5}[0-9a-f]{2}\b", re.IGNORECASE), "<mac>"),

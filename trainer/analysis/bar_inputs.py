@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,10 @@ def open_bars(metadata: Metadata, new: NewBars) -> Source:
         join=join_of(metadata, new.join, dict(named).get(ROLE)) if new.join else None,
     )
     source = open_source(new.data, reading)
+    before = metadata.data.read
+    same = (before.get("columns") or {}).get("date") == source.columns.used["date"]
+    if same and source.times.zone == source.columns.zone and before.get("time_zone") == reading.zone:
+        source.times = replace(source.times, zone=None)  # earlier trainers did not read `Gmt time` as a zone
     require_alike(source.series, metadata)
     return source
 

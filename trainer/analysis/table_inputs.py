@@ -48,7 +48,9 @@ def _column(column: Column, cells: Cells, made: Mapping[str, Any]) -> tuple[list
     if column.name not in cells.types:
         hint = suggestion(column.name, cells.types)
         raise TrainerError("RM580", what=f"no column {column.name!r}; {hint}", where=str(cells.path))
-    parsed = parse_cells(cells.column(column.name), column.decimal)
+    known = {each.lower() for each in column.categories}  # - was a category where the run's rows also had a +
+    words = [word for word in made["missing"]["words"] if word not in known]
+    parsed = parse_cells(cells.column(column.name), column.decimal, words)
     values, new = encode(column, parsed)
     if column.kind == "number" and parsed.wrong.any():
         row = int(np.flatnonzero(parsed.wrong)[0])

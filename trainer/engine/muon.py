@@ -49,8 +49,16 @@ class Muon(torch.optim.Optimizer):
         betas: tuple[float, float] = BETAS,
         parts: Mapping[int, Sequence[int]] | None = None,
     ) -> None:
-        super().__init__(groups, {"lr": lr, "weight_decay": 0.0, "matrices": False, "spectral": False})
-        self.products, self.betas, self.parts = products, betas, dict(parts or {})
+        own = {"spectral": False, "betas": betas, "split": True}
+        super().__init__(groups, {"lr": lr, "weight_decay": 0.0, "matrices": False, **own})
+        self.products, self.parts = products, dict(parts or {})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a state; an earlier trainer's goes on as it began, with its own moments and whole weights."""
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for name, before in (("spectral", False), ("betas", BETAS), ("split", False)):
+                group.setdefault(name, before)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
@@ -68,7 +76,7 @@ class Muon(torch.optim.Optimizer):
                 self._matrices(group, weights)
             else:
                 states = [self.state[weight] for weight in weights]
-                adamw_steps(weights, states, lr=group["lr"], weight_decay=group["weight_decay"], betas=self.betas)
+                adamw_steps(weights, states, lr=group["lr"], weight_decay=group["weight_decay"], betas=group["betas"])
         return loss
 
     def reserve(self) -> list[Tensor]:
@@ -89,7 +97,7 @@ class Muon(torch.optim.Optimizer):
         torch._foreach_lerp_(momenta, [_gradient(weight) for weight in weights], 1 - MOMENTUM)
         if group["weight_decay"]:
             torch._foreach_mul_(list(weights), 1 - group["lr"] * group["weight_decay"])
-        pieces = [piece for weight in weights for piece in self._pieces(weight)]
+        pieces = [piece for weight in weights for piece in self._pieces(weight, split=group["split"])]
         for batch in batches(pieces):
             towards = torch._foreach_lerp([each[1] for each in batch], [each[2] for each in batch], MOMENTUM)
             tall = batch[0][0].shape[0] > batch[0][0].shape[1]
@@ -100,9 +108,9 @@ class Muon(torch.optim.Optimizer):
             for (weight, _, _), update in zip(batch, found, strict=True):
                 weight.add_((update.mT if tall else update).to(weight.dtype), alpha=-step)
 
-    def _pieces(self, weight: Tensor) -> Iterator[Piece]:
-        """Yield a weight's matrices, as views."""
-        rows = self.parts.get(id(weight))
+    def _pieces(self, weight: Tensor, *, split: bool) -> Iterator[Piece]:
+        """Yield a weight's matrices, as views; with `split` those of query, key and value apart."""
+        rows = self.parts.get(id(weight)) if split else None
         whole = (weight, _gradient(weight), self.state[weight]["momentum"])
         yield from zip(*(each.split(list(rows)) for each in whole), strict=True) if rows else [whole]
 

@@ -36,6 +36,17 @@ def packages(before: Sequence[bytes]) -> dict[str, str]:
     return {"raised": raised, **({"caller": caller} if caller else {})}
 
 
+def is_ignored(before: Sequence[bytes]) -> bool:
+    """Say whether Python only reports an exception, as of a `__del__` when a program ends: nothing ends because of it.
+
+    Args:
+        before: lines before the exception's own, the newest last.
+    """
+    lines = before[-MOST_LINES:]
+    first = next((place for place in range(len(lines) - 1, 0, -1) if _STARTS[0] in lines[place]), None)
+    return first is not None and b"Exception ignored " in lines[first - 1]
+
+
 def _newest(before: Sequence[bytes]) -> list[bytes]:
     """Return the lines of the last traceback among the lines before an exception."""
     kept: list[bytes] = []

@@ -20,6 +20,8 @@ from rocmatrix.runtime.errors import RocmatrixError
 INDEX = re.compile(r"/whl/(?:test/)?rocm(\d{1,3}(?:\.\d{1,3}){0,2})/?$")
 _REFERENCE = re.compile(r"\$(?:\{(?P<name>\w+)(?::?-(?P<default>[^{}]*))?\}|(?P<plain>[A-Za-z_]\w*))")
 _NESTED = 4  # as deep as a default within a default is replaced
+LARGEST = 1 << 20  # characters of a file: a compose file of others may name any, /dev/zero among them
+_LONGEST = 4096  # characters of a value that is put into others, else a few lines grow to gigabytes
 # indexes of AMD's own builds and other makers' mirrors: of other pairs than PyTorch's
 _OTHER_INDEX = re.compile(r"https?://(?!pypi\.org|files\.pythonhosted\.org|download\.pytorch\.org/whl/?$)[\w.-]+/")
 HEREDOC = re.compile(r"<<-?[\"']?(\w+)[\"']?")
@@ -81,8 +83,12 @@ def of_dockerfile(path: Path) -> tuple[Subject, ...]:
 def read_text(path: Path) -> str:
     """Return a file's text, without a byte order mark. Raises RM310 where it is missing or no text."""
     try:
-        return path.read_text(encoding="utf-8").removeprefix("\ufeff")
-    except (OSError, ValueError) as error:  # ValueError: no text, or a name with a NUL
+        with path.open(encoding="utf-8") as file:
+            text = file.read(LARGEST + 1)
+        if len(text) > LARGEST:
+            raise ValueError(f"it has more than {LARGEST} characters")
+        return text.removeprefix("\ufeff")
+    except (OSError, ValueError) as error:  # ValueError: no text, too much, or a name with a NUL
         raise RocmatrixError("RM310", what="the file cannot be read", where=str(path), why=str(error)) from error
 
 
@@ -241,15 +247,18 @@ def substituted(text: str, known: dict[str, str]) -> str:
 
     def value(match: re.Match[str]) -> str:
         name = match["name"] or match["plain"]
+        if len(known.get(name, "")) > _LONGEST:
+            return match[0]
         if match["default"] is None:
             return known.get(name, match[0])
         found = known.get(name, "")
         return match["default"] if not found or found.startswith(f"${{{name}") else found
 
     for _ in range(_NESTED):  # the innermost first: ${A:-${B}}
-        before, text = text, _REFERENCE.sub(value, text)
-        if text == before:
+        filled = _REFERENCE.sub(value, text)
+        if filled == text or len(filled) > 16 * _LONGEST:
             break
+        text = filled
     return text
 
 

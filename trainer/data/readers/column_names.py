@@ -59,13 +59,17 @@ OTHER_TIMES = {
     "maturity", "update", "updated", "settlement", "ex", "dividend", "listing", "report", "created", "modified", "of",
     "first", "delivery",
 }  # fmt: skip
+# As they begin a word that is glued to `date` or `time`: Closetime, enddatetime, expirationdate
+GLUED_TIMES = ("end", "clos", "expir", "maturity", "next", "last", "high", "low", "updat", "settle", "deliver", "life")
 # What a column of times names as its zone: abbreviations that stand for one zone alone
 ZONES = {"utc": "UTC", "gmt": "UTC", "eet": "Europe/Athens", "kst": "Asia/Seoul", "jst": "Asia/Tokyo"}
+OFFSET = re.compile(r"(?:UTC|GMT)\s*([+-])\s*(\d{1,2})(?::?(\d{2}))?(?!\d)", re.IGNORECASE)  # as in Time (GMT+2)
 EPOCH = r"^(\d{10}|\d{13}|\d{16}|\d{19})(\.0+)?$"
 LETTERS = {"open": "o", "high": "h", "low": "l", "close": "c", "volume": "v"}
 MIDNIGHT = r"[ T]0?0:00(:00(\.0+)?)?$"
 WHOLE = r"^\s*\d{14}(\d{3})?\s*$|^\s*\d{4}[-/.]\d{2}[-/.]\d{2}[ T]\d"  # a day and its clock
-CLOCK = ("time", "timestamp", "hour", "time_of_day")  # of a second column, where the first holds the day alone
+# Of a second column, where the first holds the day alone
+CLOCK = ("time", "timestamp", "time_stamp", "hour", "time_of_day")
 UP_AND_DOWN = ("up", "down")  # TradeStation's volumes of rising and of falling ticks, which add up
 # What quote currencies are called behind `volume`, of which a pair's own coin is wanted
 QUOTES = {"usd", "usdt", "usdc", "busd", "eur", "gbp", "jpy", "krw", "currency", "quote", "to"}
@@ -76,6 +80,9 @@ DERIVED = {
     "scaled", "log", "rank", "spike", "osc", "oscillator", "trend", "lag", "prev", "previous", "vwap", "weighted",
     "profile", "imbalance", "signal", "flag", "buy", "sell", "bid", "ask", "up", "down",
 }  # fmt: skip
+# In front of `volume`: money, or figures made of it. `vol` is short for volatility as well, but behind COUNTED
+DESCRIBED = {"relative", "rel", "cum", "cumulative", "dollar", "notional", "turnover", "expected", "hist", "historical"}
+COUNTED = {"traded", "trade", "tick", "total", "tot", "share", "shares", "base", "contract", "contracts", "real", "acc"}
 REQUIRED = ("date", *PRICES, "volume")
 NONE = "none"  # --columns volume=none: the file has no volume, as those of an index or a currency pair
 
@@ -96,10 +103,8 @@ class Columns:
     @property
     def zone(self) -> str | None:
         """The IANA zone that the column of times names, as `Gmt time` does; None where it names none."""
-        words = plain(self.names[self.place["date"]]).split("_") if "date" in self.place else []
-        if self.clock is not None:
-            words += plain(self.names[self.clock]).split("_")
-        return next((ZONES[word] for word in words if word in ZONES), None)
+        places = [place for place in (self.place.get("date"), self.clock) if place is not None]
+        return named_zone([self.names[place] for place in places])
 
     @property
     def used(self) -> dict[str, str]:
@@ -115,6 +120,28 @@ def plain(name: str) -> str:
     """Return a header's name as it is compared: lower case, words joined by `_`, also those of BidOpen, no brackets."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", unicodedata.normalize("NFC", name.strip().strip("<>")))
     return re.sub(r"[\W_]+", "_", words.lower()).strip("_")
+
+
+def named_zone(names: Sequence[str]) -> str | None:
+    """Return the IANA zone that names of columns of times state, None where they state none.
+
+    Args:
+        names: as they stand in the header.
+
+    Raises:
+        TrainerError: RM513 for an offset from UTC that is not of whole hours.
+    """
+    for name in names:
+        if found := OFFSET.search(name):
+            sign, hours, minutes = found.groups()
+            if int(minutes or 0) or int(hours) > 12:
+                what = f"column {name!r} names an offset that is no IANA zone"
+                advice = "Write the offset behind each time, as in 2014-01-03 09:31+05:30, or rename the column and "
+                raise TrainerError("RM513", what=what, next=f"{advice}give --time-zone.")
+            opposite = "-" if sign == "+" else "+"  # POSIX counts west of Greenwich as positive
+            return f"Etc/GMT{opposite}{int(hours)}" if int(hours) else "UTC"
+    words = [word for name in names for word in plain(name).split("_")]
+    return next((ZONES[word] for word in words if word in ZONES), None)
 
 
 def find_columns(names: Sequence[str], where: str, chosen: Mapping[str, str] | None = None) -> Columns:
@@ -200,7 +227,8 @@ def _called_time(known: Sequence[str], place: Mapping[str, int]) -> dict[str, in
     for at, name in enumerate(known):
         words = name.split("_")
         called = any(word.endswith(("date", "time")) or word in ("timestamp", "datetime") for word in words)
-        if at not in place.values() and called and not OTHER_TIMES & {*words}:
+        other = OTHER_TIMES & {*words} or any(word.startswith(GLUED_TIMES) for word in words)
+        if at not in place.values() and called and not other:
             return {"date": at}
     ticks = known.index("ticks") if "ticks" in known else None  # Deribit counts the milliseconds in it
     return {"date": ticks} if ticks is not None and ticks not in place.values() else {}
@@ -272,9 +300,13 @@ def _described_volumes(known: Sequence[str]) -> list[int]:
     Args:
         known: names of the columns as they are compared.
     """
-    other = DERIVED | QUOTES | {"taker", "maker"}
-    found = {at: re.fullmatch(r"(\w+)_vol(?:ume)?", name) for at, name in enumerate(known)}
-    return [at for at, match in found.items() if match and not {*match[1].split("_")} & other]
+    other = DERIVED | DESCRIBED | QUOTES | {"taker", "maker"}
+    found = {at: name.split("_") for at, name in enumerate(known)}
+    return [
+        at
+        for at, (*words, last) in found.items()
+        if words and not {*words} & other and (last == "volume" or (last == "vol" and {*words} <= COUNTED))
+    ]
 
 
 def _missing(missing: list[str], spare: list[str], names: Sequence[str], where: str) -> TrainerError:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from trainer.config.choices import BarTime, JoinOutside
 from trainer.data.bar import Bars, Dates, Floats
-from trainer.data.readers.column_names import CLOCK, SPELLINGS, plain
+from trainer.data.readers.column_names import CLOCK, SPELLINGS, named_zone, plain
 from trainer.data.readers.numbers import numbers_of
 from trainer.data.readers.timestamps import falls, find_format, parse
 from trainer.data.sessions import instants
@@ -163,7 +163,8 @@ def open_series(join: Join) -> Series:
         row = int(wrong.argmax())
         what = f"{table[:, value][row]!r} in column {table.columns[value]!r} is no number"
         raise TrainerError("RM513", what=what, where=f"{join.path}, row {row + 1}")
-    times = parse(text, form, form.zone or join.zone, None)
+    zone = named_zone([table.columns[place] for place in (date, clock) if place is not None])
+    times = parse(text, form, form.zone or zone or join.zone, None)
     kept = ~(empty | times.unreadable)
     if not kept.any():
         raise TrainerError("RM511", what="the joined file holds no value", where=str(join.path))

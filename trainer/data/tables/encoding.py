@@ -86,12 +86,13 @@ class Parsed:
         return replace(self, missing=self.missing | self.wrong, wrong=np.zeros_like(self.wrong))
 
 
-def parse_cells(column: pl.Series, decimal: Decimal = "") -> Parsed:
+def parse_cells(column: pl.Series, decimal: Decimal = "", words: Sequence[str] = MISSING) -> Parsed:
     """Return the cells of a column as text and, where they are some, as numbers; spans of time are seconds.
 
     Args:
         column: cells, (rows,).
         decimal: decimal mark of numbers with groups and signs; "" for numbers that are written plainly.
+        words: for a missing value, in lower case. Next to + a - is none: strands of DNA, and yes and no.
     """
     if column.dtype == pl.Duration:
         column = column.dt.total_microseconds() / 1e6
@@ -101,7 +102,9 @@ def parse_cells(column: pl.Series, decimal: Decimal = "") -> Parsed:
         number = column.cast(pl.Float64).fill_null(np.nan).to_numpy().copy()
         return _parsed(column, np.isnan(number), number)
     text = _stripped(column)
-    missing = (text.is_null() | text.str.to_lowercase().is_in(MISSING).fill_null(True)).to_numpy()
+    if (text == "+").any():
+        words = [word for word in words if word != "-"]
+    missing = (text.is_null() | text.str.to_lowercase().is_in(words).fill_null(True)).to_numpy()
     read = numbers(text, decimal) if decimal else text.cast(pl.Float64, strict=False)
     return replace(_parsed(column, missing, read.fill_null(np.nan).to_numpy().copy()), decimal=decimal)
 

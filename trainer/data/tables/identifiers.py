@@ -10,7 +10,8 @@ from trainer.data.tables.encoding import Flags, Parsed
 
 FEWEST_ROWS = 20  # fewer differ by chance
 LAST_WORDS = frozenset({"id", "identifier", "uuid", "guid", "rowid"})
-WHOLE_NAMES = frozenset({"index", "row", "row number", "unnamed 0", "column 1"})  # the last: no name
+WHOLE_NAMES = frozenset({"index", "row", "row number", "unnamed 0"})
+NAMELESS = "column 1"  # as the reader calls a first column without a name; Column1 and column_1 are a file's own
 
 
 def is_identifier(name: str, cells: Parsed, kept: Flags) -> bool:
@@ -33,4 +34,4 @@ def called_identifier(name: str) -> bool:
     words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)]
     if not words:  # of letters of another alphabet nothing is known
         return not name.strip()
-    return " ".join(words) in WHOLE_NAMES or words[-1] in LAST_WORDS
+    return name == NAMELESS or " ".join(words) in WHOLE_NAMES or words[-1] in LAST_WORDS

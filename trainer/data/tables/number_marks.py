@@ -15,10 +15,10 @@ NUMBERS = {
     ",": rf"^[+-]?(\d{{1,3}}([.{SPACES}]\d{{3}})+|\d+)(,\d+)?$",
     ".": rf"^[+-]?(\d{{1,3}}([,{SPACES}]\d{{3}})+|\d+)(\.\d+)?$",
 }
-# What only one of the two marks explains: no group of three digits behind it, or both marks in one number
+# What only one of the two marks explains: no group of three digits behind it, both marks in one number, 0 in front
 EVIDENCE = {
-    ",": r",(\d{1,2}|\d{4,})$|\.\d{3},\d|\.\d{3}\.\d{3}|\d{4,},\d",
-    ".": r"\.(\d{1,2}|\d{4,})$|,\d{3}\.\d|,\d{3},\d{3}|\d{4,}\.\d",
+    ",": r",(\d{1,2}|\d{4,})$|\.\d{3},\d|\.\d{3}\.\d{3}|\d{4,},\d|^[+-]?0\d*,\d",
+    ".": r"\.(\d{1,2}|\d{4,})$|,\d{3}\.\d|,\d{3},\d{3}|\d{4,}\.\d|^[+-]?0\d*\.\d",
 }
 
 
@@ -49,7 +49,7 @@ def is_grouped(text: pl.Series) -> bool:
         text: cells that hold something, (cells,).
     """
     pointed = text.filter(text.str.contains(".", literal=True))
-    return len(pointed) > 0 and bool(pointed.str.contains(r"^[+-]?\d{1,3}(\.\d{3})+$").all())
+    return len(pointed) > 0 and bool(pointed.str.contains(r"^[+-]?[1-9]\d{0,2}(\.\d{3})+$").all())
 
 
 def numbers(text: pl.Series, decimal: Literal[",", "."]) -> pl.Series:

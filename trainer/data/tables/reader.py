@@ -148,13 +148,20 @@ def _titles(lines: list[str]) -> int:
     Args:
         lines: the first lines from the first one that may be the header.
     """
+    own = _widths(lines, max(SEPARATORS, key=lines[0].count))
+    if own[0] > 1 and own.count(own[0]) >= MOSTLY * sum(width > 0 for width in own):
+        return 0  # commas are in its texts, and other marks between its cells
     separator = max(SEPARATORS, key=lambda mark: sum(line.count(mark) for line in lines))
-    widths = [_width(line, separator) if line.strip() else 0 for line in lines]
+    widths = _widths(lines, separator)
     usual = max({*widths} - {0}, key=widths.count)
     if widths[0] > 2 or usual < 3 or widths.count(usual) < MOSTLY * sum(width > 0 for width in widths):
         return 0
-    place = widths.index(usual)
+    place = next(place for place, width in enumerate(widths) if width >= usual)  # rows may end with empty cells
     return 0 if any(NUMBER.fullmatch(cell.strip()) for cell in _split(lines[place], separator)) else place
+
+
+def _widths(lines: list[str], separator: str) -> list[int]:
+    return [_width(line, separator) if line.strip() else 0 for line in lines]
 
 
 def _width(line: str, separator: str) -> int:

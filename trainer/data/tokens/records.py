@@ -94,13 +94,18 @@ def _lines(file: Any, path: Path) -> Iterator[tuple[str, Any]]:
 def _parsed(line: str) -> Any:
     try:
         row = json.loads(line, object_pairs_hook=_object)
-        if "\\ud" in line.lower():  # half of a character: no encoding has it
-            json.dumps(row, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return RowError("a \\ud… escape is half of a surrogate pair, which is no character")
+        return _encodable(row) if "\\ud" in line.lower() else row
     except (ValueError, RecursionError, RowError) as error:
         one_line = "; a row is on one line, as `jq -c .` writes it" if line.strip() in ("{", "[") else ""
         return error if isinstance(error, RowError) else RowError(f"not valid JSON: {error}{one_line}")
+
+
+def _encodable(row: Any) -> Any:
+    """Return a row, or the error for one with half of a character, which no encoding has."""
+    try:
+        json.dumps(row, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return RowError("a \\ud… escape is half of a surrogate pair, which is no character")
     return row
 
 
@@ -118,8 +123,9 @@ def _list(text: str, path: Path) -> Iterator[tuple[str, Any]]:
         rows = json.loads(text, object_pairs_hook=_object)
     except (ValueError, RecursionError, RowError) as error:
         raise TrainerError("RM717", what=f"{path.name} is not valid JSON", where=str(path), why=str(error)) from None
+    escaped = "\\ud" in text.lower()
     for number, row in enumerate(rows, 1):
-        yield f"{path}: row {number}", row
+        yield f"{path}: row {number}", _encodable(row) if escaped else row
 
 
 def _record(row: Any, where: str) -> Record:
@@ -267,11 +273,14 @@ def _pair(row: Mapping[str, Any], where: str) -> Record:
 
 def _before(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     prompt = row.get("prompt")
-    if _is_whole(row["chosen"]):
-        return []  # the prompt next to it, as in UltraFeedback, is its first message once more
     if isinstance(prompt, str):
-        return [{"role": "user", "content": prompt}]
-    return _messages({"messages": prompt}) if prompt else []
+        before: list[dict[str, Any]] = [{"role": "user", "content": prompt}]
+    else:
+        before = _messages({"messages": prompt}) if prompt else []
+    if _is_whole(row["chosen"]):  # the prompt next to it, as in UltraFeedback, is its first message once more
+        there = {str(each["content"]).strip() for each in _messages({"messages": row["chosen"]})}
+        return [] if all(str(each["content"]).strip() in there for each in before) else before
+    return before
 
 
 def _is_whole(answer: Any) -> bool:

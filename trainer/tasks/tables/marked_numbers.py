@@ -8,7 +8,7 @@ from typing import Literal
 import polars as pl
 
 from trainer.config.sections.table import TableConfig
-from trainer.data.tables.encoding import is_marked, parse_cells
+from trainer.data.tables.encoding import MISSING, is_marked, parse_cells
 from trainer.data.tables.number_marks import Decimal, decimal_mark, is_grouped
 from trainer.runtime.events import say
 from trainer.tasks.tables.row_policy import Reading
@@ -26,29 +26,39 @@ def settle_marks(reading: Reading, names: Sequence[str], config: TableConfig) ->
     Args:
         names: columns that may be inputs or the target.
     """
-    texts = {name: text for name in names if (text := _text(reading, name, config)) is not None}
-    marks = {name: decimal_mark(text) for name, text in texts.items() if _is_marked(reading, name)}
-    shown = {mark for mark in marks.values() if mark}
+    words = [name for name in names if _may_be_words(reading, name, config)]
+    texts = {name: _text(reading, name) for name in words if _is_marked(reading, name)}
+    marks = {name: decimal_mark(text) for name, text in texts.items()}
+    bare = {name for name in marks if not texts[name].str.contains("[.,]").any()}  # 12 % tells nothing of the others
+    shown = {mark for name, mark in marks.items() if mark and name not in bare}
     usual: Decimal = shown.pop() if len(shown) == 1 else ""
+    marks |= dict.fromkeys(bare, usual or ".")
     found = {name: mark or usual or _by_sign(texts[name], reading) for name, mark in marks.items() if mark is not None}
     if usual == ",":
-        found |= {name: "," for name, text in texts.items() if name not in marks and is_grouped(text)}
+        found |= {name: "," for name in words if name not in marks and is_grouped(_text(reading, name))}
     reading.decimals |= {name: mark for name, mark in found.items() if mark}
     _report({name: mark for name, mark in found.items() if mark})
 
 
-def _text(reading: Reading, name: str, config: TableConfig) -> pl.Series | None:
-    """Return the cells of a column that hold something; None for one that is no text or holds names of classes.
+def _may_be_words(reading: Reading, name: str, config: TableConfig) -> bool:
+    """Return whether a column is text, and holds no names of classes or categories.
 
     Args:
         name: the column's name in the header.
     """
     if reading.cells.types[name] != pl.String or name in config.columns.categories:
-        return None
-    if name == config.target and config.task == "classification":
-        return None
+        return False
+    return not (name == config.target and config.task == "classification")
+
+
+def _text(reading: Reading, name: str) -> pl.Series:
+    """Return the cells of a column that hold something, without words for a missing value: n.a. has no decimal mark.
+
+    Args:
+        name: the column's name in the header.
+    """
     text = reading.cells.column(name).str.strip_chars()
-    return text.filter(text != "")
+    return text.filter(~text.str.to_lowercase().is_in(MISSING))
 
 
 def _is_marked(reading: Reading, name: str) -> bool:

@@ -41,7 +41,7 @@ exec docker run --rm --pull=never "$@"
 WORK = '"${TMPDIR:-/tmp}/rocmatrix-$SLURM_JOB_ID"'
 APPTAINER_WORK = f"""\
 work={WORK}
-mkdir -p -m 700 "$work" && [ -O "$work" ] || refuse "no folder of this user at $work"
+mkdir -p -m 700 "$work" && [ -O "$work" ] && [ ! -L "$work" ] || refuse "no folder of this user at $work"
 set -- "--workdir=$work" "$@"
 """
 APPTAINER_NODES = """\

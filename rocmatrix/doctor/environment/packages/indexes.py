@@ -16,6 +16,10 @@ _NO_IMAGE = ("a conda environment", "the extra ")
 _TORCHVISION_AHEAD = 15  # torch 2.n goes with torchvision 0.(n + 15)
 _BUILT_WITH_IT = ("torchvision", "torchaudio")
 _OLD_BY = 7  # minor releases of torch by which an index lags when it is worth a note
+_OF_ROCM = re.compile(
+    r"rocm|amd\.com|radeon|\$", re.IGNORECASE
+)  # in the address of an index; a variable may be anything
+_CONFIGURED = re.compile(r"pip3? config (?:--\w+ )?set \S*index-url\s+(?P<index>\S+)")
 _ELSEWHERE = re.compile(r"pip config set|conda|\$\{?\w*(?:INDEX|URL)")
 _WITHOUT_TORCH = re.compile(r"^(?:docker\.io/)?rocm/(?:dev-|rocm-terminal|rocm-build)")
 _WITH_TORCH = re.compile(r"(?:^|/)rocm/(?:pytorch|vllm|sgl)[\w-]*(?::|@|$)")
@@ -42,6 +46,7 @@ def _default_index(subject: Subject, torch: Install) -> Iterator[FileFinding]:
     bare = subject.image is not None and (not is_rocm(subject.image) or bool(_WITHOUT_TORCH.search(subject.image)))
     plain = subject.image is not None and (subject.image.startswith(_NO_IMAGE) or bare)
     meant = (subject.for_amd or file_is_for_amd(subject)) and subject.image is None
+    plain = plain and not _of_cuda(subject.image or "") and not _rocm_is_default(subject)
     if torch.rocm is None and not torch.indexed and (plain or (meant and not _has_index_elsewhere(subject))):
         yield FileFinding(
             rule="torch-from-default-index", where=torch.where,
@@ -49,6 +54,16 @@ def _default_index(subject: Subject, torch: Install) -> Iterator[FileFinding]:
             truth="the default package index serves torch for CUDA (or the processor); no AMD card is seen by it",
             instead="add --index-url https://download.pytorch.org/whl/rocmX.Y, or build on a ROCm image",
         )  # fmt: skip
+
+
+def _rocm_is_default(subject: Subject) -> bool:
+    """Say whether a variable or pip's own settings make an index of ROCm the one that is asked."""
+    named = [
+        row.value for row in subject.variables if row.name in ("PIP_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX")
+    ]
+    named += [row.value for row in subject.variables if row.name == "UV_TORCH_BACKEND"]
+    named += [found["index"] for row in subject.commands for found in _CONFIGURED.finditer(row.text)]
+    return any(_OF_ROCM.search(value) for value in named)
 
 
 def _has_index_elsewhere(subject: Subject) -> bool:
@@ -98,6 +113,8 @@ def _belongs(torch: str, vision: str) -> bool:
 
 def _replaced(subject: Subject, installs: Sequence[Install]) -> Iterator[FileFinding]:
     """Yield a torch that is put over the one for ROCm: of the image, or of a command before."""
+    if _rocm_is_default(subject):
+        return
     before = bool(_WITH_TORCH.search(subject.image or ""))
     for one in installs:
         if one.name != "torch":

@@ -55,6 +55,8 @@ def installs(command: Command) -> Iterator[Install]:
 def _of_words(rest: Sequence[str], where: str, *, uv: bool) -> Iterator[Install]:
     index = next((match[1] for word in rest if (match := INDEX.search(word.partition("=")[2] or word))), None)
     options = {word.partition("=")[0] for word in rest if word.startswith("-")}
+    backend = re.search(r"(?:^| )--torch-backend[= ](?:rocm(?P<rocm>[\d.]+)|auto)(?: |$)", " ".join(rest))
+    index = index or (backend["rocm"] if backend else None)
     other = any("://" in word or "-index" in word for word in rest if not _is_package_url(word))
     extra = "--extra-index-url" in options and options.isdisjoint(("--index-url", "-i", "--index-strategy"))
     for wanted in _requirements(rest):
@@ -70,7 +72,7 @@ def _of_words(rest: Sequence[str], where: str, *, uv: bool) -> Iterator[Install]
             where=where,
             extra=extra and index is not None and not uv,
             local=local is not None,
-            indexed=other or bool(options & {"--find-links", "-f"}),
+            indexed=other or backend is not None or bool(options & {"--find-links", "-f"}),
             alone="--no-deps" in options,
             upgrade=bool(options & {"-U", "--upgrade", "--force-reinstall", "-I", "--ignore-installed"}),
         )

@@ -191,3 +191,23 @@ def test_line_that_repeats_costs_less_and_hides_nothing(monkeypatch):
     assert scanned.matches["hip-invalid-device-function"].line == 3 * (MOST_COUNTED + 100) + 1
     again = searcher.scan([warning])  # another log: everything is looked for again
     assert again.matches.keys() == Scanner(SIGNATURES).scan([warning]).matches.keys()
+
+
+@pytest.mark.parametrize(("between", "hinted"), [(10, True), (3000, False)])
+def test_hint_of_an_exception_counts_near_the_end_only_as_the_exception_does(between, hinted):
+    log = "ValueError: the format is unknown\n" + "step 100 of 3000, loss 1.25\n" * between + "ValueError: not here\n"
+    signs = scanner().scan([log.encode()]).signs
+    assert any(name == "python-value-refused" and place < 0 for name, place in signs) is hinted
+
+
+def test_exception_that_python_ignores_ends_no_program():
+    words = 'Traceback (most recent call last):\n  File "/a/b.py", line 3, in __del__\nAssertionError: not a child\n'
+    assert ranked(f"epoch 9 done\n{words}").failures
+    assert not ranked(f"Exception ignored in: <function A.__del__ at 0x7f>\n{words}saved\n").failures
+
+
+@pytest.mark.parametrize(
+    ("line", "found"), [("error: 0.05", 0), ("error: 1.2e-3", 0), ("error: 10.0.0.7 is down", 1), ("error: 404", 1)]
+)
+def test_figure_of_an_error_is_no_message(line, found):
+    assert len(ranked(f"epoch 1\n{line}\ndone\n").failures) == found

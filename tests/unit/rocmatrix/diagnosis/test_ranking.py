@@ -97,3 +97,13 @@ def test_cause_seen_with_another_card_of_the_host_is_not_ruled_out():
         for own, beside in (("gfx1036", ()), ("gfx90a", ("gfx1036",)), ("gfx90a", ()))
     ]
     assert fits == [1, 0, -1]
+
+
+def test_exception_comes_before_the_launcher_that_reports_an_end_and_after_a_known_symptom():
+    error = "Traceback (most recent call last):\n  File \"a.py\", line 9, in <module>\nKeyError: 'labels'\n"
+    report = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n"
+    assert ids(error + report) == ["python-key-missing", "torchrun-child-failed"]
+    assert ids(error + "srun: error: node7: task 0: Exited with exit code 1\n")[0] == "python-key-missing"
+    assert (
+        ids(error + "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3\n")[0] == "nccl-watchdog-timeout"
+    )

@@ -174,3 +174,9 @@ def test_signature_asks_to_be_looked_at_again_a_year_after_its_sources_were_read
     assert not any(row.expired("2027-11-20") for row in rows)
     assert all(row.expired("2027-11-24") for row in rows)
     assert "to look at again from 2027-11-2" in document.page(SIGNATURES[:1])
+
+
+def test_words_that_a_program_of_ones_own_prints_too_are_not_put_down_to_releases_alone():
+    by_id = {one.id: one for one in signature.load(ROOT)}
+    for name in ("argument-unknown", "python-import-name-missing", "hip-source-torch-mismatch"):
+        assert "own" in by_id[name].cause

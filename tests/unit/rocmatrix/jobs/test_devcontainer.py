@@ -77,6 +77,17 @@ def test_engine_of_an_editor_is_podman_where_its_command_stands_alone(monkeypatc
     assert devcontainer.rootless_engine() == kind
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"), [('#!/bin/sh\nexec /usr/bin/podman "$@"\n', "podman"), ("\x7fELF podman", None)]
+)
+def test_docker_that_only_calls_podman_is_podman(tmp_path, monkeypatch, text, kind):
+    (tmp_path / "docker").write_text(text)
+    monkeypatch.setattr(devcontainer.shutil, "which", lambda name: str(tmp_path / name))
+    monkeypatch.setattr(devcontainer.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(devcontainer.engine, "rootless_kind", lambda: None)  # its service is not started
+    assert devcontainer.rootless_engine() == kind
+
+
 def test_dockerfile_arguments_are_all_given(tmp_path):
     texts = devcontainer.files(cpu_spec(tmp_path))
     given = json.loads(without_comments(texts["devcontainer.json"]))["build"]["args"]

@@ -97,10 +97,45 @@ def test_personal_data_is_removed(text, shown):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "headers={'Authorization': 'token S3cr3tS3cr3t'}",
+        "('authorization', 'Bearer S3cr3tS3cr3t')",
+        "os.environ['HF_TOKEN'] = 'S3cr3tS3cr3t'",
+        '["HF_TOKEN", "S3cr3tS3cr3t"]',
+        "(b'x-api-key', b'S3cr3tS3cr3t')",
+        "ENV HF_TOKEN S3cr3tS3cr3t",
+        "setenv WANDB_API_KEY S3cr3tS3cr3t",
+        "│ hf_token │ S3cr3tS3cr3t │",
+        "export HF_TOKEN=\\\nS3cr3tS3cr3t\n",
+        "<password>S3cr3tS3cr3t</password>",
+        "AccountName=x;AccountKey=S3cr3tS3cr3t==;EndpointSuffix=x",
+        "Uid=sa;Pwd=S3cr3tS3cr3t;Encrypt=yes",
+        "ansible_become_pass: S3cr3tS3cr3t",
+        "mysql -u root -pS3cr3tS3cr3t -h db",
+        'wandb.login(key="S3cr3tS3cr3t")',
+        "wandb_key='S3cr3tS3cr3t'",
+        "hf auth login -t S3cr3tS3cr3t",
+        "JSESSIONID=S3cr3tS3cr3t",
+        "cookies={'session': 'S3cr3tS3cr3t'}",
+        "hvs.S3cr3tS3cr3tS3cr3tS3cr3t",
+        "kind: Secret\nmetadata:\n  name: a\ndata:\n  wandb: S3cr3tS3cr3t\n  hf: S3cr3tS3cr3t\n",
+        "apiVersion: v1\ndata:\n  wandb: S3cr3tS3cr3t\nkind: Secret\n",
+        "AAAAS3cr3tS3cr3tAAAA\nAAAAS3cr3tS3cr3tAAAA\n-----END OPENSSH PRIVATE KEY-----\n",
+        "PuTTY\nPrivate-Lines: 2\nS3cr3tS3cr3t\nS3cr3tS3cr3t\n",
+        "https://user:p@S3cr3tS3cr3t@host/x",
+    ],
+)
+def test_secret_is_removed_however_it_is_laid_out(text):
+    assert "S3cr3t" not in redacted(text, ())
+
+
+@pytest.mark.parametrize(
     "text", ["2026-11-22T10:00:00Z ERROR vllm: x", "Basic Information of the card", "a basic example", "tokens: 128, max_tokens=4096", "On the host: ls /dev/kfd", "pad_token = eos_token; x",
              "tokens: [1,2]", "input_tokens=[101, 2023]", '{"tokens": [1,2], "n": 3}', "tokens=tensor([1, 2])", "tokens: [[1, 2], [3]]", "tokens: [1, ..., 7]",
              "password:\nnext: 1", "tokens:\n  input: 12\n  output: 7\n", "token counts:\n    12 in\n", "HSA_OVERRIDE_GFX_VERSION=11.0.0", "CACHE_KEY: 17", "tokens:\n- 12\n- 13\n",
-             "Private-Lines are none", "https://pypi.org/simple?key=1", "auth: none"]
+             "Private-Lines are none", "https://pypi.org/simple?key=1", "auth: none",
+             "PWD=/work", "forward_pass=0.31", "kind: ConfigMap\ndata:\n  size: 17\n", "data:\n  size: big\nkind: ConfigMap\n", "tokens | 1234.5678 |", "('token', 'word')", "env TOKENIZERS_PARALLELISM false"]
 )  # fmt: skip
 def test_text_without_a_secret_stays(text):
     assert redacted(text, ()) == text

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import polars as pl
 import pytest
 import torch
 
 from tests.fixtures.synthetic_bars import write_two_files
-from trainer.analysis.bar_inputs import needs_vix
+from trainer.analysis.bar_inputs import NewBars, needs_vix, open_bars
 from trainer.analysis.predict import read_metadata
 from trainer.cli import main
 from trainer.runtime.paths import SAMPLE
@@ -132,3 +134,23 @@ def test_daily_model_that_needs_the_vix_is_refused_without_it_and_takes_a_joined
     assert main(["predict", "--model", str(tmp_path / "daily"), *both, "--output", str(tmp_path / "f.csv")]) == 0
     assert main(["report", str(tmp_path / "daily"), "--join", str(tmp_path / "vix.csv")]) == 2
     assert "was trained on one file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "recorded", "zone"),
+    [
+        ("Gmt time", "America/New_York", "America/New_York"),
+        ("Gmt time", "UTC", "UTC"),
+        ("Date", "America/New_York", "UTC"),
+    ],
+)
+def test_zone_that_a_column_names_counts_unless_the_run_itself_did_not_read_it(
+    tmp_path: Path, name: str, recorded: str, zone: str
+) -> None:
+    rows = "".join(f"2024-03-04 14:3{minute},10,12,9,11,5\n" for minute in range(3))
+    (path := tmp_path / "new.csv").write_text(f"Gmt time,Open,High,Low,Close,Volume\n{rows}")
+    run: Any = SimpleNamespace(
+        config={"time_zone": "America/New_York"},
+        data=SimpleNamespace(read={"columns": {"date": name}, "time_zone": recorded}),
+    )
+    assert open_bars(run, NewBars(data=path)).zone == zone

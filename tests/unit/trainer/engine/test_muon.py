@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -153,3 +155,25 @@ def test_matrices_in_batches_move_as_they_do_all_at_a_time(monkeypatch: pytest.M
     whole = moved()
     monkeypatch.setattr(module, "BATCH", 64)
     assert all(torch.allclose(one, other, atol=1e-6) for one, other in zip(whole, moved(), strict=True))
+
+
+def test_state_of_an_earlier_trainer_goes_on_as_it_began() -> None:
+    def moved(optimizer_of: Callable[[list[dict[str, Any]], int], Muon], *, old: bool) -> list[torch.Tensor]:
+        generator = torch.Generator().manual_seed(0)
+        matrix, vector = (nn.Parameter(torch.randn(shape, generator=generator)) for shape in ((12, 4), (4,)))
+        groups = [{"params": [matrix], "matrices": True}, {"params": [vector], "matrices": False}]
+        optimizer = optimizer_of(groups, id(matrix))
+        for _ in range(2):
+            for weight in (matrix, vector):
+                weight.grad = torch.randn(weight.shape, generator=generator)
+            state = optimizer.state_dict()
+            for group in state["param_groups"] if old else ():
+                for name in ("spectral", "betas", "split"):
+                    group.pop(name, None)
+            optimizer.load_state_dict(state)
+            optimizer.step()
+        return [matrix.detach(), vector.detach()]
+
+    before = moved(lambda groups, _: Muon(groups, lr=0.1), old=False)
+    now = moved(lambda groups, whole: Muon(groups, lr=0.1, betas=(0.9, 0.95), parts={whole: [4, 4, 4]}), old=True)
+    assert all(torch.equal(one, other) for one, other in zip(before, now, strict=True))

@@ -1,5 +1,7 @@
 """Dockerfiles are read with the line of every variable."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -86,3 +88,16 @@ def test_dockerfile_of_any_text_fails_in_no_other_way(tmp_path, lines):
         assert dockerfile.of_dockerfile(path)
     except RocmatrixError as error:
         assert error.code == "RM311"
+
+
+def test_file_that_never_ends_is_refused():
+    with pytest.raises(RocmatrixError) as caught:
+        dockerfile.read_text(Path("/dev/zero"))
+    assert caught.value.code == "RM310"
+
+
+def test_values_that_are_put_into_one_another_do_not_grow_without_bound():
+    known: dict[str, str] = {"A0": "x" * 100}
+    for number in range(1, 6):
+        known[f"A{number}"] = dockerfile.substituted(f"$A{number - 1}" * 60, known)
+    assert max(map(len, known.values())) < 1 << 20

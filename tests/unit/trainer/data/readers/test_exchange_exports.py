@@ -18,6 +18,7 @@ import pytest
 
 from trainer.data.bar import Bars, joined
 from trainer.data.readers.bars import Reading, Source, open_source
+from trainer.data.readers.joined_series import Join, open_series
 from trainer.runtime.errors import TrainerError
 
 NEW_YORK, UTC, STATED, DAYS = "America/New_York", "UTC", "in the data", None
@@ -231,10 +232,64 @@ def test_column_called_a_date_or_a_time_is_taken_unless_it_is_another_ones(
     assert read(tmp_path / "bars", text.encode())[1].as_dict()["columns"]["date"] == taken
 
 
-@pytest.mark.parametrize("name", ["quote_asset_volume", "taker_buy_volume", "avg_volume", "volume_usd_ma"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "quote_asset_volume",
+        "taker_buy_volume",
+        "avg_volume",
+        "volume_usd_ma",
+        "implied_vol",
+        "ImpliedVol",
+        "realized_vol",
+        "relative_volume",
+        "dollar_volume",
+    ],
+)
 def test_volume_of_money_or_of_one_side_is_not_taken_for_that_of_the_bar(tmp_path: Path, name: str) -> None:
     with pytest.raises(TrainerError, match="RM512"):
         read(tmp_path / "bars", f"date,open,high,low,close,{name}\n2024-03-04,{FIRST},100\n".encode())
+
+
+@pytest.mark.parametrize(
+    ("name", "begin", "zone"),
+    [
+        ("Time (GMT+2)", "2024-03-04T12:30:00", "Etc/GMT-2"),
+        ("DateTime UTC-05:00", "2024-03-04T19:30:00", "Etc/GMT+5"),
+        ("Local time GMT+0000", "2024-03-04T14:30:00", "UTC"),
+        ("time_utc", "2024-03-04T14:30:00", "UTC"),
+    ],
+)
+def test_offset_in_a_columns_name_counts(tmp_path: Path, name: str, begin: str, zone: str) -> None:
+    found, source = read(tmp_path / "bars", plain(f"{name},{OHLCV}", "2024-03-04 14:30", "2024-03-04 14:31").encode())
+    assert (str(found.date[0]), source.zone) == (begin, zone)
+
+
+def test_offset_that_is_no_zone_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TrainerError, match="RM513"):
+        read(tmp_path / "bars", plain(f"Time (UTC+5:30),{OHLCV}", "2024-03-04 14:30", "2024-03-04 14:31").encode())
+
+
+@pytest.mark.parametrize("name", ["Closetime", "enddatetime", "lifetime"])
+def test_time_glued_to_what_is_not_a_begin_is_not_taken(tmp_path: Path, name: str) -> None:
+    with pytest.raises(TrainerError, match="RM512"):
+        read(tmp_path / "bars", plain(f"{name},{OHLCV}", "2024-03-04 14:30", "2024-03-04 14:31").encode())
+
+
+def test_time_of_day_in_a_column_TimeStamp_is_joined_to_its_day(tmp_path: Path) -> None:
+    text = plain(f"Date,TimeStamp,{OHLCV}", "2024-03-04,14:30:00", "2024-03-04,14:31:00")
+    assert str(read(tmp_path / "bars", text.encode())[0].date[0]) == "2024-03-04T19:30:00"
+
+
+def test_joined_file_is_read_in_the_zone_that_its_column_names(tmp_path: Path) -> None:
+    (path := tmp_path / "vix.csv").write_text("Gmt time,VIX\n2024-03-04 14:30,15\n2024-03-04 14:31,16\n")
+    assert str(open_series(Join(path=path, own_stamp="end")).known[0]) == "2024-03-04T14:30:00"
+
+
+@pytest.mark.parametrize("name", ["traded_vol", "TotVol", "candle_acc_trade_volume", "LeadVolume"])
+def test_volume_with_words_in_front_is_taken(tmp_path: Path, name: str) -> None:
+    text = f"date,open,high,low,close,{name}\n2024-03-04,{FIRST},100\n"
+    assert read(tmp_path / "bars", text.encode())[1].as_dict()["columns"]["volume"] == name
 
 
 def test_epochs_before_2030_are_never_taken_for_hours(tmp_path: Path) -> None:

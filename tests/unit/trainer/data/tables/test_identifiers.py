@@ -32,7 +32,8 @@ def test_name_of_an_identifier_is_known(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["paid", "idle", "humidity", "id_type", "grid", "width", "index of x", "число", "column 2"]
+    "name",
+    ["paid", "idle", "humidity", "id_type", "grid", "width", "index of x", "число", "column 2", "Column1", "column_1"],
 )
 def test_name_that_only_holds_its_letters_is_none(name):
     assert not called_identifier(name)

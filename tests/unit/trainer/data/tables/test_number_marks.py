@@ -17,6 +17,8 @@ SHOWN = {
     "English millions": (["1,234,567", "1,000"], "."),
     "a sign alone": (["5 %", "7 %"], "."),
     "groups of three alone": (["73,121", "5,000"], ""),
+    "a 0 in front of a comma": (["0,125", "1,250"], ","),
+    "a 0 in front of a point": (["0.125", "1.250 %"], "."),
     "both": (["1.234,56", "1,234.56"], None),
     "losses in brackets": (["(1,234.5)", "7"], "."),
 }
@@ -54,6 +56,8 @@ def test_cell_is_read_by_its_mark_or_not_at_all(cell: str) -> None:
     assert numbers(pl.Series([cell]), mark).to_list() == found
 
 
-@pytest.mark.parametrize(("cells", "grouped"), [(["1.234", "7"], True), (["1.5"], False), (["7"], False)])
+@pytest.mark.parametrize(
+    ("cells", "grouped"), [(["1.234", "7"], True), (["1.5"], False), (["7"], False), (["0.125"], False)]
+)
 def test_points_between_groups_differ_from_decimal_points(cells: list[str], grouped: bool) -> None:
     assert is_grouped(pl.Series(cells)) is grouped

@@ -190,3 +190,20 @@ def test_line_of_a_mistake_counts_those_in_front_of_the_header(tmp_path: Path) -
     with pytest.raises(TrainerError, match="RM580") as caught:
         read_cells(csv(tmp_path, "\nsep=;\na;b\n1;2\n3\n"))
     assert caught.value.where.endswith("line 5")
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "lines"),
+    [
+        ("text;label\n" + "good, nice, fine;pos\n" * 8, ["text", "label"], {}),
+        (
+            "Report\nname,color,size,note\n" + "x,red,big,\n" * 8,
+            ["name", "color", "size", "note"],
+            {"lines_in_front": 1},
+        ),
+    ],
+)
+def test_header_is_no_line_of_a_title(tmp_path: Path, text: str, names: list[str], lines: dict[str, int]) -> None:
+    cells = read_cells(csv(tmp_path, text))
+    assert [*cells.types] == names
+    assert {name: value for name, value in cells.read.items() if name == "lines_in_front"} == lines

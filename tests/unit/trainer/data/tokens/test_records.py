@@ -150,6 +150,21 @@ def test_pair_of_whole_conversations_next_to_their_prompt_is_read_once(tmp_path)
     assert ([*found.messages], [*found.rejected]) == (better, worse)
 
 
+def test_turns_in_front_of_a_pair_that_it_does_not_repeat_are_kept(tmp_path):
+    before = [message("system", "s"), message("user", "a"), message("assistant", "b")]
+    better, worse = ([message("user", "c"), message("assistant", each)] for each in ("d", "e"))
+    (tmp_path / "a.jsonl").write_text(json.dumps({"prompt": before, "chosen": better, "rejected": worse}))
+    (found,) = read_records(tmp_path / "a.jsonl")
+    assert ([*found.messages], [*found.rejected]) == ([*before, *better], [*before, *worse])
+
+
+def test_half_of_a_character_in_a_json_list_is_a_mistake_of_its_row(tmp_path):
+    (tmp_path / "a.json").write_text('[{"text": "a"}, {"text": "b \\ud83d"}, {"text": "c \\ud83d\\ude00"}]')
+    one, two, three = read_records(tmp_path / "a.json")
+    assert (one.text, three.text) == ("a", "c \U0001f600")
+    assert isinstance(two, TrainerError) and "surrogate" in str(two)
+
+
 @pytest.mark.parametrize("name", ["system", "system_prompt"])
 def test_system_prompt_next_to_the_messages_is_the_first_message(tmp_path, name):
     row = {name: "S", "conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]}

@@ -71,6 +71,46 @@ def test_groups_of_a_german_table_are_no_fractions(tmp_path: Path) -> None:
     assert task.split.train.features[:, place].min() >= 1000
 
 
+def test_signs_without_a_mark_decide_no_other_column(tmp_path: Path) -> None:
+    def people(draw: random.Random, _: int) -> str:
+        return f"{draw.randint(1, 900)}.{draw.randint(100, 999)}"
+
+    path = table(
+        tmp_path, people=people, rate=lambda d, _: f"{d.randint(1, 99)} %", x=lambda d, _: german(d.random()), y=number
+    )
+    made = columns(task_of(path))
+    assert [made[name].get("decimal") for name in ("people", "rate", "x")] == [",", ",", ","]
+    path = table(
+        tmp_path,
+        x=lambda d, n: f"{n % 9 + 1},{d.randint(100, 999)}",
+        rate=lambda d, _: f"{d.randint(1, 99)} %",
+        y=number,
+    )
+    assert "'x' ('" in str(refused(path, "RM580"))
+
+
+@pytest.mark.parametrize("missing", [".", "n.a."])
+def test_words_for_missing_values_have_no_decimal_mark(missing: str, tmp_path: Path) -> None:
+    def people(draw: random.Random, row: int) -> str:
+        return f"{draw.randint(1, 900)}.{draw.randint(100, 999)}" if row % 5 else missing
+
+    path = table(
+        tmp_path,
+        people=people,
+        rate=lambda d, n: f"{d.randint(1, 99)} %" if n % 5 else missing,
+        x=lambda d, _: german(d.random()),
+        y=number,
+    )
+    assert [columns(task_of(path))[name].get("decimal") for name in ("people", "rate")] == [",", ","]
+
+
+def test_fractions_below_one_are_no_groups(tmp_path: Path) -> None:
+    path = table(tmp_path, ",", x=lambda d, _: f'"0,{d.randint(100, 999)}"', z=number, y=number)
+    task = task_of(path)
+    place = [feature["name"] for feature in task.features].index("x")
+    assert task.split.train.features[:, place].max() < 1
+
+
 def test_groups_that_nothing_decides_are_refused(tmp_path: Path) -> None:
     path = table(tmp_path, x=lambda d, _: f"{d.randint(1, 9)},{d.randint(100, 999)}", y=number)
     assert "'x' ('" in str(refused(path, "RM580"))

@@ -77,3 +77,10 @@ def test_folder_of_another_user_is_refused(run, tmp_path):
     done = run(on_node.apptainer(cards=False, rdma=False), "image")
     assert (done.returncode, done.stdout) == (1, "")
     assert f"RM425: no folder of this user at {tmp_path}/rocmatrix-7" in done.stderr
+
+
+def test_link_that_another_user_has_put_in_place_of_the_work_folder_is_refused(run, tmp_path):
+    (tmp_path / "rocmatrix-7").symlink_to(tmp_path)
+    done = run(on_node.apptainer(cards=False, rdma=False), "image")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "RM425" in done.stderr

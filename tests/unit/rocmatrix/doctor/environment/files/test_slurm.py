@@ -17,6 +17,10 @@ from rocmatrix.doctor.environment.files.slurm import findings
         ("#SBATCH --nodes=1\n#SBATCH --ntasks=1", "python train.py", False),
         ("#SBATCH --nodes=$N", "python train.py", False),
         ("#SBATCH --nodes=2", "./train", False),
+        ("#SBATCH --ntasks=4\n#SBATCH --nodes=1", "torchrun --standalone --nproc-per-node=4 train.py", False),
+        ("#SBATCH --ntasks=4\n#SBATCH --nodes=1", "python train.py", True),
+        ("#SBATCH --nodes=2", "deepspeed --hostfile=$HOSTS --num_gpus 8 train.py", False),
+        ("#SBATCH --nodes=2", "deepspeed --num_gpus 8 train.py", True),
         ("", "python train.py", False),
     ],
 )

@@ -84,3 +84,30 @@ def test_version_of_torchvision_belongs_to_one_of_torch():
 def test_local_version_needs_an_index_in_a_file_that_is_no_image():
     assert of("torch==2.9.1+rocm6.4") == ["local-version-without-index"]
     assert of("torch==2.9.1+rocm6.4", image="python:3.12") == []
+
+
+@pytest.mark.parametrize("image", ["python:3.12", BASE])
+def test_index_of_rocm_may_be_the_default_one(image):
+    value = "https://download.pytorch.org/whl/rocm6.4"
+    index = (Assignment(name="PIP_INDEX_URL", value=value, where="a:1"),)
+    assert of("torch==2.8.0", image=image, variables=index) == []
+    mirror = (Assignment(name="PIP_INDEX_URL", value="https://mirror.example/simple", where="a:1"),)
+    assert of("torch==2.8.0", image=image, variables=mirror) != []
+    configured = (
+        Command(text=f"pip config set global.index-url {value}", where="a:1"),
+        Command(text="pip install torch", where="a:2"),
+    )
+    assert of("torch", image="debian:13", commands=configured) == []
+
+
+def test_torch_backend_option_of_uv_is_an_index():
+    (one,) = installs(Command(text="uv pip install torch --torch-backend=rocm6.4", where="a:1"))
+    assert (one.rocm, one.indexed) == ("6.4", True)
+    (one,) = installs(Command(text="uv pip install --torch-backend auto torch", where="a:1"))
+    assert one.indexed
+    (one,) = installs(Command(text="uv pip install --torch-backend cpu torch", where="a:1"))
+    assert not one.indexed
+
+
+def test_image_of_another_maker_is_meant_as_it_is():
+    assert of("torch", image="nvidia/cuda:12.4.1-runtime-ubuntu22.04") == []

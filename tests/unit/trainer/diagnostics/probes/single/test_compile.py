@@ -20,8 +20,13 @@ HANGING = """
     probe.compile_model = lambda network: time.sleep(600)
     sys.exit(entry.main("compile", probe.measure))
 """
-# As a text it is answered when the test starts: the answer loads torch's compiler, for seconds.
-NEEDS_COMPILER = pytest.mark.skipif("probe.why_not(placement.cpu())", reason="no C++ compiler here")
+
+
+@pytest.fixture
+def compiler() -> None:
+    """Skip where no C++ compiler is; not asked at collection, since the answer loads torch's compiler, for seconds."""
+    if reason := probe.why_not(Device(kind="cpu", name="cpu")):
+        pytest.skip(reason)
 
 
 def test_probe_without_a_compiler_is_not_applicable_and_reports_why(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,13 +37,13 @@ def test_probe_without_a_compiler_is_not_applicable_and_reports_why(monkeypatch:
     assert "CXX=/nonexistent/g++" in verdict.summary
 
 
-@NEEDS_COMPILER
+@pytest.mark.usefixtures("compiler")
 def test_compiler_that_hangs_is_a_timeout(make_probe: Any) -> None:
     verdict = runner.run(make_probe(HANGING, name="compile"), "cpu", 6.0)
     assert verdict.status == "timeout"
 
 
-@NEEDS_COMPILER
+@pytest.mark.usefixtures("compiler")
 def test_model_that_was_never_compiled_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "compile_model", lambda network: network)
     monkeypatch.setattr(probe, "compiled_graphs", lambda: 0)

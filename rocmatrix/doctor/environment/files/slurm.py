@@ -28,11 +28,11 @@ def findings(text: str, path: str) -> Iterator[FileFinding]:
         path: its file, for the place of a finding.
     """
     rows = _DIRECTIVE.finditer(text)
-    asked = {row["name"]: (row["value"] or "", text[: row.start()].count("\n") + 1) for row in rows}
-    several = [(name, *asked[name]) for name in _SEVERAL if name in asked and asked[name][0].isdecimal()]
+    options = {row["name"]: (row["value"] or "", text[: row.start()].count("\n") + 1) for row in rows}
+    several = [(name, *options[name]) for name in _SEVERAL if name in options and options[name][0].isdecimal()]
     several = [row for row in several if int(row[1]) > 1]
     code = "\n".join(row for row in text.splitlines() if not row.lstrip().startswith("#"))
-    if _LAUNCHER.search(code) and (_on_one_node(asked) or _GOES_THERE.search(code)):
+    if _LAUNCHER.search(code) and (_on_one_node(options) or _GOES_THERE.search(code)):
         return
     if several and _PROGRAM.search(code) and not _SPREADS.search(code):
         name, value, line = several[0]
@@ -43,6 +43,6 @@ def findings(text: str, path: str) -> Iterator[FileFinding]:
         )  # fmt: skip
 
 
-def _on_one_node(asked: Mapping[str, tuple[str, int]]) -> bool:
+def _on_one_node(options: Mapping[str, tuple[str, int]]) -> bool:
     """Return whether a script requests one node: its tasks are then the processors of a launcher's processes."""
-    return any(asked[name][0] == "1" for name in _NODES if name in asked)
+    return any(options[name][0] == "1" for name in _NODES if name in options)

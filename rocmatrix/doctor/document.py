@@ -53,6 +53,8 @@ Found in Dockerfiles, compose files, scripts and requirements files, without a r
 | kfd-not-given | error | /dev/dri without /dev/kfd |
 | groups-not-given | warning | a user other than root, and no groups for the device nodes |
 | shared-memory-small | note | neither a size of /dev/shm nor ipc: host |
+| source-moves | note | a clone without a tag or commit, in a Dockerfile for AMD cards |
+| download-moves | note | an address with latest in it, in a Dockerfile for AMD cards |
 
 A companion package that a rule of matrix/companions.yaml calls broken with the image's ROCm is an error under that
 rule's id. Kubernetes manifests, workflows and conda environments are not read yet.

@@ -17,6 +17,7 @@ _READS_FILE = re.compile(r"os-release|(?:^|[\s;&])(?:source|\.)\s+\S*\.env\b")  
 _GIVEN = re.compile(
     r"(?i:(?:https?|ftp|no|all)_proxy)|PATH|HOME|LANG|LC_ALL|(?:PYTHON|NODE|GOLANG|CUDA)_VERSION|JAVA_HOME|CONDA_DIR"
 )
+_MAY_BE_GIVEN = ("PYTORCH_ROCM_ARCH", "ROCM_PATH", "ROCM_HOME", "HIP_PATH", "MAX_JOBS")  # images with torch set them
 
 
 def outside_stage(command: Command, names: Collection[str]) -> Iterator[FileFinding]:
@@ -33,8 +34,10 @@ def outside_stage(command: Command, names: Collection[str]) -> Iterator[FileFind
     for name in dict.fromkeys(used):
         if name in names and not _GIVEN.fullmatch(name) and not _is_set(name, text):
             yield FileFinding(
-                rule="argument-outside-stage", where=command.where, what=f"${name}", severity="warning",
-                truth=f"ARG {name} stands before FROM, where the lines FROM alone read it; in the stage it is empty",
+                rule="argument-outside-stage", where=command.where, what=f"${name}",
+                severity="note" if name in _MAY_BE_GIVEN else "warning",
+                truth=f"ARG {name} stands before FROM, where the lines FROM alone read it; in the stage it is empty, "
+                "unless the image sets it",
                 instead=f"declare ARG {name} again after FROM",
             )  # fmt: skip
 

@@ -11,6 +11,7 @@ from rocmatrix.doctor.environment.lint_input import Command, FileFinding, Subjec
 _CLONE = re.compile(r"\bgit (?:-c \S+ )*clone\b(?P<arguments>(?:(?!&&)[^;|\n])*)")
 _BRANCH = re.compile(r"(?:^|\s)(?:-b|--branch|--revision)[= ]\s*(?P<ref>\S+)")
 _CHECKED_OUT = re.compile(r"\bgit (?:-C \S+ )?(?:checkout|reset|switch|fetch)\s(?P<words>[^;&|\n]*)")
+_NO_REF = re.compile(r"-|(?:origin|upstream|FETCH_HEAD|HEAD)$")
 _CONTEXT = 4000  # characters behind a clone in which what is checked out is looked for
 # a hash, a version, a tag with a number, or a variable, whose value is the caller's
 _FIXED = re.compile(r"[0-9a-f]{7,40}|.*\d+\.\d+.*|(?:refs/)?tags/.+|(?:v|b|r|release[-_/]?)\d+.*|.*\$.*|\d{4,}.*")
@@ -33,7 +34,7 @@ def _clones(commands: Sequence[Command]) -> Iterator[FileFinding]:
     for command, clone, after in _in_context(commands):
         refs = [match["ref"] for match in _BRANCH.finditer(clone["arguments"])]
         for match in _CHECKED_OUT.finditer(after):
-            refs += [word for word in match["words"].split() if not word.startswith("-")]
+            refs += [word for word in match["words"].split() if not _NO_REF.match(word)]
         plain = [ref.strip("\"'") for ref in refs]
         if not any(_FIXED.fullmatch(ref) for ref in plain):
             yield _moving_source(command, clone["arguments"], plain)

@@ -65,6 +65,13 @@ def test_names_that_the_builder_or_an_image_gives_are_let_be(tmp_path):
     assert found(tmp_path, text) == []
 
 
+def test_name_that_images_with_torch_set_is_a_note():
+    texts = ("make A=$PYTORCH_ROCM_ARCH", "make A=$TARGETS")
+    names = {"PYTORCH_ROCM_ARCH", "TARGETS"}
+    notes = [note for text in texts for note in outside_stage(Command(text=text, where="a:1"), names)]
+    assert [note.severity for note in notes] == ["note", "warning"]
+
+
 def test_hostile_commands_come_to_an_end():
     for text in ("$A" * 50_000, "${A" * 50_000, "'\"" * 50_000, "for " * 20_000 + "$A", "echo " * 20_000):
         assert list(outside_stage(Command(text=text, where="a:1"), {"A"})) is not None

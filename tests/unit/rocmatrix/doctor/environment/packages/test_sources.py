@@ -78,6 +78,12 @@ def test_sources_of_other_makers_and_of_scripts_are_let_be():
     assert of(f"git clone {URL}", name="install-rocm.sh", image=None) == []
 
 
+def test_note_on_a_clone_names_the_branch():
+    text = f"git clone {URL} && cd app && git fetch --prune -- origin main && git checkout FETCH_HEAD"
+    (note,) = found(Subject(**AMD, commands=(Command(text=text, where="a:1"),)))
+    assert note.what == f"git clone {URL} main" and note.truth.startswith("main is another commit")
+
+
 def test_findings_of_a_dockerfile_are_notes_at_their_line(tmp_path):
     path = tmp_path / "Dockerfile"
     path.write_text(f"FROM rocm/dev-ubuntu-24.04:6.4\nARG BRANCH=master\nRUN git clone -b $BRANCH {URL}\n")

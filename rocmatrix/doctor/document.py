@@ -49,9 +49,12 @@ Found in Dockerfiles, compose files, scripts and requirements files, without a r
 | image-tag-form | error | a tag of rocm/pytorch that lacks ROCm, distribution, Python or torch |
 | cuda-image | error | an image for CUDA with devices or variables for an AMD card |
 | device-path | error | a device that is not below /dev |
+| argument-outside-stage | warning | an ARG that stands before FROM alone, used in a RUN of a stage, where it is empty |
 | kfd-not-given | error | /dev/dri without /dev/kfd |
 | groups-not-given | warning | a user other than root, and no groups for the device nodes |
 | shared-memory-small | note | neither a size of /dev/shm nor ipc: host |
+| source-moves | note | a clone without a tag or commit, in a Dockerfile for AMD cards |
+| download-moves | note | an address with latest in it, in a Dockerfile for AMD cards |
 
 A companion package that a rule of matrix/companions.yaml calls broken with the image's ROCm is an error under that
 rule's id. Kubernetes manifests, workflows and conda environments are not read yet.

@@ -13,7 +13,8 @@ from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from rocmatrix.doctor.environment.lint_input import Assignment, Command, Pair, Subject
+from rocmatrix.doctor.environment.files import build_arguments
+from rocmatrix.doctor.environment.lint_input import Assignment, Command, FileFinding, Pair, Subject
 from rocmatrix.runtime.errors import RocmatrixError
 
 # PyTorch's own index of a ROCm version, on its host or on a mirror; nightlies are another matter
@@ -48,6 +49,7 @@ class _Stage:
     image: str | None = None
     where: str | None = None
     user: str | None = None
+    notes: dict[str, FileFinding] = field(default_factory=dict)
 
     @property
     def known(self) -> dict[str, str]:
@@ -168,11 +170,14 @@ def _stage(value: str, stages: Sequence[_Stage], path: Path) -> _Stage:
     words = [word.strip("\"'") for word in words]
     base = next((stage for stage in stages if words and stage.name.endswith(f" stage {words[0]}")), None)
     name = f"{path} stage {alias or len(stages)}"
-    # a stage built on another has its variables, which were judged there
-    variables = dict(base.variables) if base else {}
+    # a stage built on another has its variables, which were judged there, and its arguments
+    variables, arguments = (dict(base.variables), dict(base.arguments)) if base else ({}, {})
     image = base.image if base else (words[0] if words else None)
     user = base.user if base else None
-    return _Stage(name=name, variables=variables, inherited=base.pair if base else None, image=image, user=user)
+    return _Stage(
+        name=name, variables=variables, arguments=arguments, image=image, user=user,
+        inherited=base.pair if base else None,
+    )  # fmt: skip
 
 
 def _take(
@@ -200,6 +205,9 @@ def _take(
         text = substituted(_shell_form(row["value"] or ""), stage.known)
         stage.commands.append(Command(text=text, where=where))
         stage.pairs += installed(text, where)
+        absent = defaults.keys() - stage.known.keys() if instruction == "RUN" else set()
+        for note in build_arguments.outside_stage(stage.commands[-1], absent):
+            stage.notes.setdefault(note.what, note)
 
 
 def _shell_form(value: str) -> str:
@@ -276,4 +284,5 @@ def _subject(stage: _Stage, *, compiles: bool) -> Subject:
         where=stage.where,
         compiles=compiles,
         user=stage.user,
+        notes=tuple(stage.notes.values()),
     )

@@ -23,7 +23,8 @@ _VALUED = frozenset((
     "--pod", "--uidmap", "--gidmap", "--tz", "--umask", "--authfile", "--arch", "--os", "--sdnotify", "--systemd",
 ))  # fmt: skip
 _RUNNERS = ("docker", "podman", "nerdctl")
-_UNKNOWN = re.compile(r"^\$(?:\w+|[({].*|[@*])$")  # a whole word that a shell replaces by none, one or several words
+# a whole word that a shell replaces by none, one or several words
+_UNKNOWN = re.compile(r"^(?:\$(?:\w+|[({].*|[@*])|`.*`)$", re.DOTALL)
 _IMAGE = re.compile(r"^[\w.-]+(?:/[\w.-]+)+:[\w.$-]+$")
 
 
@@ -66,10 +67,9 @@ def of_command(argv: Sequence[str], where: str) -> Launch | None:
     rest = [word for word in argv[runner + 1 :] if word != "container"]
     if not rest or rest[0] not in ("run", "create"):
         return None
-    options, image = _options(rest[1:])
+    options, image, partial = _options(rest[1:])
     if image is None:
         return None
-    before = rest[1 : rest.index(image)] if image in rest else rest
     return Launch(
         image=image,
         where=where,
@@ -84,28 +84,32 @@ def of_command(argv: Sequence[str], where: str) -> Launch | None:
         runner=argv[runner].rpartition("/")[2],
         drivers=tuple(name for name in options.get("--runtime", ()) if name == "nvidia"),
         rootful="sudo" in argv[:runner],
-        partial=any(_UNKNOWN.match(word) for word in before),
+        partial=partial,
     )
 
 
-def _options(argv: Sequence[str]) -> tuple[dict[str, list[str]], str | None]:
-    """Return the options by name, and the image: the first word that is no option nor the value of one."""
+def _options(argv: Sequence[str]) -> tuple[dict[str, list[str]], str | None, bool]:
+    """Return the options by name, the image, and whether a variable among them may stand for further options.
+
+    The image is the first word that is no option nor the value of one.
+    """
     options: dict[str, list[str]] = {}
-    at = 0
+    at, partial = 0, False
     while at < len(argv):
         name, equals, value = argv[at].partition("=")
         at += 1
         if not name.startswith("-"):
             if _stands_for_options(argv, at):
+                partial = True
                 continue
-            return options, argv[at - 1]
+            return options, argv[at - 1], partial
         row = options.setdefault(name, [])
         if equals:
             row.append(value)
         elif name in _VALUED:
             row.append(argv[at] if at < len(argv) else "")
             at += 1
-    return options, None
+    return options, None, partial
 
 
 def _stands_for_options(argv: Sequence[str], after: int) -> bool:

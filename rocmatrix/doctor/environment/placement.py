@@ -10,7 +10,7 @@ from rocmatrix.doctor.environment import starts
 from rocmatrix.doctor.environment.launch import Launch
 from rocmatrix.doctor.environment.lint import LintFinding
 from rocmatrix.doctor.environment.lint_input import FileFinding, Fix, Subject
-from rocmatrix.doctor.environment.packages import indexes, releases, requirement, without_rocm
+from rocmatrix.doctor.environment.packages import indexes, releases, requirement, sources, without_rocm
 from rocmatrix.doctor.environment.packages.installs import Install, installs
 from rocmatrix.doctor.environment.rules import Kind, Severity
 from rocmatrix.matrix.companion import Companion
@@ -41,6 +41,7 @@ def misplaced(subjects: Iterable[Subject], matrix: Matrix) -> Iterator[LintFindi
 def _of_packages(subject: Subject, listed: Sequence[Install], matrix: Matrix) -> Iterator[FileFinding]:
     yield from indexes.found(subject, listed, matrix)
     yield from releases.found(subject)
+    yield from sources.found(subject)
     for command in subject.commands:
         yield from requirement.of_command(command)
     if indexes.meant(subject):

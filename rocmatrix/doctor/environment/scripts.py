@@ -22,6 +22,11 @@ _SET = re.compile(
     r"[ \t]*(?=[;\n]|#|&&)",
     re.MULTILINE,
 )
+# what a shell runs first and puts in as words; parentheses within it are matched one level deep
+_SUBSTITUTION = re.compile(r"\$\((?:[^()\n]|\([^()\n]{0,200}\)){0,400}\)|`[^`\n]{0,400}`")
+_SHELL = " \t|;&<>#\"'\\"  # characters that end a word or change its meaning
+_MASKED = {ord(one): chr(0xE000 + at) for at, one in enumerate(_SHELL)}  # by characters of private use
+_UNMASKED = {ord(mask): chr(one) for one, mask in _MASKED.items()}
 _ALL = re.compile(r"\"?\$\{(?P<name>\w+)\[[@*]\]\}\"?")
 
 
@@ -115,7 +120,8 @@ def launches(command: Command, name: str) -> Iterator[Subject]:
 
 
 def parts(text: str) -> Iterator[list[str]]:
-    """Yield the words of each command in a line of shell."""
+    """Yield the words of each command in a line of shell; what $(...) or backticks stand for is part of a word."""
+    text = _SUBSTITUTION.sub(lambda match: match[0].translate(_MASKED), text)
     try:
         words = shlex.split(text, comments=True)
     except ValueError:
@@ -126,7 +132,7 @@ def parts(text: str) -> Iterator[list[str]]:
             yield part
             part = []
         else:
-            part.append(word)
+            part.append(word.translate(_UNMASKED))
     yield part
 
 

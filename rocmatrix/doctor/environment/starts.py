@@ -17,6 +17,10 @@ _GROUPS = re.compile(r"\b(?:render|video)\b")
 _BY_AMD = re.compile(r"^(?:docker\.io/)?rocm/")  # AMD's own images have the group
 _FOR_AMD = re.compile(r"^(?!\./|stage).*(?:rocm|(?<![a-z])amd(?!64))", re.IGNORECASE)
 _OF_ROCM = re.compile(r"^(?:docker\.io/)?rocm/|rocm", re.IGNORECASE)
+# tags that name no release: with words behind (latest-gpu), or latest at the end (rocm6.4-latest)
+_MOVES = re.compile(
+    r"^(?:latest|nightly|main|master|dev|devel|develop|edge|stable|rolling)(?:-[a-z]+)*$|-latest$", re.IGNORECASE
+)
 _DRIVERS = ("nvidia", "amd", "cdi")
 _ROOT = (None, "", "0", "root", "0:0", "root:root")
 # programs that hand no batches over shared memory
@@ -27,7 +31,8 @@ _SERVERS = re.compile(
 
 def found(subject: Subject) -> Iterator[FileFinding]:
     """Yield what is wrong with how a subject is started, and images whose tag moves."""
-    yield from _moving(subject)
+    for image in _images(subject):
+        yield from _moving(subject, image)
     yield from _user_of_image(subject)
     launch = subject.launch
     if launch is not None:
@@ -41,11 +46,18 @@ def needs_shared_memory(image: str) -> bool:
     return not _SERVERS.search(image)
 
 
-def _moving(subject: Subject) -> Iterator[FileFinding]:
-    image = subject.image or ""
+def _images(subject: Subject) -> Iterator[str]:
+    """Yield the image of a subject, and that of its start where both are given: Compose pulls it before it builds."""
+    yield subject.image or ""
+    image = subject.launch.image if subject.launch is not None else ""
+    if image != subject.image and "/" in image and not image.startswith("localhost"):
+        yield image
+
+
+def _moving(subject: Subject, image: str) -> Iterator[FileFinding]:
     _, _, tag = image.rpartition("/")[2].partition(":")
     fixed = "$" in image or "@" in image or ("/" not in image and not tag)  # without both it is a stage, or built here
-    moving = tag in ("", "latest", "nightly", "main", "dev") and not fixed
+    moving = (not tag or bool(_MOVES.search(tag))) and not fixed
     path = image.removeprefix("docker.io/")
     if moving and _FOR_AMD.search(path) and not image.startswith(("a ", "the ", "development ")):
         yield FileFinding(

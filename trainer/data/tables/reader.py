@@ -175,15 +175,15 @@ def _width(line: str, separator: str) -> int:
 
 
 def _split(line: str, separator: str) -> list[str]:
-    return next(csv.reader([line[:LONG].rstrip("\r\n")], delimiter=separator, skipinitialspace=True), [])
+    # A carriage return within a line is refused by the module; the rows are read, and refused with their line, later.
+    text = line[:LONG].rstrip("\r\n").replace("\r", " ")
+    return next(csv.reader([text], delimiter=separator, skipinitialspace=True), [])
 
 
 def _is_other_table(line: str, behind: str) -> bool:
     """Return whether the next line has another number of cells, counted with the separator of `line`."""
     separator = max(SEPARATORS, key=line.count)
-    one, other = (
-        next(csv.reader([text[:LONG]], delimiter=separator, skipinitialspace=True), []) for text in (line, behind)
-    )
+    one, other = (_split(text, separator) for text in (line, behind))
     return len(one) != len(other) or (len(one) == 1 and any(mark in behind for mark in SEPARATORS))
 
 

@@ -50,7 +50,7 @@ def _conda_notes(path: Path, listed: list[yaml.Node]) -> Iterator[FileFinding]:
             yield FileFinding(
                 rule="conda-has-no-rocm-torch", where=where, what=text(node), severity="error",
                 truth="conda's channels build torch for CUDA and for the processor; none is built for ROCm",
-                instead="python and pip from conda, torch in the pip section with --index-url of its ROCm",
+                instead="python and pip from conda, then torch by a pip command of its own with --index-url",
             )  # fmt: skip
         elif _CUDA.match(name):
             yield FileFinding(

@@ -10,6 +10,7 @@ from packaging.version import Version
 from rocmatrix.doctor.environment.intent import file_is_for_amd, means_amd
 from rocmatrix.doctor.environment.lint_input import FileFinding, Subject
 from rocmatrix.doctor.environment.packages.installs import Install
+from rocmatrix.doctor.environment.packages.requirement import PYTORCH_INDEX, separately
 from rocmatrix.matrix.matrix import Matrix
 
 _NO_IMAGE = ("a conda environment", "the extra ")
@@ -33,7 +34,7 @@ def found(subject: Subject, installs: Sequence[Install], matrix: Matrix) -> Iter
     """
     torch = next((one for one in installs if one.name == "torch"), None)
     if torch is not None:
-        yield from _default_index(subject, torch)
+        yield from _default_index(subject, torch, installs)
         yield from _next_to_pypi(torch)
         yield from _without_index(subject, torch)
         yield from _vision(torch, installs)
@@ -42,7 +43,7 @@ def found(subject: Subject, installs: Sequence[Install], matrix: Matrix) -> Iter
     yield from _old(installs, matrix)
 
 
-def _default_index(subject: Subject, torch: Install) -> Iterator[FileFinding]:
+def _default_index(subject: Subject, torch: Install, installs: Sequence[Install]) -> Iterator[FileFinding]:
     bare = subject.image is not None and (not is_rocm(subject.image) or bool(_WITHOUT_TORCH.search(subject.image)))
     plain = subject.image is not None and (subject.image.startswith(_NO_IMAGE) or bare)
     meant = (subject.for_amd or file_is_for_amd(subject)) and subject.image is None
@@ -52,7 +53,7 @@ def _default_index(subject: Subject, torch: Install) -> Iterator[FileFinding]:
             rule="torch-from-default-index", where=torch.where,
             what=f"pip install torch on {subject.image or subject.name}", severity="error",
             truth="the default package index serves torch for CUDA (or the processor); no AMD card is seen by it",
-            instead="add --index-url https://download.pytorch.org/whl/rocmX.Y, or build on a ROCm image",
+            instead=f"{_with_index(installs)}, or build on a ROCm image",
         )  # fmt: skip
 
 
@@ -64,6 +65,13 @@ def _rocm_is_default(subject: Subject) -> bool:
     named += [row.value for row in subject.variables if row.name == "UV_TORCH_BACKEND"]
     named += [found["index"] for row in subject.commands for found in _CONFIGURED.finditer(row.text)]
     return any(_OF_ROCM.search(value) for value in named)
+
+
+def _with_index(installs: Sequence[Install]) -> str:
+    """Return how torch gets its index; next to other packages that index would replace PyPI for them too."""
+    index = f"{PYTORCH_INDEX}rocmX.Y"
+    mixed = any(one.name not in ("torch", *_BUILT_WITH_IT) for one in installs)
+    return separately("torch", index) if mixed else f"add --index-url {index}"
 
 
 def _has_index_elsewhere(subject: Subject) -> bool:
@@ -79,7 +87,7 @@ def _next_to_pypi(torch: Install) -> Iterator[FileFinding]:
             what=f"torch from PyPI or the index of ROCm {torch.rocm}",
             truth="with --extra-index-url pip takes the highest version of both indexes, and PyPI's torch for CUDA is "
             "newer",
-            instead="--index-url for torch in a command of its own, or pin torch==X.Y.Z+rocmA.B",
+            instead=f"--index-url for torch in a command of its own, or pin torch==X.Y.Z+rocm{torch.rocm}",
         )  # fmt: skip
 
 
@@ -90,8 +98,15 @@ def _without_index(subject: Subject, torch: Install) -> Iterator[FileFinding]:
             rule="local-version-without-index", where=torch.where, what="torch with +rocm, and no index",
             severity="warning",
             truth="PyPI has no version with +rocm: pip finds none, unless the caller names the index",
-            instead="--extra-index-url https://download.pytorch.org/whl/rocmX.Y in the same file",
+            instead=_index_of_local(torch.rocm or ""),
         )  # fmt: skip
+
+
+def _index_of_local(rocm: str) -> str:
+    """Return the option that finds a version with +rocm; one that goes on behind the release is AMD's own build."""
+    if rocm.endswith("."):
+        return "--find-links with the folder of that release below https://repo.radeon.com/rocm/manylinux/"
+    return f"--extra-index-url {PYTORCH_INDEX}rocm{rocm} in the same file"
 
 
 def _vision(torch: Install, installs: Sequence[Install]) -> Iterator[FileFinding]:

@@ -7,12 +7,16 @@ from collections.abc import Iterator
 
 from rocmatrix.doctor.environment.lint_input import Command, FileFinding
 
+PYTORCH_INDEX = "https://download.pytorch.org/whl/"
 _QUOTED = re.compile(r"\"(?:\\.|[^\"\\])*\"|'[^']*'")
 _REDIRECTED = re.compile(r"\bpip[\d.]* install\b[^&|;\n]*?\s(?P<word>[A-Za-z][\w.,\[\]-]*[<>]=?\d[\w.*]*)")
 _LOCAL_RANGE = re.compile(
     r"(?<![\w-])[A-Za-z][\w.\[\]-]{0,80}(?:[<>=!~]=?[\w.+*]{1,40},){0,4}"
     r"(?P<sign>>=|<=|~=|>|<)\d[\w.]{0,40}\+\w[\w.]{0,60}"
 )
+_PARTS = re.compile(r"(?P<name>[A-Za-z][\w.-]*).*\+(?P<build>[a-z]+[\d.]*)", re.DOTALL)
+_ADDRESS = re.compile(r"https?://[^\s;\"']+")
+_OF_PYTORCH = ("torch", "torchvision", "torchaudio")
 _OPTION = re.compile(r"^[A-Za-z][^#\n]*?\s;?\s*(?P<option>--(?:extra-)?index-url|--find-links|-i|-f)[ =]")
 
 
@@ -26,11 +30,29 @@ def of_command(command: Command) -> Iterator[FileFinding]:
             instead=f"'{word['word']}' in quotes",
         )  # fmt: skip
     if "install" in command.text and (found := _LOCAL_RANGE.search(command.text)) is not None:
+        name, build = _name_and_build(found[0])
         yield FileFinding(
             rule="local-version-in-range", where=command.where, what=found[0].strip(" \"'"), severity="error",
-            truth=f"a local version such as +rocm6.4 may follow == and != only (PEP 440); pip refuses {found['sign']}",
-            instead="== with the whole version, or a range without the local part and --index-url",
+            truth=f"a local version such as +{build} may follow == and != only (PEP 440); pip refuses {found['sign']}",
+            instead="== with the whole version, or a range without the local part"
+            + (f": {separately(name, f'{PYTORCH_INDEX}{build}')}" if name in _OF_PYTORCH else ""),
         )  # fmt: skip
+
+
+def _name_and_build(text: str) -> tuple[str, str]:
+    """Return the package of a requirement, and the last local part of its versions."""
+    parts = _PARTS.match(text)
+    return (parts["name"].lower(), parts["build"].rstrip(".")) if parts else ("", "rocm6.4")
+
+
+def separately(package: str, index: str) -> str:
+    """Return the advice to install a package from its own index: one of a whole file replaces PyPI for all others.
+
+    Args:
+        package: its name.
+        index: the address of the index.
+    """
+    return f"install {package} first, in a command or file of its own with --index-url {index}, then the rest"
 
 
 def of_requirement(row: str, where: str) -> Iterator[FileFinding]:
@@ -45,5 +67,12 @@ def of_requirement(row: str, where: str) -> Iterator[FileFinding]:
         yield FileFinding(
             rule="option-in-requirement", where=where, what=row.strip(), severity="error",
             truth=f"{found['option']} counts for a whole file, on a line of its own; pip refuses it behind a package",
-            instead=f"{found['option']} on a line of its own",
+            instead=_instead_of_option(row, found["option"]),
         )  # fmt: skip
+
+
+def _instead_of_option(row: str, option: str) -> str:
+    address, package = _ADDRESS.search(row), re.match(r"[\w.-]+", row.strip())
+    if option not in ("--index-url", "-i") or package is None:
+        return f"{option} on a line of its own"
+    return separately(package[0], address[0] if address else "ADDRESS")

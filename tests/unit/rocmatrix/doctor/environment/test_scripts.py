@@ -1,5 +1,7 @@
 """Commands in scripts and requirements files."""
 
+import pytest
+
 from rocmatrix.doctor.environment import scripts
 from rocmatrix.doctor.environment.placement import misplaced
 from tests.fixtures.cells import MATRIX
@@ -57,5 +59,37 @@ def test_variable_that_is_set_twice_is_not_certain(tmp_path):
 
 
 def test_hostile_scripts_come_to_an_end(tmp_path):
-    for text in ("A=" + "(" * 50_000, "A=1\n" * 5_000, "${" * 50_000, 'A="' * 20_000, " " * 100_000):
+    for text in (
+        "A=" + "(" * 50_000,
+        "A=1\n" * 5_000,
+        "${" * 50_000,
+        'A="' * 20_000,
+        " " * 100_000,
+        "$(" * 50_000,
+        "`a" * 50_001,
+    ):
         assert of_script(tmp_path, "#!/bin/bash\n" + text) is not None
+
+
+GROUP = "getent group render | cut -d: -f3"
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        "$RENDER_GID",
+        f"$({GROUP})",
+        f'"$({GROUP})"',
+        f"`{GROUP}`",
+        "$(stat -c '%g' \"$(ls /dev/dri/renderD* | head -1)\")",
+    ],
+)
+def test_group_that_the_host_is_asked_for_hides_no_missing_device(tmp_path, group):
+    text = f"#!/bin/bash\nRENDER_GID=$({GROUP})\ndocker run {DRI} --ipc=host --group-add {group} rocm/app:1 bash\n"
+    assert of_script(tmp_path, text) == ["kfd-not-given"]
+    assert of_script(tmp_path, text.replace(DRI, f"{DRI} --device=/dev/kfd")) == []
+
+
+def test_command_within_a_word_is_part_of_that_word():
+    text = "A=$(date '+%F %T' | tr ' ' _) b `c ; d` $((1 + 2)) && e"
+    assert list(scripts.parts(text)) == [["A=$(date '+%F %T' | tr ' ' _)", "b", "`c ; d`", "$((1 + 2))"], ["e"]]

@@ -30,6 +30,13 @@ def started(image="a", **given):
         ("app-rocm", False),
         ("app-rocm:latest", True),
         ("local:5000/rocm/app:1", False),
+        ("rocm/pytorch:latest-base", True),
+        ("ghcr.io/me/app-rocm:master", True),
+        ("me/app-rocm:stable", True),
+        ("rocm/vllm:rocm6.4-latest", True),
+        ("rocm/vllm-dev:nightly_main_20250601", False),
+        ("rocm/dev-ubuntu-24.04:6.4-complete", False),
+        ("me/app-rocm:main-5f2c1d0", False),
     ],
 )
 def test_tag_that_moves_is_a_note(image, moves):
@@ -41,6 +48,20 @@ def test_tag_that_moves_is_reported_where_the_image_is_named():
     assert [row.where for row in found(Subject(name="a", image="rocm/a", where="a:3"))] == ["a:3"]
     launch = Launch(image="rocm/a", where="a:4")
     assert [row.where for row in found(Subject(name="a", image="rocm/a", launch=launch))] == ["a:4"]
+
+
+@pytest.mark.parametrize(
+    ("image", "moves"),
+    [("ghcr.io/me/app-rocm:main", True), ("app-rocm:latest", False), ("localhost/app-rocm:latest", False)],
+)
+def test_tag_that_moves_is_reported_of_an_image_that_is_pulled_before_it_is_built(tmp_path, image, moves):
+    (tmp_path / "Dockerfile").write_text("FROM rocm/dev-ubuntu-24.04:6.4\n")
+    path = tmp_path / "compose.yaml"
+    path.write_text(f"services:\n  a:\n    build: .\n    image: {image}\n")
+    (service,) = compose.of_compose(path, shell={})
+    assert [(row.rule, row.what, row.where) for row in found(service)] == (
+        [("image-moves", image, f"{path}:4")] if moves else []
+    )
 
 
 def test_group_by_name_fails_in_images_without_it():

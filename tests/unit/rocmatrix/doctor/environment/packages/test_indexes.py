@@ -111,3 +111,24 @@ def test_torch_backend_option_of_uv_is_an_index():
 
 def test_image_of_another_maker_is_meant_as_it_is():
     assert of("torch", image="nvidia/cuda:12.4.1-runtime-ubuntu22.04") == []
+
+
+def advice(*texts, **subject):
+    rows = tuple(Command(text=f"pip install {text}", where=f"a:{number}") for number, text in enumerate(texts, 2))
+    one = Subject(**{"name": "a", "commands": rows, **subject})
+    (note,) = found(one, tuple(listed for row in rows for listed in installs(row)), MATRIX)
+    return note.instead
+
+
+def test_advice_names_the_release_that_is_written():
+    pytorch = "https://download.pytorch.org/whl/rocm6.4"
+    assert advice("torch==2.9.1+rocm6.4") == f"--extra-index-url {pytorch} in the same file"
+    assert "repo.radeon.com" in advice("torch==2.6.0+rocm6.4.1.git1ded221d")
+    assert advice(f"torch --extra-index-url {pytorch}").endswith("or pin torch==X.Y.Z+rocm6.4")
+
+
+def test_advice_on_an_index_leaves_other_packages_theirs():
+    apart = "install torch first, in a command or file of its own with --index-url"
+    assert advice("torch", "numpy", name="requirements-rocm.txt").startswith(apart)
+    assert advice("torch numpy", image="python:3.12").startswith(apart)
+    assert advice("torch", image="python:3.12").startswith("add --index-url")

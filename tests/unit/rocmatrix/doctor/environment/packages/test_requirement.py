@@ -39,12 +39,41 @@ def test_option_behind_a_package_is_refused_by_pip(row, found):
     assert [one.rule for one in requirement.of_requirement(row, "a:1")] == (["option-in-requirement"] if found else [])
 
 
+@pytest.mark.parametrize(
+    ("requirement_text", "instead"),
+    [
+        ("torch>=2.0.0+rocm5.4.2,<=2.1.0+rocm5.6", "install torch first, in a command or file of its own with "
+         "--index-url https://download.pytorch.org/whl/rocm5.6, then the rest"),
+        ("torchvision<=0.16.0+rocm5.6", "install torchvision first, in a command or file of its own with "
+         "--index-url https://download.pytorch.org/whl/rocm5.6, then the rest"),
+        ("flash-attn>=2.0.0+rocm6.4", None),
+    ],
+)  # fmt: skip
+def test_advice_on_a_local_version_names_the_release_of_the_line(requirement_text, instead):
+    (one,) = requirement.of_command(Command(text=f"pip install '{requirement_text}'", where="a:1"))
+    general = "== with the whole version, or a range without the local part"
+    assert one.instead == (f"{general}: {instead}" if instead else general)
+    assert requirement_text.rpartition("+")[2] in one.truth
+
+
+def test_advice_on_an_index_behind_a_package_leaves_the_others_theirs():
+    row = 'torch; --index-url https://download.pytorch.org/whl/rocm5.7; sys_platform == "linux"'
+    (one,) = requirement.of_requirement(row, "a:1")
+    assert one.instead == (
+        "install torch first, in a command or file of its own with "
+        "--index-url https://download.pytorch.org/whl/rocm5.7, then the rest"
+    )
+    (one,) = requirement.of_requirement("torch --extra-index-url https://x", "a:1")
+    assert one.instead == "--extra-index-url on a line of its own"
+
+
 def test_hostile_lines_come_to_an_end():
     for text in (
         "pip install " + "a>" * 50_000,
         "install " + "a" * 100_000,
         "pip install " + "a==1," * 30_000,
         "a " * 50_000,
+        "pip install " + "a>1+b" * 20_000,
     ):
         assert list(requirement.of_command(Command(text=text, where="a:1"))) is not None
         assert list(requirement.of_requirement(text, "a:1")) is not None

@@ -37,7 +37,6 @@ CASES = [
     ("hip-disable-ipc", "error", {"HIP_DISABLE_IPC": "1"}, {"HIP_VISIBLE_DEVICES": "0"}),
     ("name-nearly-right", "warning", {"MIOPEN_USER_DB": "/x"}, {"MIOPEN_USER_DB_PATH": "/x"}),
     ("name-nearly-right", "warning", {"MIOPEN_USER_DB": "$DIR/x"}, {"PYTORCH_HIP_ALLOC_CONF": "a"}),
-    ("names-of-old-compilers", "note", {"HIP_VDI_HOME": "/opt/rocm"}, {"HCC_AMDGPU_TARGET": "gfx1030"}),
     ("jobs-no-number", "warning", {"MAX_JOBS": "nproc"}, {"MAX_JOBS": "8"}),
     ("jobs-no-number", "warning", {"CMAKE_BUILD_PARALLEL_LEVEL": "-j8"}, {"CMAKE_BUILD_PARALLEL_LEVEL": "16"}),
     ("jobs-no-number", "warning", {"MAX_JOBS": '"4"'}, {"MAX_JOBS": "$(nproc)"}),

@@ -24,7 +24,7 @@ HANGING = """
 
 @pytest.fixture
 def compiler() -> None:
-    """Skip where no C++ compiler is. A fixture, since the check loads torch's compiler for seconds: not at collection."""
+    """Skip where no C++ compiler is. A fixture, as it loads torch's compiler for seconds: not at collection."""
     if reason := probe.why_not(Device(kind="cpu", name="cpu", arch="x86_64")):
         pytest.skip(reason)
 

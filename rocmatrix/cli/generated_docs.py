@@ -15,8 +15,9 @@ from pathlib import Path
 from rocmatrix.cli import generated_architectures as architectures
 from rocmatrix.cli import nightly_workflow as workflow
 from rocmatrix.diagnosis import document as failures
-from rocmatrix.diagnosis import signature
+from rocmatrix.diagnosis import pattern, project_errors, signature
 from rocmatrix.diagnosis.pages import searchable
+from rocmatrix.diagnosis.search import known as known_patterns
 from rocmatrix.doctor import document
 from rocmatrix.doctor.environment import rules
 from rocmatrix.matrix import derived_rules
@@ -41,6 +42,7 @@ def files(matrix: Matrix, root: Path) -> dict[str, str]:
     support = between(support, "support", support_table(matrix))
     support = between(support, "broken", rules_table(matrix))
     known = signature.load(root)
+    patterns = (text for one in (*known, *project_errors.signatures()) for text in one.pattern_texts())
     trainer_errors = query_trainer(root, "errors")
     catalog = [*errors.CATALOG.values(), *(CatalogEntry(**entry) for entry in trainer_errors)]
     return {
@@ -49,6 +51,7 @@ def files(matrix: Matrix, root: Path) -> dict[str, str]:
         "docs/doctor.md": document.page(rules.load(root)),
         "docs/failures.md": failures.page(known),
         searchable.FILE: searchable.page(known, searchable.shares(root)),
+        known_patterns.FILE: known_patterns.text(pattern.__file__, ((text, pattern.derived(text)) for text in patterns)),
         workflow.FILE: workflow.text(matrix),
         **architectures.files(matrix),
         SCHEMA_FILE: matrix_schema(),

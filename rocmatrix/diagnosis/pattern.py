@@ -4,6 +4,9 @@ A log is wrapped at any column, indented, quoted and escaped. So a text is *sque
 space, quotes, backslashes and NULs go, letters become small. A pattern is written as an ordinary regular expression
 and squeezed alike. Every repetition is bounded and none stands inside another, so a search takes a bounded number
 of steps for each place where it begins.
+
+Parsing some thousand patterns takes seconds, so what is derived from each stands in a generated file (known.json), by
+its text. A pattern that is not there is parsed, and so is every one where this module or the one of literals changed.
 """
 
 from __future__ import annotations
@@ -11,10 +14,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
-from rocmatrix.diagnosis.search import literals
+from rocmatrix.diagnosis.search import known, literals
 
 _parser: Any = re._parser  # type: ignore[attr-defined]  # the standard library's own parser of patterns
 
@@ -40,58 +43,66 @@ class PatternError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Pattern:
-    """A pattern for squeezed text. `whole_start` and `whole_end` ask for the edge of a word in the text itself."""
+    """A pattern for squeezed text.
+
+    `whole_start` and `whole_end` ask for the edge of a word in the text itself. `width` is the most bytes of squeezed
+    text that a match spans, `weight` the fewest: what makes one pattern more specific than another. `literals` are
+    texts of which every match holds at least one, small and squeezed.
+    """
 
     text: str
-    squeezed: str
     whole_start: bool
     whole_end: bool
+    width: int
+    weight: int
+    literals: frozenset[bytes]
 
     @cached_property
     def compiled(self) -> re.Pattern[bytes]:
         """The pattern for squeezed bytes."""
         return re.compile(self.squeezed.encode(), re.IGNORECASE)
 
-    @cached_property
-    def width(self) -> int:
-        """The most bytes of squeezed text that a match spans."""
-        return int(_parser.parse(self.squeezed).getwidth()[1])
+    @property
+    def squeezed(self) -> str:
+        """The pattern as squeezed text is searched for it, without what asks for the edges of words."""
+        return squeezed(self.text)
 
-    @cached_property
+    @property
     def ahead(self) -> int:
         """How many bytes after a match decide on it: what must not follow, such as the name of a success."""
-        return AHEAD if "(?!" in self.squeezed or "(?=" in self.squeezed else 0
-
-    @cached_property
-    def literals(self) -> frozenset[bytes]:
-        """Texts of which every match holds at least one, small and squeezed."""
-        found = literals.required(_parser.parse(self.squeezed)) or frozenset()
-        return frozenset(literal.encode() for literal in found)
-
-    @cached_property
-    def weight(self) -> int:
-        """How much fixed text a match holds at least: what makes one pattern more specific than another."""
-        return int(_parser.parse(self.squeezed).getwidth()[0])
+        return AHEAD if "(?!" in self.text or "(?=" in self.text else 0
 
 
+@lru_cache(maxsize=None)
 def parse(text: str) -> Pattern:
-    """Check a pattern and squeeze it. Raises PatternError with what is wrong with it."""
+    """Check a pattern and derive what a search needs of it. Raises PatternError with what is wrong with it."""
+    body = text.removeprefix("(?i)")
+    width, weight, fixed = known.derived(__file__).get(known.key(text)) or derived(text)
+    return Pattern(
+        text=text,
+        whole_start=body.startswith(r"\b"),
+        whole_end=body.endswith(r"\b"),
+        width=width,
+        weight=weight,
+        literals=frozenset(literal.encode() for literal in fixed),
+    )
+
+
+def derived(text: str) -> known.Derived:
+    """Check a pattern; return its width, its weight and its literals. Raises PatternError with what is wrong with it."""
     try:
         re.compile(text)
-        body = text.removeprefix("(?i)")
-        whole_start, whole_end = body.startswith(r"\b"), body.endswith(r"\b")
-        body = body.removeprefix(r"\b").removesuffix(r"\b")
-        found = Pattern(
-            text=text, squeezed="".join(_squeezed_tokens(body)), whole_start=whole_start, whole_end=whole_end
-        )
-        _check(_parser.parse(found.squeezed))
+        tree = _parser.parse(squeezed(text))
+        _check(tree)
     except re.error as error:
         raise PatternError(f"it is no regular expression: {error}") from None
-    if found.width > WIDEST:
-        raise PatternError(f"a match may span {found.width} bytes; at most {WIDEST} are allowed")
-    if not found.literals or min(map(len, found.literals)) < literals.SHORTEST:
+    weight, width = map(int, tree.getwidth())
+    fixed = literals.required(tree) or frozenset()
+    if width > WIDEST:
+        raise PatternError(f"a match may span {width} bytes; at most {WIDEST} are allowed")
+    if not fixed or min(map(len, fixed)) < literals.SHORTEST:
         raise PatternError(f"every match has to hold a fixed text of at least {literals.SHORTEST} characters")
-    return found
+    return width, weight, sorted(fixed)
 
 
 def checked_groups(text: str) -> None:
@@ -103,6 +114,11 @@ def checked_groups(text: str) -> None:
     if not compiled.groupindex:
         raise PatternError("it names no group")
     _check(_parser.parse(text))
+
+
+def squeezed(text: str) -> str:
+    """Return a pattern as it is searched in squeezed text, without what asks for the edges of words."""
+    return "".join(_squeezed_tokens(text.removeprefix("(?i)").removeprefix(r"\b").removesuffix(r"\b")))
 
 
 def _squeezed_tokens(body: str) -> Iterator[str]:

@@ -125,6 +125,11 @@ class Signature(Strict):
         """The patterns of lines that do not count, ready for squeezed text."""
         return tuple(map(pattern.parse, self.unless))
 
+    def pattern_texts(self) -> Iterator[str]:
+        """Yield every pattern as it is written: of the failure, of lines that do not count, of signs and hints."""
+        yield from (*self.match, *self.unless)
+        yield from (text for cause in self.causes for text in (*cause.signs, *cause.hints))
+
     @cached_property
     def names_packages(self) -> bool:
         """Whether its words have a place for the packages of a traceback."""

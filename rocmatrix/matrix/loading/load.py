@@ -6,8 +6,9 @@ People write matrix.yaml and the files next to it; `./invokew lock` writes those
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -41,8 +42,14 @@ Locator = Callable[[strict_yaml.Path], tuple[strict_yaml.Document, strict_yaml.P
 
 def load(root: Path) -> Matrix:
     """Read the matrix of the checkout at `root`. Raises RM001 with every mistake, RM002 when unreadable."""
-    document = strict_yaml.read(root, MAIN_FILE)
-    return validate(document, {key: strict_yaml.read(root, file) for key, file in PART_FILES.items()})
+    return _matrix(tuple(strict_yaml.read_text(root, file) for file in (MAIN_FILE, *PART_FILES.values())))
+
+
+@lru_cache(maxsize=2)  # a command reads the same files more than once; what is read is frozen
+def _matrix(texts: tuple[str, ...]) -> Matrix:
+    files = zip((MAIN_FILE, *PART_FILES.values()), texts, strict=True)
+    document, *parts = (strict_yaml.parse(text, file=file) for file, text in files)
+    return validate(document, dict(zip(PART_FILES, parts, strict=True)))
 
 
 def validate(document: strict_yaml.Document, parts: Documents) -> Matrix:
@@ -75,7 +82,12 @@ def part(root: Path, file: str, model: type[M]) -> M:
         file: path of the file below `root`.
         model: pydantic model of the whole file.
     """
-    document = strict_yaml.read(root, file)
+    return cast("M", _part(strict_yaml.read_text(root, file), file, model))
+
+
+@lru_cache(maxsize=8)
+def _part(text: str, file: str, model: type[BaseModel]) -> BaseModel:
+    document = strict_yaml.parse(text, file=file)
     if document.problems:
         raise _invalid(document.problems)
     try:

@@ -77,12 +77,16 @@ class Document:
 
 def read(root: FilePath, name: str) -> Document:
     """Read the file `name` below `root`. Raises RM002 when it cannot be read; mistakes are in `problems`."""
+    return parse(read_text(root, name), file=name)
+
+
+def read_text(root: FilePath, name: str) -> str:
+    """Return the text of the file `name` below `root`. Raises RM002 when it cannot be read."""
     path = root / name
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise RocmatrixError("RM002", what=f"cannot read {name}", where=str(path), why=str(error)) from error
-    return parse(text, file=name)
 
 
 def parse(text: str, *, file: str) -> Document:

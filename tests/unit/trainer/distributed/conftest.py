@@ -3,13 +3,14 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
-import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.fixtures import rank_processes
 
 ROOT = Path(__file__).resolve().parents[4]
 RunRanks = Callable[..., list[dict[str, Any]]]
@@ -33,24 +34,12 @@ def run_ranks(program: Path, *arguments: str, ranks: int = 2) -> list[dict[str, 
         "OMP_NUM_THREADS": "1",
         "PYTHONPATH": str(ROOT),
     }
-    processes = [
-        subprocess.Popen(
-            [sys.executable, str(program), *arguments],
-            env={**os.environ, **common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(ranks)
-    ]
-    try:
-        ended = [process.communicate(timeout=240) for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-    for process, (_, stderr) in zip(processes, ended, strict=True):
-        assert process.returncode == 0, stderr[-4000:]
-    return [json.loads(stdout.splitlines()[-1]) for stdout, _ in ended]
+    each = [{**os.environ, **common, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(ranks)]
+    with tempfile.TemporaryDirectory() as folder:
+        ended = rank_processes.run(program, arguments, each, Path(folder))
+    for status, _, stderr in ended:
+        assert status == 0, stderr[-4000:]
+    return [json.loads(stdout.splitlines()[-1]) for _, stdout, _ in ended]
 
 
 @pytest.fixture(scope="session")

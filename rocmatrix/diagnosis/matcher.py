@@ -15,7 +15,7 @@ from rocmatrix.diagnosis.log_prefixes import views
 from rocmatrix.diagnosis.pattern import WIDEST, Pattern, squeeze
 from rocmatrix.diagnosis.search.chunk import Chunk
 from rocmatrix.diagnosis.search.frames import MOST_LINES, is_ignored, packages
-from rocmatrix.diagnosis.search.index import built, without
+from rocmatrix.diagnosis.search.index import Reach, built, without
 from rocmatrix.diagnosis.signature import Signature
 
 KEPT = 2 * WIDEST  # squeezed bytes that are read again with the next chunk, so that no match is cut
@@ -204,11 +204,14 @@ class Scanner:
         """
         spans: dict[int, list[list[int]]] = {}
         index = self._lean[1] if self._lean[0] <= spent else self._index
-        by_literal = [[reach for reach in reaches if reach[0] not in spent] for reaches in index.reaches]
+        needed: list[list[Reach] | None] = [None] * len(index.reaches)  # filled at the first hit: most texts have none
         idle = 0
         for literal, start, end in index.automaton.find_matches_as_indexes(text, overlapping=True):
-            idle += not by_literal[literal]
-            for number, before, after in by_literal[literal]:
+            reaches = needed[literal]
+            if reaches is None:
+                reaches = needed[literal] = _left(index.reaches[literal], spent)
+            idle += not reaches
+            for number, before, after in reaches:
                 first, last = end - before, start + after
                 known = spans.get(number)
                 if known is None:
@@ -218,8 +221,13 @@ class Scanner:
                 elif last > known[-1][1]:
                     known[-1][1] = last
         if idle > MANY_IDLE:
-            self._lean = (spent, without(index, by_literal))
+            self._lean = (spent, without(index, [_left(reaches, spent) for reaches in index.reaches]))
         return spans
+
+
+def _left(reaches: list[Reach], spent: frozenset[int]) -> list[Reach]:
+    """Return the patterns of a literal that are still looked for."""
+    return [reach for reach in reaches if reach[0] not in spent] if spent else reaches
 
 
 def _end(lines: bytes) -> bytes:

@@ -42,7 +42,8 @@ def files(matrix: Matrix, root: Path) -> dict[str, str]:
     support = between(support, "support", support_table(matrix))
     support = between(support, "broken", rules_table(matrix))
     known = signature.load(root)
-    patterns = (text for one in (*known, *project_errors.signatures()) for text in one.pattern_texts())
+    texts = (text for one in (*known, *project_errors.signatures()) for text in one.pattern_texts())
+    derived = ((text, pattern.derived(text)) for text in texts)
     trainer_errors = query_trainer(root, "errors")
     catalog = [*errors.CATALOG.values(), *(CatalogEntry(**entry) for entry in trainer_errors)]
     return {
@@ -51,7 +52,7 @@ def files(matrix: Matrix, root: Path) -> dict[str, str]:
         "docs/doctor.md": document.page(rules.load(root)),
         "docs/failures.md": failures.page(known),
         searchable.FILE: searchable.page(known, searchable.shares(root)),
-        known_patterns.FILE: known_patterns.text(pattern.__file__, ((text, pattern.derived(text)) for text in patterns)),
+        known_patterns.FILE: known_patterns.text(pattern.__file__, derived),
         workflow.FILE: workflow.text(matrix),
         **architectures.files(matrix),
         SCHEMA_FILE: matrix_schema(),

@@ -88,6 +88,7 @@ def parse(text: str) -> Pattern:
     )
 
 
+@lru_cache(maxsize=None)
 def derived(text: str) -> known.Derived:
     """Check a pattern; return its width, its weight and its literals. Raises PatternError with what is wrong with it."""
     try:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from rocmatrix.cli import rooms, suite
 from rocmatrix.cli.commands import files
@@ -17,6 +17,9 @@ from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.option import option
 from rocmatrix.runtime.paths import ROOT
+
+if TYPE_CHECKING:
+    from rocmatrix.images.native_env import Native
 
 # import-linter has no module that `python -m` would start; without a cache it leaves no folder in the checkout.
 LINT_IMPORTS = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
@@ -47,10 +50,7 @@ def test(args: Test) -> None:
     if args.mutants or args.module:
         _test_mutants(args)
     chosen, only = chosen_tests(args.paths, args.room, ROOT), args.only
-    from rocmatrix.images import native_env
-
-    runner = native_env.prepare(known_matrix(), ROOT, cell=None)  # refuses another environment before writing to it
-    native_env.install_requirements(ROOT, "dev")
+    runner = environment_of_tests()
     environment = {**os.environ, "TESTCONTAINERS_RYUK_DISABLED": "true"}
     cores = len(os.sched_getaffinity(0))
     if chosen:
@@ -60,14 +60,20 @@ def test(args: Test) -> None:
     sys.exit(subprocess.run(argv, cwd=ROOT, env=environment, check=False).returncode)
 
 
+def environment_of_tests() -> Native:
+    """Install what tests and linters need into .venv; return the runner of its Python. Raises RM402 and others."""
+    from rocmatrix.images import native_env
+
+    runner = native_env.prepare(known_matrix(), ROOT, cell=None)  # refuses another environment before writing to it
+    native_env.install_requirements(ROOT, "dev")
+    return runner
+
+
 def _test_mutants(args: Test) -> NoReturn:
     """Run the mutants of every module that decides, or of one. Raises RM404 where other options stand with it."""
     if not args.mutants or args.paths or args.only or args.room:
         raise RocmatrixError("RM404", what="--mutants takes --module alone, and --module belongs to --mutants")
-    from rocmatrix.images import native_env
-
-    runner = native_env.prepare(known_matrix(), ROOT, cell=None)
-    native_env.install_requirements(ROOT, "dev")
+    runner = environment_of_tests()
     argv = [runner.python, "-m", "benchmarks.mutants", *(["--module", args.module] if args.module else [])]
     sys.exit(subprocess.run(argv, cwd=ROOT, check=False).returncode)
 
@@ -97,10 +103,7 @@ class Lint:
 )
 def lint(_: Lint) -> None:
     """Run linter, formatter, types, room order, wording, Args sections, mirrored tests and the drift check."""
-    from rocmatrix.images import native_env
-
-    native_env.prepare(known_matrix(), ROOT, cell=None)
-    native_env.install_requirements(ROOT, "dev")
+    environment_of_tests()
     for argv in (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"]):
         _step(" ".join(argv), ["-m", *argv])
     _step("lint-imports", ["-c", LINT_IMPORTS])

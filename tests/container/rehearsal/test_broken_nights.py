@@ -1,6 +1,7 @@
 """A night broken at each link on a real engine: level, tag and page state what is true, and the next night is green.
 
-Machines, wheels and trainer are STAND-INS. Every scenario begins with a green cell and ends with one.
+Machines, wheels and trainer are STAND-INS. Every scenario begins with a green cell and ends with one. A stop of CI
+plays one scenario for each stage and kind of fault, the nightly workflow all of them.
 """
 
 import shutil
@@ -33,6 +34,7 @@ pytestmark = pytest.mark.container
 # A night that is killed, at each of its stages.
 
 
+@long
 def test_killed_while_it_plans_leaves_no_trace(play):
     with locked(play.checkout.evidence):
         night = play.checkout.begin_night()
@@ -100,6 +102,7 @@ def test_killed_while_it_promotes_has_moved_the_tag_or_not(play, moved):
     play.says(*GREEN, moved=moved)
 
 
+@long
 def test_dashboard_that_is_killed_leaves_whole_pages_only(play):
     page = play.checkout.place / "page"
     shutil.rmtree(page, ignore_errors=True)
@@ -120,7 +123,9 @@ def test_dashboard_that_is_killed_leaves_whole_pages_only(play):
     ("scene", "failures"),
     [
         pytest.param({"probes": PROBES}, ["blas", "conv"], id="probes-fail"),
-        pytest.param({"probes": {"two_gpu_step": "fail"}, "silent": [1]}, ["two_gpu_step"], id="second-card-silent"),
+        pytest.param(
+            {"probes": {"two_gpu_step": "fail"}, "silent": [1]}, ["two_gpu_step"], id="second-card-silent", marks=long
+        ),
         pytest.param({"status": 3}, ["the suite"], id="suite-ends-with-3", marks=long),
     ],
 )
@@ -153,6 +158,7 @@ def test_container_that_is_killed_in_smoke_has_failed(play):
     assert truth.records[-1].get("trouble") is None
 
 
+@long
 def test_container_that_is_killed_in_prove_proves_nothing(play):
     shutil.rmtree(play.checkout.place / ".rocmatrix" / "byte-code")
     night = play.checkout.begin_night()
@@ -164,6 +170,7 @@ def test_container_that_is_killed_in_prove_proves_nothing(play):
     play.says("built", "prove")
 
 
+@long
 def test_export_removed_during_the_proof_is_trouble_of_the_host(play):
     night = play.checkout.begin_night()
     night.until(lambda: play.jobs(all=True))
@@ -187,6 +194,7 @@ def test_card_that_is_missing_is_named_as_a_verdict_that_vanished(play):
     play.says(*GREEN)  # of the newest run that held a verdict on two cards
 
 
+@long
 def test_night_without_a_card_smokes_nothing_and_moves_nothing(play):
     play.checkout.change_trainer()
     whole = play.checkout.tree
@@ -220,6 +228,7 @@ def test_tampered_image_under_both_tags_is_neither_smoked_nor_kept(play, sealed)
     assert all(record["image"] != evil.id for record in truth.records)
 
 
+@long
 def test_tampered_image_that_is_proven_by_hand_is_refused_and_counts(play):
     evil = forged(play.client, sealed=True)
     wheels = str(play.checkout.place / "wheels")
@@ -255,6 +264,7 @@ def test_wrong_image_that_takes_the_candidates_tag_before_smoke_is_not_promoted(
     assert "it ran in an image that no build or proof on record names" not in truth.page  # the mark is named first
 
 
+@long
 def test_promoted_tag_that_another_user_moved_is_moved_back_and_reported(play):
     play.client.images.get(play.checkout.base).tag(*TAG.split(":"))
     ended = play.checkout.night()
@@ -263,6 +273,7 @@ def test_promoted_tag_that_another_user_moved_is_moved_back_and_reported(play):
     play.says(*GREEN)
 
 
+@long
 def test_older_image_that_is_promoted_again_has_the_level_of_its_own(play):
     before = play.says(*GREEN)
     older = play.checkout.change_trainer()
@@ -288,7 +299,13 @@ def test_engine_that_is_not_there_begins_nothing(refused):
 
 
 @pytest.mark.parametrize(
-    "stage", [pytest.param("build", marks=long), pytest.param("prove", marks=long), "smoke", "promote"]
+    "stage",
+    [
+        pytest.param("build", marks=long),
+        pytest.param("prove", marks=long),
+        "smoke",
+        pytest.param("promote", marks=long),
+    ],
 )
 def test_engine_that_goes_away_in_a_stage_is_no_failure_of_the_cell(play, stage):
     play.checkout.change_trainer()
@@ -339,6 +356,7 @@ def test_full_disk_under_the_logs_fails_the_build_and_keeps_the_level(play):
     play.says(*GREEN)
 
 
+@long
 def test_clock_that_was_set_back_changes_nothing(play):
     play.checkout.play(probes={"blas": "fail"})
     assert play.checkout.night(hours=-72).status == 2

@@ -64,9 +64,19 @@ def set_clock(hours):
     from_events.now = journal.now = moved
 
 
+def read():
+    """Read the matrix and the signatures, which a program keeps by their text: of seconds once, for each command."""
+    from rocmatrix.diagnosis import signature
+    from rocmatrix.matrix.loading import load
+
+    signature.load(Path.cwd())
+    load.load(Path.cwd())
+
+
 def main():
     for name in LOADED:
         importlib.import_module(name)
+    read()
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         asked = json.loads(line)

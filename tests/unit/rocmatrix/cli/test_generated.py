@@ -9,6 +9,7 @@ from rocmatrix.cli import generated, generated_docs
 from rocmatrix.cli import generated_architectures as architectures
 from rocmatrix.cli import nightly_workflow as workflow
 from rocmatrix.diagnosis.pages import searchable
+from rocmatrix.diagnosis.search import known
 from rocmatrix.diagnosis.signature import SIGNATURES_FILE
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.cells import MATRIX
@@ -23,7 +24,7 @@ def checkout(tmp_path):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     told = (generated_docs.OPTIONS_FILE, generated_docs.ERRORS_FILE, generated_docs.PROBES_FILE)
     tables = architectures.files(MATRIX)
-    copied = (generated_docs.SCHEMA_FILE, *told, SIGNATURES_FILE, searchable.RESULTS, workflow.FILE, *tables)
+    copied = (generated_docs.SCHEMA_FILE, *told, SIGNATURES_FILE, known.FILE, searchable.RESULTS, workflow.FILE, *tables)
     for name in copied:
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         shutil.copy(ROOT / name, tmp_path / name)

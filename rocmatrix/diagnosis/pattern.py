@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from typing import Any
 
 from rocmatrix.diagnosis.search import known, literals
@@ -73,7 +73,7 @@ class Pattern:
         return AHEAD if "(?!" in self.text or "(?=" in self.text else 0
 
 
-@lru_cache(maxsize=None)
+@cache
 def parse(text: str) -> Pattern:
     """Check a pattern and derive what a search needs of it. Raises PatternError with what is wrong with it."""
     body = text.removeprefix("(?i)")
@@ -88,9 +88,9 @@ def parse(text: str) -> Pattern:
     )
 
 
-@lru_cache(maxsize=None)
+@cache
 def derived(text: str) -> known.Derived:
-    """Check a pattern; return its width, its weight and its literals. Raises PatternError with what is wrong with it."""
+    """Check a pattern; return its width, weight and literals. Raises PatternError with what is wrong with it."""
     try:
         re.compile(text)
         tree = _parser.parse(squeezed(text))

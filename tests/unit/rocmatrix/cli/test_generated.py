@@ -24,7 +24,8 @@ def checkout(tmp_path):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     told = (generated_docs.OPTIONS_FILE, generated_docs.ERRORS_FILE, generated_docs.PROBES_FILE)
     tables = architectures.files(MATRIX)
-    copied = (generated_docs.SCHEMA_FILE, *told, SIGNATURES_FILE, known.FILE, searchable.RESULTS, workflow.FILE, *tables)
+    signatures = (SIGNATURES_FILE, known.FILE, searchable.RESULTS)
+    copied = (generated_docs.SCHEMA_FILE, *told, *signatures, workflow.FILE, *tables)
     for name in copied:
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         shutil.copy(ROOT / name, tmp_path / name)

@@ -23,20 +23,20 @@ def file(tmp_path, monkeypatch):
     known.derived.cache_clear()
 
 
-def test_every_pattern_of_the_project_is_known():
+def test_table_holds_every_pattern_of_the_project():
     texts = {text for one in (*signature.load(ROOT), *project_errors.signatures()) for text in one.pattern_texts()}
     assert {known.key(text) for text in texts} == known.derived(pattern.__file__).keys()
     for text in sorted(texts)[::29]:
         assert known.derived(pattern.__file__)[known.key(text)] == pattern.derived(text)
 
 
-def test_what_is_written_is_read_again(file):
+def test_written_table_is_read_again(file):
     file.write_text(known.text(pattern.__file__, [(SOME, pattern.derived(SOME))]))
     assert known.derived(pattern.__file__) == {known.key(SOME): pattern.derived(SOME)}
 
 
 @pytest.mark.parametrize("changed", ["known.py", "literals.py"])
-def test_nothing_is_known_after_a_change_of_what_derives(file, changed):
+def test_table_of_other_sources_is_not_used(file, changed):
     file.write_text(known.text(pattern.__file__, [(SOME, pattern.derived(SOME))]))
     (file.parent / changed).write_text("other")
     assert known.derived(pattern.__file__) == {}

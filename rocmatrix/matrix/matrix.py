@@ -106,8 +106,18 @@ class Matrix(Strict):
 
     def rules_on(self, architecture: str | None, release: Release) -> tuple[Rule, ...]:
         """Return every rule, written or derived, that applies to an architecture with a release."""
-        axes: dict[str, Any] = {"architecture": architecture, "torch": release.torch, "rocm": release.rocm}
-        return tuple(rule for rule in (*self.rules, *self.derived_rules) if rule.when.matches(**axes))
+        axes = architecture, release.torch, release.rocm
+        if axes not in self._rules_by_axes:
+            self._rules_by_axes[axes] = tuple(
+                rule
+                for rule in (*self.rules, *self.derived_rules)
+                if rule.when.matches(architecture=architecture, torch=release.torch, rocm=release.rocm)
+            )
+        return self._rules_by_axes[axes]
+
+    @cached_property
+    def _rules_by_axes(self) -> dict[tuple[str | None, str, str | None], tuple[Rule, ...]]:
+        return {}  # filled as it is used: a page of the whole matrix has each combination's rules some thirty times
 
     def derived(self, architecture: str | None, release: Release, *, python: str | None = None) -> Cell | None:
         """Derive the cell of any combination, whatever rules say of it; None where no base has a Python for it.

@@ -13,6 +13,7 @@ import pytest
 from rocmatrix.cli.commands import evidence, matrix
 from rocmatrix.cli.commands.matrix import Cells, Explain, Grid, Outdated
 from rocmatrix.host.hardware import read_hardware
+from rocmatrix.matrix.resolver import html
 from rocmatrix.matrix.resolver.grid import grid
 from rocmatrix.matrix.resolver.text import symbol
 from tests.fixtures import sysfs
@@ -53,6 +54,13 @@ def test_page_is_written_and_its_size_reported(tmp_path, capsys):
     assert "squares" in captured.err
 
 
+@pytest.fixture
+def short_page(monkeypatch):
+    """Let the page be a line: what is tested is how it is written."""
+    monkeypatch.setattr(html, "page", lambda *_, **__: "<!doctype html>")
+
+
+@pytest.mark.usefixtures("short_page")
 @pytest.mark.parametrize("place", ["", ".", "/", "no/such/folder/page.html"])
 def test_page_that_cannot_be_written_is_rm206(tmp_path, capsys, place):
     with pytest.raises(SystemExit, match="2"):
@@ -172,6 +180,7 @@ def test_outdated_begins_with_its_summary_and_has_a_row_for_each_architecture(te
     )
 
 
+@pytest.mark.usefixtures("short_page")
 def test_page_on_a_full_disk_leaves_no_file_and_names_its_flag(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(os, "fsync", raising(errno.ENOSPC))
     with pytest.raises(SystemExit, match="2"):

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
+from tests.left_out import long, one_of
 from trainer.cli import main
 from trainer.models.pretrained.folder import read
 
@@ -66,7 +67,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.parametrize("parallel", ["pipeline", "sequence"])
+@pytest.mark.parametrize("parallel", one_of(["pipeline", "sequence"]))
 def test_two_ranks_leave_the_folder_that_one_leaves(folder: Path, parallel: str) -> None:
     over_ranks(command(folder, parallel, "--ranks", "2", "--parallel", parallel))
     assert_like(folder / parallel, folder / "alone")
@@ -108,6 +109,7 @@ def test_run_of_two_ranks_killed_is_resumed_by_one_and_by_three(folder: Path) ->
         assert_like(folder / name, folder / "alone")
 
 
+@long
 def test_run_of_one_rank_killed_is_resumed_by_two(folder: Path) -> None:
     killed_after_a_checkpoint(folder, "single")
     over_ranks(resumed(folder, "single", "--ranks", "2", "--parallel", "fsdp2"))

@@ -22,6 +22,8 @@ _CUDA_IMAGES = re.compile(
     r"(?:^|/)(?:vllm/vllm-openai(?!-rocm)|nvidia/cuda|pytorch/pytorch|nvcr\.io/|huggingface/text-generation-inference)|"
     r"nvcr\.io/|[:_-]cu(?:da)?-?1\d"
 )
+# programs that reach a card through /dev/dri alone: graphics interfaces, and other makers' cards
+_WITHOUT_KFD = re.compile(r"vulkan|vaapi|openvino|sycl|intel", re.IGNORECASE)
 _PYTORCH_TAG = re.compile(r"rocm\d+(?:\.\d+){1,2}_(?:ubuntu|centos|rhel)\d+(?:\.\d+)?_py\d")
 
 
@@ -151,6 +153,8 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
             "leave privileged out; add the groups video and render where the user is not root",
         )  # fmt: skip
     if launch.privileged or not launch.for_amd or launch.partial:
+        return
+    if _WITHOUT_KFD.search(subject.image or launch.image):
         return
     if any("dri" in device for device in launch.devices) and not any("kfd" in device for device in launch.devices):
         finding = _finding_of(

@@ -93,6 +93,12 @@ def test_devices_groups_and_shared_memory_of_a_service_are_examined(tmp_path):
     assert of_compose(tmp_path, "image: a") == []
 
 
+def test_image_for_vulkan_needs_no_kfd(tmp_path):
+    image = "image: ghcr.io/ggml-org/llama.cpp:server-{}"
+    assert of_compose(tmp_path, image.format("vulkan"), "devices: [/dev/dri]") == []
+    assert of_compose(tmp_path, image.format("rocm"), "devices: [/dev/dri]") == ["kfd-not-given"]
+
+
 GIVEN = ROOT.parent / "shared" / "data" / "lint"
 
 

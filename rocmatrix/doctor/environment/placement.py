@@ -6,11 +6,21 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from rocmatrix.doctor.environment import starts
+from rocmatrix.doctor.environment import starts, whole
 from rocmatrix.doctor.environment.launch import Launch
 from rocmatrix.doctor.environment.lint import LintFinding
 from rocmatrix.doctor.environment.lint_input import FileFinding, Fix, Subject
-from rocmatrix.doctor.environment.packages import indexes, releases, requirement, sources, without_rocm
+from rocmatrix.doctor.environment.packages import (
+    addresses,
+    indexes,
+    pairs,
+    pinned,
+    releases,
+    requirement,
+    sources,
+    system,
+    without_rocm,
+)
 from rocmatrix.doctor.environment.packages.installs import Install, installs
 from rocmatrix.doctor.environment.rules import Kind, Severity
 from rocmatrix.matrix.companion import Companion
@@ -29,7 +39,10 @@ _PYTORCH_TAG = re.compile(r"rocm\d+(?:\.\d+){1,2}_(?:ubuntu|centos|rhel)\d+(?:\.
 
 def misplaced(subjects: Iterable[Subject], matrix: Matrix) -> Iterator[LintFinding]:
     """Yield what is wrong with images, installs and starts of containers."""
-    for subject in subjects:
+    rows = tuple(subjects)
+    for subject, note in whole.found(rows):
+        yield _lint_finding(subject, note)
+    for subject in rows:
         listed = tuple(one for command in subject.commands for one in installs(command))
         yield from _of_image(subject)
         yield from (_lint_finding(subject, note) for note in _of_packages(subject, listed, matrix))
@@ -42,8 +55,12 @@ def misplaced(subjects: Iterable[Subject], matrix: Matrix) -> Iterator[LintFindi
 
 def _of_packages(subject: Subject, listed: Sequence[Install], matrix: Matrix) -> Iterator[FileFinding]:
     yield from indexes.found(subject, listed, matrix)
+    yield from addresses.found(subject, matrix)
+    yield from pairs.found(subject, listed, matrix)
     yield from releases.found(subject)
     yield from sources.found(subject)
+    yield from pinned.found(subject, listed)
+    yield from system.found(subject)
     for command in subject.commands:
         yield from requirement.of_command(command)
     if indexes.meant(subject):

@@ -100,7 +100,7 @@ def _of_extra(
     index = next((str(entry["index"]) for entry in named if "index" in entry), None)
     url = indexes.get(index, "") if index else ""
     for_amd = bool(_AMD.search(extra)) or bool(re.search(r"rocm", url + " ".join(rows)))
-    command = _pip([*([f"--index-url {url}"] if url else []), *rows], where)
+    command = _pip([*([f"--index {url}"] if url else []), *rows], where)
     return Subject(
         name=f"{path} {extra}", commands=(command,), pairs=tuple(installed(command.text, where)), where=where,
         image=f"the extra {extra}" if for_amd and _AMD.search(extra) else None, for_amd=for_amd,

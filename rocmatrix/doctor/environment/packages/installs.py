@@ -28,6 +28,7 @@ class Install:
 
     `extra`: that index is asked next to PyPI (--extra-index-url). `local`: the version itself names ROCm. `indexed`: an
     index or a folder of wheels is named. `alone`: without its dependencies. `upgrade`: a newer version replaces.
+    `held`: a file of constraints gives the version. `by_url`: the address of the package itself is given.
     """
 
     name: str
@@ -40,6 +41,8 @@ class Install:
     indexed: bool = False
     alone: bool = False
     upgrade: bool = False
+    held: bool = False
+    by_url: bool = False
 
 
 def installs(command: Command) -> Iterator[Install]:
@@ -72,6 +75,8 @@ def _of_words(rest: Sequence[str], where: str, *, uv: bool) -> Iterator[Install]
             local=local is not None,
             indexed=other or bool(options & {"--find-links", "-f"}),
             alone="--no-deps" in options,
+            by_url=wanted.url is not None,
+            held=bool(options & {"-c", "--constraint", "--constraints", "--build-constraints"}),
             upgrade=bool(options & {"-U", "--upgrade", "--force-reinstall", "-I", "--ignore-installed"}),
         )
 

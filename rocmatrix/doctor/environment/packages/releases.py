@@ -58,7 +58,7 @@ def found(subject: Subject) -> Iterator[FileFinding]:
     """Yield releases that differ, package sources of another distribution, and a kernel driver built in an image."""
     mentions = tuple(_mentions(subject))
     yield from _differing(mentions)
-    yield from _old(mentions)
+    yield from _old([row for row in mentions if row.kind != "base" or not subject.inherits])
     if subject.image is not None:
         yield from _of_another_distribution(subject)
         yield from _kernel_driver(subject)

@@ -71,6 +71,22 @@ def of_requirement(row: str, where: str) -> Iterator[FileFinding]:
         )  # fmt: skip
 
 
+def of_one_machine(row: str, where: str) -> Iterator[FileFinding]:
+    """Yield a requirement whose file is in a folder of the machine that the list was made on.
+
+    Args:
+        row: the line as it is written.
+        where: its file and line.
+    """
+    found = re.match(r"\s*(?P<name>[\w.-]+)(?:\[[^]]*\])?\s*@\s*(?P<file>file:///\S+)", row)
+    if found is not None:
+        yield FileFinding(
+            rule="path-of-one-machine", where=where, what=f"{found['name']} @ {found['file'][:80]}", severity="warning",
+            truth="the file is in a folder of the machine that the list was made on (pip freeze); elsewhere pip stops",
+            instead=f"{found['name']}== with its version, and the index that has it",
+        )  # fmt: skip
+
+
 def _instead_of_option(row: str, option: str) -> str:
     address, package = _ADDRESS.search(row), re.match(r"[\w.-]+", row.strip())
     if option not in ("--index-url", "-i") or package is None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from rocmatrix.doctor.environment.files import build_arguments, instructions
+from rocmatrix.doctor.environment.files import build_arguments, instructions, named_requirements
 from rocmatrix.doctor.environment.intent import means_amd
 from rocmatrix.doctor.environment.lint_input import Assignment, Command, FileFinding, Pair, Subject
 from rocmatrix.runtime.errors import RocmatrixError
@@ -204,10 +204,12 @@ def _take(
             stage.variables[name] = Assignment(name=name, value=value, where=f"{path}:{line + 1}")
     elif instruction in RUNS:
         text = substituted(_shell_form(row["value"] or ""), stage.known)
-        stage.commands.append(Command(text=text, where=where))
-        stage.pairs += installed(text, where)
+        own = Command(text=text, where=where)
+        for command in (own, *named_requirements.commands(text, where, Path(path))):
+            stage.commands.append(command)
+            stage.pairs += installed(command.text, where)
         absent = defaults.keys() - stage.known.keys() if instruction == "RUN" else set()
-        for note in build_arguments.outside_stage(stage.commands[-1], absent):
+        for note in build_arguments.outside_stage(own, absent):
             stage.notes.setdefault(note.what, note)
 
 

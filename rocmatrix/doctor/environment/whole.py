@@ -18,6 +18,7 @@ _CUDA_INDEX = re.compile(r"/whl/(?:nightly/)?(cu1\d\d)")
 _ROCM_IMAGE = re.compile(r"^(?:docker\.io/)?rocm/|rocm", re.IGNORECASE)
 _FOR_BUILDS = re.compile(r"exporter|dev-|docs|build|wheel|cli", re.IGNORECASE)  # images that also serve without a card
 _LISTS = (".txt", ".in", ".toml", ".yml", ".yaml")  # files that list packages
+_NEVER_EMPTY = ("HSA_OVERRIDE_GFX_VERSION", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
 _VARIABLES = ("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES")
 
 
@@ -30,6 +31,9 @@ def found(subjects: Sequence[Subject]) -> Iterator[Row]:
             yield from ((subject, note) for note in _from_pypi(subject))
     for subject in subjects:
         yield from ((subject, note) for note in _variables(subject))
+        yield from ((subject, note) for note in _empty(subject))
+        if for_amd and not means_amd(subject):
+            yield from ((subject, note) for note in _moving(subject))
     yield from _no_devices(subjects)
 
 
@@ -93,6 +97,31 @@ def _variables(subject: Subject) -> Iterator[FileFinding]:
                 truth="NVIDIA's container runtime alone reads it; for AMD cards the devices decide",
                 instead="leave it out; ROCR_VISIBLE_DEVICES chooses among AMD cards",
             )  # fmt: skip
+
+
+def _empty(subject: Subject) -> Iterator[FileFinding]:
+    """Yield variables of a service that are the caller's, without a default: Compose sets them to nothing."""
+    for row in subject.variables if " service " in subject.name else ():
+        if row.name in _NEVER_EMPTY and re.fullmatch(r"\$\{?\w+\}?", row.value):
+            yield FileFinding(
+                rule="empty-when-unset", where=row.where, what=f"{row.name}={row.value}", severity="note",
+                truth="where the caller has not set it, Compose sets it to nothing, which is not the same as unset: no "
+                "card is found",
+                instead=f"{row.name} alone, which takes the caller's value if there is one, or a file of its own",
+            )  # fmt: skip
+
+
+def _moving(subject: Subject) -> Iterator[FileFinding]:
+    """Yield an image next to those for AMD whose tag moves."""
+    image = subject.launch.image if subject.launch is not None else ""
+    _, _, tag = image.rpartition("/")[2].partition(":")
+    fixed = not (" service " in subject.name and "/" in image) or re.search(r"[$@]|^localhost|^\.", image)
+    if not fixed and (not tag or re.match(r"(?:latest|nightly|main|master|edge|dev)(?:-[a-z]+)*$", tag)):
+        yield FileFinding(
+            rule="image-moves", where=subject.where or subject.name, what=image, severity="note",
+            truth=f"{tag or 'latest (no tag is given)'} is another image with every release",
+            instead="a tag that names the release, or a digest",
+        )  # fmt: skip
 
 
 def _no_devices(subjects: Sequence[Subject]) -> Iterator[Row]:

@@ -11,16 +11,20 @@ _DIRECTIVE = re.compile(r"^#SBATCH\s+(?P<name>-{1,2}[\w-]+)(?:[=\s]\s*(?P<value>
 _SEVERAL = ("--nodes", "-N", "--ntasks", "-n", "--ntasks-per-node", "--tasks-per-node")
 # what starts a program on every node or once for every task
 _SPREADS = re.compile(r"\b(?:srun|mpirun|mpiexec|prun|pdsh|clush|parallel|sbatch|flux|jsrun|aprun|ssh|ray|nextflow)\b")
+_OF_NVIDIA = re.compile(
+    r"gpu:(?:nvidia_)?(v100|a100|h100|h200|gh200|b200|a40|l40s?|rtx\w*|t4|p100|k80)\b", re.IGNORECASE
+)
 _PROGRAM = re.compile(r"^\s*(?:exec\s+)?(?:python[\d.]*|torchrun|accelerate|deepspeed)\s", re.MULTILINE)
 
 
 def findings(text: str, path: str) -> Iterator[FileFinding]:
-    """Yield the note on a script of several tasks that starts its program on the first node alone.
+    """Yield what is wrong with the directives of a script, or with how it starts its program.
 
     Args:
         text: the script.
         path: its file, for the place of a finding.
     """
+    yield from _directives(text.splitlines(), path)
     rows = _DIRECTIVE.finditer(text)
     asked = {row["name"]: (row["value"] or "", text[: row.start()].count("\n") + 1) for row in rows}
     several = [(name, *asked[name]) for name in _SEVERAL if name in asked and asked[name][0].isdecimal()]
@@ -33,3 +37,30 @@ def findings(text: str, path: str) -> Iterator[FileFinding]:
             truth="the script itself runs once, on the first node: the other tasks and nodes are paid for and idle",
             instead="srun in front of the program (srun torchrun ... for one launcher a node)",
         )  # fmt: skip
+
+
+def _directives(rows: list[str], path: str) -> Iterator[FileFinding]:
+    """Yield a script that sbatch refuses, directives that it does not read, and cards of another maker."""
+    places = [number for number, row in enumerate(rows, 1) if row.startswith("#SBATCH")]
+    first = next((number for number, row in enumerate(rows, 1) if row.strip() and not row.startswith("#")), len(rows))
+    if places and not rows[0].startswith("#!"):
+        yield FileFinding(
+            rule="slurm-without-shebang", where=f"{path}:1", what=rows[0][:60] or "an empty line", severity="error",
+            truth="sbatch refuses a script whose first line names no interpreter",
+            instead="#!/bin/bash as the first line",
+        )  # fmt: skip
+    late = next((number for number in places if number > first), None)
+    if late is not None:
+        yield FileFinding(
+            rule="slurm-directive-ignored", where=f"{path}:{late}", what=rows[late - 1].strip(), severity="warning",
+            truth=f"sbatch reads no directive behind the first command, which is in line {first}",
+            instead="all #SBATCH lines above the first command",
+        )  # fmt: skip
+    for number in places:
+        if card := _OF_NVIDIA.search(rows[number - 1]):
+            yield FileFinding(
+                rule="nvidia-alone", where=f"{path}:{number}", what=rows[number - 1].strip(), severity="note",
+                truth=f"{card[1]} is a card of NVIDIA's: no node with AMD cards offers it",
+                instead="the name that `sinfo -o %G` prints for the AMD cards, or gpu with a number alone",
+            )  # fmt: skip
+            return

@@ -72,7 +72,9 @@ def _without_lists(subject: Subject) -> Iterator[FileFinding]:
     if not _LISTS_GONE.search(subject.image or "") or subject.inherits:
         return
     for command in subject.commands:
-        if re.search(r"\bapt(?:-get)?\b[^;&|]{0,80}\bupdate\b|apt-add-repository|add-apt-repository|\bnala\b", command.text):
+        if re.search(
+            r"\bapt(?:-get)?\b[^;&|]{0,80}\bupdate\b|apt-add-repository|add-apt-repository|\bnala\b", command.text
+        ):
             return
         if next(_calls(command, "install"), None) is not None:
             yield FileFinding(

@@ -86,6 +86,29 @@ def test_image_of_rocm_needs_a_card(tmp_path, name, rows, expected):
     assert of(tmp_path, name, f"services:\n  a:\n{rows}") == expected
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("${HSA_OVERRIDE_GFX_VERSION}", [("empty-when-unset", "note")]),
+        ("$GFX", [("empty-when-unset", "note")]),
+        ("${GFX:-10.3.0}", []),
+        ("10.3.0", []),
+    ],
+)
+def test_variable_of_the_caller_without_a_default_is_set_to_nothing(tmp_path, value, expected):
+    text = f"services:\n  a:\n    image: b:1\n    environment: ['HSA_OVERRIDE_GFX_VERSION={value}']\n{GIVEN}"
+    assert of(tmp_path, "compose.yaml", text) == expected
+
+
+def test_other_images_of_a_file_for_amd_that_move_are_notes(tmp_path):
+    other = "  c:\n    image: {}\n"
+    text = f"services:\n  a:\n    image: b:1\n{GIVEN}"
+    assert of(tmp_path, "compose.yaml", text + other.format("me/web:latest-gpu")) == [("image-moves", "note")]
+    assert of(tmp_path, "compose.yaml", text + other.format("me/web:1.2")) == []
+    assert of(tmp_path, "compose.yaml", text + other.format("redis")) == []
+    assert of(tmp_path, "compose.yaml", "services:\n" + other.format("me/web:latest")) == []
+
+
 def test_command_with_an_image_of_rocm_may_only_compile(tmp_path):
     text = "#!/bin/sh\n{} run {} rocm/vllm:1 python a.py\n"
     assert of(tmp_path, "run.sh", text.format("docker", "--rm")) == [("no-devices-given", "note")]

@@ -7,6 +7,7 @@ of the shell are put in as compose does it. What compose itself refuses is RM311
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -41,7 +42,20 @@ def of_compose(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = 
     env_path = path.parent / ".env"
     known = {row.name: row.value for row in env_file(env_path)} if env_path.is_file() else {}
     known |= shell
-    return tuple(_service(name, node, path, known, matrix) for name, node in _items(services).items())
+    rows = _items(services).items()
+    bases = (base for name, node in rows for base in _bases(name, node, path, known))
+    return (*(_service(name, node, path, known, matrix) for name, node in rows), *bases)
+
+
+def _bases(name: str, node: yaml.Node, path: Path, shell: Mapping[str, str]) -> Iterator[Subject]:
+    """Yield images of ROCm that a service gives to its build as arguments."""
+    arguments = _items(_items(node).get("build")).get("args")
+    rows = list(_items(arguments).values())
+    rows += arguments.value if isinstance(arguments, yaml.SequenceNode) else []
+    for row in rows:
+        image = _interpolated(str(row.value), shell).rpartition("=")[2] if isinstance(row, yaml.ScalarNode) else ""
+        if re.fullmatch(r"(?:docker\.io/)?rocm/[\w.-]+(?::[\w.-]+)?", image):
+            yield Subject(name=f"{path} service {name}", image=image, where=_where(path, row))
 
 
 def env_file(path: Path) -> Iterator[Assignment]:
@@ -148,6 +162,7 @@ def _launch(
         groups=tuple(_interpolated(text, shell) for text in _texts(parts.get("group_add"))),
         fixed_groups=tuple(text for text in _texts(parts.get("group_add")) if text.isdecimal()),
         groups_at=_where(path, parts["group_add"]) if "group_add" in parts else None,
+        volumes=_texts(parts.get("volumes")),
         drivers=tuple(name for name, _ in drivers),
         drivers_at=_where(path, drivers[0][1]) if drivers else None,
         shared_memory=single.get("shm_size"),

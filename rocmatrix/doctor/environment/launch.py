@@ -34,7 +34,7 @@ class Launch:
 
     `drivers`: what reserves cards, by the engine's name of it, and the runtime where it is one of a maker of cards.
     `fixed_groups`: groups whose numbers stand in the file itself, not in a variable; `groups_at`, `drivers_at`:
-    where they are.
+    where they are. `volumes`: folders of the host that are mounted, as source:target.
     `rootful`: started by root, as with sudo; None where the file does not state it. `partial`: the words hold a
     variable that may stand for further options, so nothing can be concluded from an option that is not there.
     """
@@ -46,6 +46,7 @@ class Launch:
     fixed_groups: tuple[str, ...] = ()
     groups_at: str | None = None
     drivers_at: str | None = None
+    volumes: tuple[str, ...] = ()
     gpus: str | None = None
     shared_memory: str | None = None
     ipc: str | None = None
@@ -80,6 +81,7 @@ def of_command(argv: Sequence[str], where: str) -> Launch | None:
         where=where,
         devices=tuple(value.split(":")[0] for value in options.get("--device", ())),
         groups=tuple(options.get("--group-add", ())),
+        volumes=(*options.get("-v", ()), *options.get("--volume", ())),
         fixed_groups=tuple(group for group in options.get("--group-add", ()) if group.isdecimal()),
         gpus=_last(options, "--gpus"),
         shared_memory=_last(options, "--shm-size"),

@@ -38,8 +38,15 @@ _PYTORCH_TAG = re.compile(r"rocm\d+(?:\.\d+){1,2}_(?:ubuntu|centos|rhel)\d+(?:\.
 
 
 def misplaced(subjects: Iterable[Subject], matrix: Matrix) -> Iterator[LintFinding]:
-    """Yield what is wrong with images, installs and starts of containers."""
-    rows = tuple(subjects)
+    """Yield what is wrong with images, installs and starts of containers, once for each place."""
+    seen: set[tuple[str, str, str]] = set()
+    for finding in _misplaced(tuple(subjects), matrix):
+        if (finding.rule, finding.where, finding.what) not in seen:
+            seen.add((finding.rule, finding.where, finding.what))
+            yield finding
+
+
+def _misplaced(rows: tuple[Subject, ...], matrix: Matrix) -> Iterator[LintFinding]:
     for subject, note in whole.found(rows):
         yield _lint_finding(subject, note)
     for subject in rows:

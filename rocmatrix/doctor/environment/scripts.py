@@ -51,7 +51,9 @@ def _of_requirements(path: Path) -> Subject:
     places = [(row, f"{path}:{number}") for number, row in wanted]
     notes = [note for row, place in places for note in requirement.of_requirement(row, place)]
     notes += [note for row, place in places for note in requirement.of_one_machine(row, place)][:1]
-    index = next((number for number, row in enumerate(rows, 1) if re.match(r"-i\b|--index-url\b|--pre ", row)), None)
+    index = next(
+        (number for number, row in enumerate(rows, 1) if re.match(r"-i\b|--(?:extra-)?index-url\b|--pre ", row)), None
+    )
     where = f"{path}:{index}" if index is not None else None
     return Subject(name=str(path), commands=commands, pairs=pairs, notes=tuple(notes), where=where)
 

@@ -35,6 +35,7 @@ def found(subject: Subject) -> Iterator[FileFinding]:
     launch = subject.launch
     if launch is not None:
         yield from _drivers(launch)
+        yield from _volumes(launch)
         if launch.for_amd and not launch.privileged:
             yield from _groups(subject, launch)
         if launch.for_amd:  # a privileged container has the nodes, and their groups count for its user all the same
@@ -102,6 +103,29 @@ def _drivers(launch: Launch) -> Iterator[FileFinding]:
             what=f"driver or runtime {driver}", severity="error", truth=truth,
             instead="devices: [/dev/kfd, /dev/dri], or runtime: amd with AMD's container toolkit",
         )  # fmt: skip
+
+
+def _volumes(launch: Launch) -> Iterator[FileFinding]:
+    sources = [volume.split(":")[0].rstrip("/") for volume in launch.volumes]
+    for source in sources:
+        node = re.match(r"/dev/(?:kfd|dri)(?:/|$)", source)
+        if node and not launch.privileged and not launch.partial and not _has(launch, source):
+            yield FileFinding(
+                rule="device-as-volume", where=launch.where, what=source, severity="error",
+                truth="a mount shows the node, and the container is not allowed to open it",
+                instead=f"devices: [{source}] (--device {source})",
+            )  # fmt: skip
+        if re.match(r"/opt/rocm(?:-[\d.]+)?$", source):
+            yield FileFinding(
+                rule="rocm-of-the-host", where=launch.where, what=source, severity="note",
+                truth="the host's ROCm hides that of the image, which its programs were built with; where the releases "
+                "differ, libraries are missing or fail",
+                instead="the ROCm of the image; a container needs the host's driver alone",
+            )  # fmt: skip
+
+
+def _has(launch: Launch, node: str) -> bool:
+    return any(node.startswith(device.rstrip("/")) or device.startswith(node) for device in launch.devices)
 
 
 def _groups(subject: Subject, launch: Launch) -> Iterator[FileFinding]:

@@ -49,7 +49,8 @@ def _directives(rows: list[str], path: str) -> Iterator[FileFinding]:
             truth="sbatch refuses a script whose first line names no interpreter",
             instead="#!/bin/bash as the first line",
         )  # fmt: skip
-    late = next((number for number in places if number > first), None)
+    written = any("<<" in row for row in rows[: places[0] if places else 0])  # a script that writes another
+    late = next((number for number in places if number > first and not written), None)
     if late is not None:
         yield FileFinding(
             rule="slurm-directive-ignored", where=f"{path}:{late}", what=rows[late - 1].strip(), severity="warning",

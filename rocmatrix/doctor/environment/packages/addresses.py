@@ -17,6 +17,7 @@ from rocmatrix.doctor.environment.scripts import parts
 from rocmatrix.matrix.matrix import Matrix
 
 _REPLACES = re.compile(r"(?:^|\s)(?:--index-url|-i)[= ]\s*[\"']?(?P<url>https?://download\.pytorch\.org/whl/\S*)")
+_EXTRA = re.compile(r"--extra-index-url[= ]\s*(?P<url>https?://download\.pytorch\.org/whl/(?:nightly/)?rocm\d\S*)")
 _NIGHTLY = re.compile(r"download\.pytorch\.org/whl/nightly/rocm(\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)(?![\d.])")
 _CHOICE = re.compile(r"\b(?:elif|else|case)\b")  # one of several that the caller chooses from
 _KEPT = 2  # releases of ROCm that nightlies are built for at a time
@@ -34,6 +35,8 @@ def found(subject: Subject, matrix: Matrix) -> Iterator[FileFinding]:
     """Yield packages that the one index named does not have, and nightlies of a ROCm that gets none any more."""
     listed = file_name(subject).endswith((".txt", ".in"))
     seen: set[str] = set()
+    if listed:
+        yield from _next_to_pypi(subject)
     for command in subject.commands:
         for note in (*_replaced(command), *_ended(command, matrix)):
             if not listed:
@@ -41,6 +44,20 @@ def found(subject: Subject, matrix: Matrix) -> Iterator[FileFinding]:
             elif note.rule not in seen:  # a file of requirements names its index once for all
                 seen.add(note.rule)
                 yield replace(note, where=subject.where or note.where)
+
+
+def _next_to_pypi(subject: Subject) -> Iterator[FileFinding]:
+    """Yield the index of ROCm next to PyPI, in a file that leaves torch to what asks for it."""
+    asked = {one.name for command in subject.commands for one in installs(command)}
+    match = next((found for command in subject.commands if (found := _EXTRA.search(command.text))), None)
+    if match and asked.isdisjoint(("torch", "torchvision", "torchaudio")) and subject.commands:
+        yield FileFinding(
+            rule="torch-index-next-to-pypi", where=subject.where or subject.commands[0].where, what=match[0],
+            severity="note",
+            truth="no line asks for torch: a package that does takes the highest version of both indexes, and PyPI's "
+            "torch for CUDA is newer",
+            instead=separately("torch", match["url"]),
+        )  # fmt: skip
 
 
 def _replaced(command: Command) -> Iterator[FileFinding]:

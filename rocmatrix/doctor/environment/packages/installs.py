@@ -91,7 +91,7 @@ def _requirements(rest: Sequence[str]) -> Iterator[Requirement]:
         if skip or word.startswith("-"):
             skip = not skip and word in _VALUED
             continue
-        wheel = re.search(r"/([A-Za-z][\w.]*?)-\d[^/]*\.whl(?:#.*)?$", word)
+        wheel = re.search(r"(?:^|/)([A-Za-z][\w.]*?)-\d[^/]*\.whl(?:#.*)?$", word)
         try:
             yield Requirement(f"{wheel[1]} @ {word}" if wheel else word)
         except InvalidRequirement:

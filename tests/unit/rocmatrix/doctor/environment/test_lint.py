@@ -62,6 +62,12 @@ CASES = [
         {"commands": ("cmake -B b -DGGML_HIP=ON",)},
     ),
     ("ggml-old-options", "note", {"commands": ("make LLAMA_HIPBLAS=1",)}, {"commands": ("make GGML_HIP=1",)}),
+    (
+        "ggml-old-options",
+        "note",
+        {"commands": ("CMAKE_ARGS=-DLLAMA_HIPBLAS=on pip install llama-cpp-python",)},
+        {"commands": ("CMAKE_ARGS=-DLLAMA_HIPBLAS=on pip install llama-cpp-python==0.2.56",)},
+    ),
     ("ollama-gpu-memory", "warning", {"OLLAMA_GPU_MEMORY": "96GB"}, {"OLLAMA_GPU_OVERHEAD": "1"}),
     (
         "cuda-arch-list-of-gfx",

@@ -111,6 +111,36 @@ def test_size_of_shared_memory_has_no_effect_with_that_of_the_host():
     assert rules(started(shared_memory="8g", ipc="shareable")) == []
 
 
+@pytest.mark.parametrize(
+    ("volume", "given", "expected"),
+    [
+        ("/dev/dri:/dev/dri", {}, [("device-as-volume", "error")]),
+        ("/dev/dri:/dev/dri", {"privileged": True}, []),
+        ("/dev/dri:/dev/dri", {"partial": True}, []),
+        ("/dev/kfd:/dev/kfd", {}, []),  # it is among the devices as well
+        ("/opt/rocm:/opt/rocm", {}, [("rocm-of-the-host", "note")]),
+        ("/opt/rocm-6.4.1/:/opt/rocm:ro", {}, [("rocm-of-the-host", "note")]),
+        ("/opt/rocm/share/doc:/doc", {}, []),
+        ("models:/models", {}, []),
+    ],
+)
+def test_volume_is_no_device_and_no_rocm(volume, given, expected):
+    assert rules(started(volumes=(volume,), **given)) == expected
+
+
+def test_image_of_rocm_that_is_an_argument_of_a_build_moves_too(tmp_path):
+    path = tmp_path / "compose.yaml"
+    text = "services:\n  a:\n    build:\n      context: x\n      args:\n        {}\n"
+    for argument, moves in (
+        ("BASE: rocm/pytorch", True),
+        ("- BASE=rocm/vllm:latest", True),
+        ("BASE: rocm/vllm:1", False),
+    ):
+        path.write_text(text.format(argument))
+        notes = [note for one in compose.of_compose(path, shell={}) for note in found(one)]
+        assert [(note.rule, note.where) for note in notes] == ([("image-moves", f"{path}:6")] if moves else [])
+
+
 def test_driver_of_another_maker_is_an_error():
     assert rules(started(drivers=("nvidia",))) == [("driver-of-another-maker", "error")]
     assert rules(started(drivers=("rocm",))) == [("driver-of-another-maker", "error")]

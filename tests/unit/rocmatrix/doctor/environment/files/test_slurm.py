@@ -37,6 +37,7 @@ def test_several_tasks_without_srun_run_on_the_first_node(head, code, found):
         ("#!/bin/bash\nmodule load rocm\n##SBATCH -N 1\n# SBATCH -n 1\n", []),
         ("#!/bin/bash\n#SBATCH --gres=gpu:v100:4\n", [("nvidia-alone", "note", 2)]),
         ("#!/bin/bash\n#SBATCH --gres=gpu:mi250:4\n", []),
+        ("#!/bin/bash\ncat > a.sh <<EOF\n#!/bin/bash\n#SBATCH -N 1\nEOF\nsbatch a.sh\n", []),
         ("python a.py\n", []),
         ("", []),
     ],

@@ -37,6 +37,13 @@ def test_index_of_a_requirements_file_replaces_pypi_for_all(tmp_path, text, line
     assert of(scripts.of_file(path)) == ([("index-replaces-pypi", line)] if line else [])
 
 
+def test_index_next_to_pypi_in_a_list_without_torch_is_a_note(tmp_path):
+    text = f"--extra-index-url {INDEX}\ndemucs\nnumpy\n"
+    assert of(scripts.of_file(put(tmp_path, "requirements-rocm.txt", text))) == [("torch-index-next-to-pypi", "1")]
+    assert of(scripts.of_file(put(tmp_path, "requirements-rocm.txt", f"{text}torch==2.9.1+rocm6.4\n"))) == []
+    assert of(scripts.of_file(put(tmp_path, "requirements-rocm.txt", "demucs\n"))) == []
+
+
 def test_index_of_a_command_replaces_pypi_for_that_command(tmp_path):
     text = f"FROM python:3.12\nRUN pip install torch --index-url {INDEX} && pip install transformers\n"
     assert of(dockerfile.of_dockerfile(put(tmp_path, "Dockerfile", text))) == []

@@ -44,6 +44,7 @@ def test_package_without_a_version_is_a_note(text, names):
         ("pip install -c versions.txt vllm", {}),
         ("pip install vllm", {"variables": (Assignment(name="PIP_CONSTRAINT", value="/c", where="a:2"),)}),
         ("pip install torch", {"image": "rocm/pytorch:rocm6.4_ubuntu22.04_py3.10_pytorch_release_2.6.0"}),
+        ("pip install vllm-0.9.0-cp312-cp312-linux_x86_64.whl", {}),
         ("pip install vllm", {"image": "python:3.12"}),
         ("pip install vllm", {"name": "setup-rocm.sh", "image": None}),
     ],

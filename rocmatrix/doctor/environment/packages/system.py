@@ -60,8 +60,7 @@ def _upgrades(subject: Subject) -> Iterator[FileFinding]:
             for words in _calls(command, operation):
                 yield FileFinding(
                     rule="base-upgraded", where=command.where, what=" ".join(words[:3]), severity="note",
-                    truth="it changes what the tag of the base stands for, ROCm's packages included, from build to "
-                    "build",
+                    truth="it changes from build to build what the tag of the base stands for",
                     instead="a newer tag of the base, and install what is needed",
                 )  # fmt: skip
                 return

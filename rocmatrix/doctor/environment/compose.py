@@ -163,6 +163,7 @@ def _launch(
         fixed_groups=tuple(text for text in _texts(parts.get("group_add")) if text.isdecimal()),
         groups_at=_where(path, parts["group_add"]) if "group_add" in parts else None,
         volumes=_texts(parts.get("volumes")),
+        platform=single.get("platform"),
         drivers=tuple(name for name, _ in drivers),
         drivers_at=_where(path, drivers[0][1]) if drivers else None,
         shared_memory=single.get("shm_size"),

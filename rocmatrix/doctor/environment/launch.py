@@ -34,7 +34,8 @@ class Launch:
 
     `drivers`: what reserves cards, by the engine's name of it, and the runtime where it is one of a maker of cards.
     `fixed_groups`: groups whose numbers stand in the file itself, not in a variable; `groups_at`, `drivers_at`:
-    where they are. `volumes`: folders of the host that are mounted, as source:target.
+    where they are. `volumes`: folders of the host that are mounted, as source:target;
+    `platform`: the processor that the image is asked for.
     `rootful`: started by root, as with sudo; None where the file does not state it. `partial`: the words hold a
     variable that may stand for further options, so nothing can be concluded from an option that is not there.
     """
@@ -47,6 +48,7 @@ class Launch:
     groups_at: str | None = None
     drivers_at: str | None = None
     volumes: tuple[str, ...] = ()
+    platform: str | None = None
     gpus: str | None = None
     shared_memory: str | None = None
     ipc: str | None = None
@@ -81,6 +83,7 @@ def of_command(argv: Sequence[str], where: str) -> Launch | None:
         where=where,
         devices=tuple(value.split(":")[0] for value in options.get("--device", ())),
         groups=tuple(options.get("--group-add", ())),
+        platform=_last(options, "--platform"),
         volumes=(*options.get("-v", ()), *options.get("--volume", ())),
         fixed_groups=tuple(group for group in options.get("--group-add", ()) if group.isdecimal()),
         gpus=_last(options, "--gpus"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from rocmatrix.doctor.environment.files import instructions
 from rocmatrix.doctor.environment.intent import means_amd
 from rocmatrix.doctor.environment.launch import Launch
 from rocmatrix.doctor.environment.lint_input import FileFinding, Subject
@@ -36,6 +37,7 @@ def found(subject: Subject) -> Iterator[FileFinding]:
     if launch is not None:
         yield from _drivers(launch)
         yield from _volumes(launch)
+        yield from instructions.other_processor(f"--platform={launch.platform} {launch.image}", launch.where)
         if launch.for_amd and not launch.privileged:
             yield from _groups(subject, launch)
         if launch.for_amd:  # a privileged container has the nodes, and their groups count for its user all the same

@@ -25,7 +25,7 @@ def commands(text: str, where: str, dockerfile: Path) -> Iterator[Command]:
     if "install" not in text:
         return
     for match in _NAMED.finditer(text):
-        file = _beside(match["file"], dockerfile)
+        file = _file(match["file"], dockerfile)
         rows = _rows(file) if file is not None else []
         options = " ".join(row for row in rows if row.startswith("-") and not row.startswith(("-r", "-c", "--req")))
         for row in rows:
@@ -33,7 +33,7 @@ def commands(text: str, where: str, dockerfile: Path) -> Iterator[Command]:
                 yield Command(text=f"pip install {options} {shlex.quote(row.replace(' ', ''))}", where=where)
 
 
-def _beside(name: str, dockerfile: Path) -> Path | None:
+def _file(name: str, dockerfile: Path) -> Path | None:
     """Return the file by its name in the image, looked for below the folders that may be the context of the build."""
     parts = [part for part in Path(name).parts if part not in ("/", "..", ".")]
     folders = [dockerfile.absolute().parent, *dockerfile.absolute().parents[1 : 1 + _FOLDERS_UP]]

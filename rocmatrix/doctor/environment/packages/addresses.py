@@ -11,6 +11,7 @@ from packaging.version import Version
 
 from rocmatrix.doctor.environment.intent import file_name
 from rocmatrix.doctor.environment.lint_input import Command, FileFinding, Subject
+from rocmatrix.doctor.environment.packages.indexes import meant
 from rocmatrix.doctor.environment.packages.installs import installs
 from rocmatrix.doctor.environment.packages.requirement import separately
 from rocmatrix.doctor.environment.scripts import parts
@@ -18,6 +19,7 @@ from rocmatrix.matrix.matrix import Matrix
 
 _REPLACES = re.compile(r"(?:^|\s)(?:--index-url|-i)[= ]\s*[\"']?(?P<url>https?://download\.pytorch\.org/whl/\S*)")
 _EXTRA = re.compile(r"--extra-index-url[= ]\s*(?P<url>https?://download\.pytorch\.org/whl/(?:nightly/)?rocm\d\S*)")
+_CUDA = re.compile(r"(download\.pytorch\.org/whl/(?:nightly/|test/)?cu\d{2,3}|torch\S{0,20}==[\d.]{1,20}\+cu\d{2,3})\b")
 _NIGHTLY = re.compile(r"download\.pytorch\.org/whl/nightly/rocm(\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)(?![\d.])")
 _CHOICE = re.compile(r"\b(?:elif|else|case)\b")  # one of several that the caller chooses from
 _KEPT = 2  # releases of ROCm that nightlies are built for at a time
@@ -38,7 +40,7 @@ def found(subject: Subject, matrix: Matrix) -> Iterator[FileFinding]:
     if listed:
         yield from _next_to_pypi(subject)
     for command in subject.commands:
-        for note in (*_replaced(command), *_ended(command, matrix)):
+        for note in (*_replaced(command), *_ended(command, matrix), *_of_cuda(subject, command)):
             if not listed:
                 yield note
             elif note.rule not in seen:  # a file of requirements names its index once for all
@@ -79,6 +81,16 @@ def _not_there(command: Command, url: str, absent: Sequence[str]) -> FileFinding
         "PyTorch's index has torch and what torch needs, and pip finds no such package",
         instead=separately("torch", url),
     )  # fmt: skip
+
+
+def _of_cuda(subject: Subject, command: Command) -> Iterator[FileFinding]:
+    match = _CUDA.search(command.text) if "install" in command.text and meant(subject) else None
+    if match and not _CHOICE.search(command.text) and not re.search(r"\bif\s", command.text):
+        yield FileFinding(
+            rule="index-of-cuda", where=command.where, what=match[1], severity="error",
+            truth="that torch is built for CUDA, and sees no AMD card",
+            instead="the index of a ROCm: --index-url https://download.pytorch.org/whl/rocmX.Y",
+        )  # fmt: skip
 
 
 def _ended(command: Command, matrix: Matrix) -> Iterator[FileFinding]:

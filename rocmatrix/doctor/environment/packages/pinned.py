@@ -56,7 +56,8 @@ def _without_version(subject: Subject, installs: Sequence[Install], *, one_note:
 
 def _there(subject: Subject, one: Install) -> bool:
     """Return whether the image brings a package, so that pip leaves it as it is."""
-    return one.name in _OF_TORCH and not one.upgrade and bool(_HAS_TORCH.search(subject.image or ""))
+    own = one.rocm is None and not one.indexed and not one.upgrade
+    return one.name in _OF_TORCH and own and bool(_HAS_TORCH.search(subject.image or ""))
 
 
 def _from_git(subject: Subject) -> Iterator[FileFinding]:

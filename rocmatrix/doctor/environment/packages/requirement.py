@@ -9,7 +9,7 @@ from rocmatrix.doctor.environment.lint_input import Command, FileFinding
 
 PYTORCH_INDEX = "https://download.pytorch.org/whl/"
 _QUOTED = re.compile(r"\"(?:\\.|[^\"\\])*\"|'[^']*'")
-_REDIRECTED = re.compile(r"\bpip[\d.]* install\b[^&|;\n]*?\s(?P<word>[A-Za-z][\w.,\[\]-]*[<>]=?\d[\w.*]*)")
+_REDIRECTED = re.compile(r"\bpip[\d.]* install\b[^&|;\n]{0,1500}?\s(?P<word>[A-Za-z][\w.,\[\]-]*[<>]=?\d[\w.*]*)")
 _LOCAL_RANGE = re.compile(
     r"(?<![\w-])[A-Za-z][\w.\[\]-]{0,80}(?:[<>=!~]=?[\w.+*]{1,40},){0,4}"
     r"(?P<sign>>=|<=|~=|>|<)\d[\w.]{0,40}\+\w[\w.]{0,60}"

@@ -9,6 +9,7 @@ from rocmatrix.doctor.environment.intent import file_name, means_amd
 from rocmatrix.doctor.environment.lint_input import Command, FileFinding, Fix, Subject
 from rocmatrix.doctor.environment.scripts import parts
 
+_OF_A_SHELL = re.compile(r"(?:export \w+=\S*|cd \S+|conda activate\b.*|source \S*activate|\. \S*activate)$")
 _APT = ("apt", "apt-get")
 _YES = re.compile(r"-\w*y\w*|-q{2,}\w*|--yes|--assume-yes|--assume-no|-s|--simulate|--download-only|--print-uris")
 _ASSUMED = re.compile(r"Assume-Yes|\byes\b[^;&|]{0,80}\|", re.IGNORECASE)
@@ -23,10 +24,27 @@ def found(subject: Subject) -> Iterator[FileFinding]:
     """Yield calls of apt and dnf that stop the build of a stage for AMD cards, or change what its base stands for."""
     if " stage " not in subject.name or not means_amd(subject):
         return
+    yield from _lost(subject)
     yield from _questions(subject)
     yield from _upgrades(subject)
     yield from _without_lists(subject)
     yield from _of_distribution(subject)
+
+
+def _lost(subject: Subject) -> Iterator[FileFinding]:
+    """Yield commands that change a shell alone, which ends with them."""
+    for command in subject.commands:
+        rows = [words for words in parts(command.text) if words]
+        if (
+            rows
+            and all(_OF_A_SHELL.match(" ".join(words)) for words in rows)
+            and not re.search(r"[>|`(]", command.text)
+        ):
+            yield FileFinding(
+                rule="lost-with-the-shell", where=command.where, what=command.text[:80], severity="warning",
+                truth="each RUN has a shell of its own: what it exports, activates or changes into is gone behind it",
+                instead="ENV for variables, WORKDIR for folders, one RUN with what needs them",
+            )  # fmt: skip
 
 
 def _calls(command: Command, name: str) -> Iterator[list[str]]:

@@ -128,6 +128,13 @@ def test_volume_is_no_device_and_no_rocm(volume, given, expected):
     assert rules(started(volumes=(volume,), **given)) == expected
 
 
+def test_image_of_rocm_is_built_for_one_processor():
+    asked = [("platform-without-rocm", "error")]
+    assert rules(started("rocm/pytorch:a1", platform="linux/arm64")) == asked
+    assert rules(started("rocm/pytorch:a1", platform="linux/amd64")) == []
+    assert rules(started("me/app:1", platform="linux/arm64")) == []
+
+
 def test_image_of_rocm_that_is_an_argument_of_a_build_moves_too(tmp_path):
     path = tmp_path / "compose.yaml"
     text = "services:\n  a:\n    build:\n      context: x\n      args:\n        {}\n"

@@ -59,6 +59,30 @@ def test_index_of_one_package_in_a_pyproject_file_replaces_nothing(tmp_path):
     assert of(projects.of_pyproject(put(tmp_path, "pyproject.toml", text))) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("requirements-rocm.txt", "--index-url https://download.pytorch.org/whl/cu121\ntorch==2.5.1\n", "1"),
+        ("requirements-rocm.txt", "numpy\ntorch==2.5.1+cu121\n", "2"),
+        ("requirements-rocm.txt", f"--index-url {INDEX}\ntorch==2.9.1\n", None),
+        ("requirements.txt", "--index-url https://download.pytorch.org/whl/cu121\ntorch==2.5.1\n", None),
+    ],
+)
+def test_torch_of_cuda_is_out_of_place_in_requirements_for_amd(tmp_path, name, text, line):
+    assert of(scripts.of_file(put(tmp_path, name, text))) == ([("index-of-cuda", line)] if line else [])
+
+
+def test_torch_of_cuda_is_out_of_place_on_an_image_for_amd(tmp_path):
+    text = "FROM {}\nRUN {}pip install torch --index-url https://download.pytorch.org/whl/cu124{}\n"
+    for image, before, after, expected in (
+        ("rocm/pytorch:a", "", "", [("index-of-cuda", "2")]),
+        ("nvidia/cuda:12", "", "", []),
+        ("rocm/pytorch:a", "if a; then ", "; fi", []),  # one of several to choose from
+    ):
+        path = put(tmp_path, "Dockerfile", text.format(image, before, after))
+        assert of(dockerfile.of_dockerfile(path)) == expected
+
+
 @pytest.mark.parametrize(("rocm", "ended"), [("5.5", True), ("6.1", True), ("99.9", False)])
 def test_nightlies_are_of_the_newest_releases_alone(tmp_path, rocm, ended):
     index = f"https://download.pytorch.org/whl/nightly/rocm{rocm}"

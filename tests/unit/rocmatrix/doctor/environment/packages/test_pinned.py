@@ -53,6 +53,11 @@ def test_package_with_a_version_or_for_other_cards_is_let_be(text, given):
     assert of(text, **given) == []
 
 
+def test_partner_of_a_torch_that_is_installed_anew_is_not_that_of_the_image():
+    text = f"pip install --pre torch==2.9.1 torchvision {INDEX}"
+    assert of(text, image="rocm/pytorch:latest") == [("version-not-pinned", "torchvision")]
+
+
 def test_torch_of_the_image_is_replaced_by_upgrade_and_so_noted():
     assert of("pip install -U torch", image="rocm/pytorch:latest") == [("version-not-pinned", "torch")]
 

@@ -58,6 +58,24 @@ def test_yes_is_added_by_fix_and_nothing_else(tmp_path):
     assert path.read_text() == BASE + "RUN apt-get update \\\n && apt-get install -y --no-install-recommends \\\n git\n"
 
 
+@pytest.mark.parametrize(
+    ("run", "lost"),
+    [
+        ("export HSA_OVERRIDE_GFX_VERSION=10.3.0", True),
+        ("cd /app && export A=b", True),
+        ("source /opt/venv/bin/activate", True),
+        ("conda activate rocm", True),
+        ("export A=b && make", False),
+        ("cd /app && make", False),
+        ("export PATH=$PATH:/opt/rocm/bin", True),
+        ("export ROCM=$(hipconfig -R)", False),
+        ("echo export A=b > /etc/profile.d/a.sh", False),
+    ],
+)
+def test_what_a_shell_exports_ends_with_it(tmp_path, run, lost):
+    assert of(tmp_path, f"{BASE}RUN {run}\n") == ([("lost-with-the-shell", "2")] if lost else [])
+
+
 def test_upgrade_changes_what_the_tag_stands_for(tmp_path):
     assert of(tmp_path, BASE + "RUN apt-get update && apt-get upgrade -y\n") == [("base-upgraded", "2")]
     assert of(tmp_path, BASE + "RUN apt-get update && pip install --upgrade pip\n") == []

@@ -20,6 +20,7 @@ Codes are never reused.
     ./invokew doctor --compose FILE      the variables of a compose file and its env files
     ./invokew doctor --dockerfile FILE   the variables, command lines and torch of a Dockerfile
     ./invokew doctor --script FILE       a shell or Slurm script with its docker runs, or a requirements file
+    ./invokew doctor --file FILE         any of these, a manifest, workflow, unit or definition file of Apptainer; --fix
 
 `--json` is for programs. Status 0: nothing stops a run; 1: an error was found; 2: the doctor could not look.
 A finding is `ok`, a `note`, a `warning`, an `error`, `unknown` where the machine lacks it, or `not applicable`.

@@ -7,6 +7,7 @@ of the shell are put in as compose does it. What compose itself refuses is RM311
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -41,7 +42,20 @@ def of_compose(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = 
     env_path = path.parent / ".env"
     known = {row.name: row.value for row in env_file(env_path)} if env_path.is_file() else {}
     known |= shell
-    return tuple(_service(name, node, path, known, matrix) for name, node in _items(services).items())
+    rows = _items(services).items()
+    bases = (base for name, node in rows for base in _bases(name, node, path, known))
+    return (*(_service(name, node, path, known, matrix) for name, node in rows), *bases)
+
+
+def _bases(name: str, node: yaml.Node, path: Path, shell: Mapping[str, str]) -> Iterator[Subject]:
+    """Yield images of ROCm that a service gives to its build as arguments."""
+    arguments = _items(_items(node).get("build")).get("args")
+    rows = list(_items(arguments).values())
+    rows += arguments.value if isinstance(arguments, yaml.SequenceNode) else []
+    for row in rows:
+        image = _interpolated(str(row.value), shell).rpartition("=")[2] if isinstance(row, yaml.ScalarNode) else ""
+        if re.fullmatch(r"(?:docker\.io/)?rocm/[\w.-]+(?::[\w.-]+)?", image):
+            yield Subject(name=f"{path} service {name}", image=image, where=_where(path, row))
 
 
 def env_file(path: Path) -> Iterator[Assignment]:
@@ -92,7 +106,7 @@ def _service(name: str, node: yaml.Node, path: Path, shell: Mapping[str, str], m
         # the image of a service that is built is the name it gets, so it says nothing of what is in it
         image=built.image if built else _interpolated(image, shell) or None if "build" not in parts else None,
         where=_where(path, parts["image"]) if "image" in parts else _where(path, node),
-        launch=_launch(parts, _where(path, node), _interpolated(image, shell), rows, shell),
+        launch=_launch(parts, path, _interpolated(image, shell), rows, shell, _where(path, node)),
         user=built.user if built else None,
         notes=tuple(notes),
     )
@@ -113,16 +127,16 @@ def _built(node: yaml.Node | None, path: Path, shell: Mapping[str, str]) -> Subj
     return next((stage for stage in stages if target and stage.name.endswith(f" stage {target}")), stages[-1])
 
 
-def _drivers(parts: Mapping[str, yaml.Node], shell: Mapping[str, str]) -> Iterator[str]:
-    """Yield the drivers that reserve cards for a service, and NVIDIA's runtime where it is named."""
+def _drivers(parts: Mapping[str, yaml.Node], shell: Mapping[str, str]) -> Iterator[tuple[str, yaml.Node]]:
+    """Yield the drivers that reserve cards for a service, and the runtime of a maker of cards where it is named."""
     reserved = _items(_items(_items(parts.get("deploy")).get("resources")).get("reservations")).get("devices")
     for row in reserved.value if isinstance(reserved, yaml.SequenceNode) else []:
         driver = _items(row).get("driver")
         if isinstance(driver, yaml.ScalarNode) and "$" not in (name := _interpolated(driver.value, shell)):
-            yield name
+            yield name, driver
     runtime = parts.get("runtime")
-    if isinstance(runtime, yaml.ScalarNode) and runtime.value == "nvidia":
-        yield runtime.value
+    if isinstance(runtime, yaml.ScalarNode) and runtime.value in ("nvidia", "amd"):
+        yield runtime.value, runtime
 
 
 def _absent(file: Path, where: str) -> FileFinding:
@@ -135,20 +149,29 @@ def _absent(file: Path, where: str) -> FileFinding:
 
 
 def _launch(
-    parts: Mapping[str, yaml.Node], where: str, image: str, rows: Mapping[str, Assignment], shell: Mapping[str, str]
-) -> Launch:
+    parts: Mapping[str, yaml.Node], path: Path, image: str, rows: Mapping[str, Assignment], shell: Mapping[str, str],
+    where: str,
+) -> Launch:  # fmt: skip
     """Return how a service is started; words that are no list of texts are left out."""
+    drivers = tuple(_drivers(parts, shell))
     single = {key: node.value for key, node in parts.items() if isinstance(node, yaml.ScalarNode)}
     return Launch(
         image=image,
         where=where,
         devices=tuple(text.split(":")[0] for text in _texts(parts.get("devices"))),
         groups=tuple(_interpolated(text, shell) for text in _texts(parts.get("group_add"))),
-        drivers=tuple(_drivers(parts, shell)),
+        fixed_groups=tuple(text for text in _texts(parts.get("group_add")) if text.isdecimal()),
+        groups_at=_where(path, parts["group_add"]) if "group_add" in parts else None,
+        volumes=_texts(parts.get("volumes")),
+        platform=single.get("platform"),
+        drivers=tuple(name for name, _ in drivers),
+        drivers_at=_where(path, drivers[0][1]) if drivers else None,
         shared_memory=single.get("shm_size"),
+        gpus=single.get("gpus"),
         ipc=single.get("ipc"),
         user=_interpolated(single["user"], shell) if single.get("user") else None,
         privileged=str(single.get("privileged", "")).lower() == "true",
+        partial="extends" in parts,
         variables=tuple((row.name, row.value) for row in rows.values()),
     )
 

@@ -6,14 +6,15 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from rocmatrix.doctor.environment.files import build_arguments
+from rocmatrix.doctor.environment.files import build_arguments, instructions, named_requirements
+from rocmatrix.doctor.environment.intent import means_amd
 from rocmatrix.doctor.environment.lint_input import Assignment, Command, FileFinding, Pair, Subject
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -49,6 +50,7 @@ class _Stage:
     image: str | None = None
     where: str | None = None
     user: str | None = None
+    inherits: bool = False
     notes: dict[str, FileFinding] = field(default_factory=dict)
 
     @property
@@ -72,6 +74,8 @@ def of_dockerfile(path: Path) -> tuple[Subject, ...]:
         if row["instruction"] == "FROM":
             stages.append(_stage(substituted(row["value"], defaults), stages, path))
             stages[-1].where = where
+            for note in instructions.other_processor(substituted(row["value"], defaults), where):
+                stages[-1].notes[note.what] = note
         elif not stages:
             defaults |= _arguments(row, where)
         else:
@@ -176,7 +180,7 @@ def _stage(value: str, stages: Sequence[_Stage], path: Path) -> _Stage:
     user = base.user if base else None
     return _Stage(
         name=name, variables=variables, arguments=arguments, image=image, user=user,
-        inherited=base.pair if base else None,
+        inherited=base.pair if base else None, inherits=base is not None,
     )  # fmt: skip
 
 
@@ -188,6 +192,9 @@ def _take(
         declared = _arguments(row, where)
         # one without a value is the caller's to give, and stays a name
         stage.arguments |= {name: value or defaults.get(name) or f"${{{name}}}" for name, value in declared.items()}
+    elif instruction == "COPY":
+        for note in instructions.copied(substituted(row["value"] or "", stage.known), where):
+            stage.notes.setdefault(note.what, note)
     elif instruction == "USER":
         stage.user = substituted(row["value"] or "", stage.known)
     elif instruction == "ENV":
@@ -203,10 +210,12 @@ def _take(
             stage.variables[name] = Assignment(name=name, value=value, where=f"{path}:{line + 1}")
     elif instruction in RUNS:
         text = substituted(_shell_form(row["value"] or ""), stage.known)
-        stage.commands.append(Command(text=text, where=where))
-        stage.pairs += installed(text, where)
+        own = Command(text=text, where=where)
+        for command in (own, *named_requirements.commands(text, where, Path(path))):
+            stage.commands.append(command)
+            stage.pairs += installed(command.text, where)
         absent = defaults.keys() - stage.known.keys() if instruction == "RUN" else set()
-        for note in build_arguments.outside_stage(stage.commands[-1], absent):
+        for note in build_arguments.outside_stage(own, absent):
             stage.notes.setdefault(note.what, note)
 
 
@@ -273,7 +282,7 @@ def substituted(text: str, known: dict[str, str]) -> str:
 def _subject(stage: _Stage, *, compiles: bool) -> Subject:
     first = stage.pair
     exact = re.fullmatch(r"==(\d+(?:\.\d+)*)", first.torch) if first else None
-    return Subject(
+    subject = Subject(
         name=stage.name,
         variables=tuple(stage.variables.values()),
         commands=tuple(stage.commands),
@@ -284,5 +293,7 @@ def _subject(stage: _Stage, *, compiles: bool) -> Subject:
         where=stage.where,
         compiles=compiles,
         user=stage.user,
-        notes=tuple(stage.notes.values()),
+        inherits=stage.inherits,
     )
+    kept = (note for note in stage.notes.values() if note.rule != "copied-image-moves" or means_amd(subject))
+    return replace(subject, notes=tuple(kept))

@@ -13,6 +13,7 @@ _VARIABLES = ("HSA_", "ROCR_", "HIP_", "PYTORCH_ROCM", "PYTORCH_HIP", "MIOPEN_")
 _INDEX = re.compile(
     r"/whl/(?:test/|nightly/)?rocm\d|repo\.radeon\.com/rocm|repo\.amd\.com/rocm|\+rocm\d|rocm\.\w+\.amd\.com"
 )
+_PART = re.compile(r" (?:stage|service|container|job) |(?<=\.toml) ")
 _OF_MANY = (" service ", " container ", " job ")  # a file of several, of which not all need a card
 
 
@@ -28,6 +29,14 @@ def means_amd(subject: Subject) -> bool:
 
 def file_is_for_amd(subject: Subject) -> bool:
     """Return whether the name of a subject's file states it; not of a file of several services, containers or jobs."""
-    if any(part in subject.name for part in _OF_MANY):
-        return False
-    return bool(_NAMED.search(Path(subject.name.partition(" stage ")[0]).name))
+    return not any(part in subject.name for part in _OF_MANY) and named_for_amd(subject)
+
+
+def named_for_amd(subject: Subject) -> bool:
+    """Return whether the name of a subject's file states an AMD card, whatever the file holds besides."""
+    return bool(_NAMED.search(file_name(subject)))
+
+
+def file_name(subject: Subject) -> str:
+    """Return the name of a subject's file, without its folder."""
+    return Path(_PART.split(subject.name)[0]).name

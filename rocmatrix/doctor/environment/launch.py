@@ -33,6 +33,9 @@ class Launch:
     """What a container is given. `user` is None where the image decides, which is root for most.
 
     `drivers`: what reserves cards, by the engine's name of it, and the runtime where it is one of a maker of cards.
+    `fixed_groups`: groups whose numbers stand in the file itself, not in a variable; `groups_at`, `drivers_at`:
+    where they are. `volumes`: folders of the host that are mounted, as source:target;
+    `platform`: the processor that the image is asked for.
     `rootful`: started by root, as with sudo; None where the file does not state it. `partial`: the words hold a
     variable that may stand for further options, so nothing can be concluded from an option that is not there.
     """
@@ -41,6 +44,11 @@ class Launch:
     where: str
     devices: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
+    fixed_groups: tuple[str, ...] = ()
+    groups_at: str | None = None
+    drivers_at: str | None = None
+    volumes: tuple[str, ...] = ()
+    platform: str | None = None
     gpus: str | None = None
     shared_memory: str | None = None
     ipc: str | None = None
@@ -75,6 +83,9 @@ def of_command(argv: Sequence[str], where: str) -> Launch | None:
         where=where,
         devices=tuple(value.split(":")[0] for value in options.get("--device", ())),
         groups=tuple(options.get("--group-add", ())),
+        platform=_last(options, "--platform"),
+        volumes=(*options.get("-v", ()), *options.get("--volume", ())),
+        fixed_groups=tuple(group for group in options.get("--group-add", ()) if group.isdecimal()),
         gpus=_last(options, "--gpus"),
         shared_memory=_last(options, "--shm-size"),
         ipc=_last(options, "--ipc"),
@@ -82,7 +93,7 @@ def of_command(argv: Sequence[str], where: str) -> Launch | None:
         privileged="--privileged" in options,
         variables=tuple(_variables([*options.get("-e", ()), *options.get("--env", ())])),
         runner=argv[runner].rpartition("/")[2],
-        drivers=tuple(name for name in options.get("--runtime", ()) if name == "nvidia"),
+        drivers=tuple(name for name in options.get("--runtime", ()) if name in ("nvidia", "amd")),
         rootful="sudo" in argv[:runner],
         partial=partial,
     )

@@ -6,11 +6,21 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from rocmatrix.doctor.environment import starts
+from rocmatrix.doctor.environment import starts, whole
 from rocmatrix.doctor.environment.launch import Launch
 from rocmatrix.doctor.environment.lint import LintFinding
 from rocmatrix.doctor.environment.lint_input import FileFinding, Fix, Subject
-from rocmatrix.doctor.environment.packages import indexes, releases, requirement, sources, without_rocm
+from rocmatrix.doctor.environment.packages import (
+    addresses,
+    indexes,
+    pairs,
+    pinned,
+    releases,
+    requirement,
+    sources,
+    system,
+    without_rocm,
+)
 from rocmatrix.doctor.environment.packages.installs import Install, installs
 from rocmatrix.doctor.environment.rules import Kind, Severity
 from rocmatrix.matrix.companion import Companion
@@ -22,12 +32,24 @@ _CUDA_IMAGES = re.compile(
     r"(?:^|/)(?:vllm/vllm-openai(?!-rocm)|nvidia/cuda|pytorch/pytorch|nvcr\.io/|huggingface/text-generation-inference)|"
     r"nvcr\.io/|[:_-]cu(?:da)?-?1\d"
 )
+# programs that reach a card through /dev/dri alone: graphics interfaces, and other makers' cards
+_WITHOUT_KFD = re.compile(r"vulkan|vaapi|openvino|sycl|intel", re.IGNORECASE)
 _PYTORCH_TAG = re.compile(r"rocm\d+(?:\.\d+){1,2}_(?:ubuntu|centos|rhel)\d+(?:\.\d+)?_py\d")
 
 
 def misplaced(subjects: Iterable[Subject], matrix: Matrix) -> Iterator[LintFinding]:
-    """Yield what is wrong with images, installs and starts of containers."""
-    for subject in subjects:
+    """Yield what is wrong with images, installs and starts of containers, once for each place."""
+    seen: set[tuple[str, str, str]] = set()
+    for finding in _misplaced(tuple(subjects), matrix):
+        if (finding.rule, finding.where, finding.what) not in seen:
+            seen.add((finding.rule, finding.where, finding.what))
+            yield finding
+
+
+def _misplaced(rows: tuple[Subject, ...], matrix: Matrix) -> Iterator[LintFinding]:
+    for subject, note in whole.found(rows):
+        yield _lint_finding(subject, note)
+    for subject in rows:
         listed = tuple(one for command in subject.commands for one in installs(command))
         yield from _of_image(subject)
         yield from (_lint_finding(subject, note) for note in _of_packages(subject, listed, matrix))
@@ -40,8 +62,12 @@ def misplaced(subjects: Iterable[Subject], matrix: Matrix) -> Iterator[LintFindi
 
 def _of_packages(subject: Subject, listed: Sequence[Install], matrix: Matrix) -> Iterator[FileFinding]:
     yield from indexes.found(subject, listed, matrix)
+    yield from addresses.found(subject, matrix)
+    yield from pairs.found(subject, listed, matrix)
     yield from releases.found(subject)
     yield from sources.found(subject)
+    yield from pinned.found(subject, listed)
+    yield from system.found(subject)
     for command in subject.commands:
         yield from requirement.of_command(command)
     if indexes.meant(subject):
@@ -151,6 +177,8 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
             "leave privileged out; add the groups video and render where the user is not root",
         )  # fmt: skip
     if launch.privileged or not launch.for_amd or launch.partial:
+        return
+    if _WITHOUT_KFD.search(subject.image or launch.image):
         return
     if any("dri" in device for device in launch.devices) and not any("kfd" in device for device in launch.devices):
         finding = _finding_of(

@@ -48,15 +48,21 @@ def _of_requirements(path: Path) -> Subject:
         for number, row in wanted
     )
     pairs = tuple(pair for command in commands for pair in installed(command.text, command.where))
-    notes = tuple(note for number, row in wanted for note in requirement.of_requirement(row, f"{path}:{number}"))
-    return Subject(name=str(path), commands=commands, pairs=pairs, notes=notes)
+    places = [(row, f"{path}:{number}") for number, row in wanted]
+    notes = [note for row, place in places for note in requirement.of_requirement(row, place)]
+    notes += [note for row, place in places for note in requirement.of_one_machine(row, place)][:1]
+    index = next(
+        (number for number, row in enumerate(rows, 1) if re.match(r"-i\b|--(?:extra-)?index-url\b|--pre ", row)), None
+    )
+    where = f"{path}:{index}" if index is not None else None
+    return Subject(name=str(path), commands=commands, pairs=pairs, notes=tuple(notes), where=where)
 
 
 def _of_script(path: Path) -> Iterator[Subject]:
     """Yield the script itself, and every container that it starts."""
     known = _constants(read_text(path))
     commands = tuple(_resolved(command, known) for command in _lines(path))
-    rows = tuple(row for command in commands for row in _assigned(command))
+    rows = tuple(row for command in commands for row in assigned(command))
     pairs = tuple(pair for command in commands for pair in installed(command.text, command.where))
     notes = tuple(slurm.findings(read_text(path), str(path)))
     compiles = any(COMPILES.search(command.text) for command in commands)
@@ -93,7 +99,7 @@ def _resolved(command: Command, known: dict[str, str]) -> Command:
     )
 
 
-def _assigned(command: Command) -> Iterator[Assignment]:
+def assigned(command: Command) -> Iterator[Assignment]:
     """Yield what a line sets: alone, by export, or in front of a command; a default stands for what the shell lacks."""
     for words in parts(command.text):
         rest = words[1:] if words and words[0] in ("export", "env", "declare", "exec") else words

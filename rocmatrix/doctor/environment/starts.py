@@ -1,10 +1,11 @@
-"""How a container is started on an AMD card: groups by name, drivers of another maker, tags that move."""
+"""How a container is started on an AMD card: groups by name and number, drivers of another maker, tags that move."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+from rocmatrix.doctor.environment.files import instructions
 from rocmatrix.doctor.environment.intent import means_amd
 from rocmatrix.doctor.environment.launch import Launch
 from rocmatrix.doctor.environment.lint_input import FileFinding, Subject
@@ -17,10 +18,8 @@ _GROUPS = re.compile(r"\b(?:render|video)\b")
 _BY_AMD = re.compile(r"^(?:docker\.io/)?rocm/")  # AMD's own images have the group
 _FOR_AMD = re.compile(r"^(?!\./|stage).*(?:rocm|(?<![a-z])amd(?!64))", re.IGNORECASE)
 _OF_ROCM = re.compile(r"^(?:docker\.io/)?rocm/|rocm", re.IGNORECASE)
-# tags that name no release: with words behind (latest-gpu), or latest at the end (rocm6.4-latest)
-_MOVES = re.compile(
-    r"^(?:latest|nightly|main|master|dev|devel|develop|edge|stable|rolling)(?:-[a-z]+)*$|-latest$", re.IGNORECASE
-)
+# tags that name no release: without a number (latest-gpu, rocm, server-rocm), or latest at the end (rocm6.4-latest)
+_MOVES = re.compile(r"^[a-z]+(?:[-_.][a-z]+)*$|-latest$", re.IGNORECASE)
 _DRIVERS = ("nvidia", "amd", "cdi")
 _ROOT = (None, "", "0", "root", "0:0", "root:root")
 # programs that hand no batches over shared memory
@@ -31,14 +30,25 @@ _SERVERS = re.compile(
 
 def found(subject: Subject) -> Iterator[FileFinding]:
     """Yield what is wrong with how a subject is started, and images whose tag moves."""
-    for image in _images(subject):
+    for image in () if subject.inherits else _images(subject):  # of a stage, its base was reported already
         yield from _moving(subject, image)
     yield from _user_of_image(subject)
     launch = subject.launch
     if launch is not None:
         yield from _drivers(launch)
+        yield from _volumes(launch)
+        yield from instructions.other_processor(f"--platform={launch.platform} {launch.image}", launch.where)
         if launch.for_amd and not launch.privileged:
             yield from _groups(subject, launch)
+        if launch.for_amd:  # a privileged container has the nodes, and their groups count for its user all the same
+            yield from _numbers_of_one_host(launch)
+        if launch.for_amd and launch.shared_memory is not None and launch.ipc == "host":
+            yield FileFinding(
+                rule="shm-size-without-effect", where=launch.where, what=f"shm_size {launch.shared_memory}, ipc host",
+                severity="note",
+                truth="with ipc: host the container has the host's /dev/shm, and its size is that of the host",
+                instead="one of the two: shm_size alone keeps the container's memory its own",
+            )  # fmt: skip
 
 
 def needs_shared_memory(image: str) -> bool:
@@ -91,9 +101,33 @@ def _drivers(launch: Launch) -> Iterator[FileFinding]:
         else:
             continue
         yield FileFinding(
-            rule="driver-of-another-maker", where=launch.where, what=f"driver or runtime {driver}", severity="error",
-            truth=truth, instead="devices: [/dev/kfd, /dev/dri], or runtime: amd with AMD's container toolkit",
+            rule="driver-of-another-maker", where=launch.drivers_at or launch.where,
+            what=f"driver or runtime {driver}", severity="error", truth=truth,
+            instead="devices: [/dev/kfd, /dev/dri], or runtime: amd with AMD's container toolkit",
         )  # fmt: skip
+
+
+def _volumes(launch: Launch) -> Iterator[FileFinding]:
+    sources = [volume.split(":")[0].rstrip("/") for volume in launch.volumes]
+    for source in sources:
+        node = re.match(r"/dev/(?:kfd|dri)(?:/|$)", source)
+        if node and not launch.privileged and not launch.partial and not _has(launch, source):
+            yield FileFinding(
+                rule="device-as-volume", where=launch.where, what=source, severity="error",
+                truth="a mount shows the node, and the container is not allowed to open it",
+                instead=f"devices: [{source}] (--device {source})",
+            )  # fmt: skip
+        if re.match(r"/opt/rocm(?:-[\d.]+)?$", source):
+            yield FileFinding(
+                rule="rocm-of-the-host", where=launch.where, what=source, severity="note",
+                truth="the host's ROCm hides that of the image, which its programs were built with; where the releases "
+                "differ, libraries are missing or fail",
+                instead="the ROCm of the image; a container needs the host's driver alone",
+            )  # fmt: skip
+
+
+def _has(launch: Launch, node: str) -> bool:
+    return any(node.startswith(device.rstrip("/")) or device.startswith(node) for device in launch.devices)
 
 
 def _groups(subject: Subject, launch: Launch) -> Iterator[FileFinding]:
@@ -108,12 +142,26 @@ def _groups(subject: Subject, launch: Launch) -> Iterator[FileFinding]:
             "it has, the number may differ from the host's",
             instead="the number that `getent group render` prints on the host",
         )  # fmt: skip
-    numbers = any(group.isdecimal() or "$" in group for group in groups)
+    numbers = any(group.isdecimal() or re.search(r"[$`]", group) for group in groups)
     user = launch.user if launch.user is not None else subject.user
-    if user not in _ROOT and groups and not numbers and not groups & {"render", "keep-groups"}:
+    root = user in _ROOT and user is not None  # None: the image decides, and what it decides is not known here
+    if groups and not root and not numbers and not groups & {"render", "keep-groups"} and not launch.partial:
         yield FileFinding(
-            rule="render-group-missing", where=launch.where, what=f"user {user}, groups {' '.join(sorted(groups))}",
-            severity="warning",
-            truth="/dev/kfd and the nodes renderD* belong to the group render on current distributions",
+            rule="render-group-missing", where=launch.groups_at or launch.where,
+            what=f"user {user or 'of the image'}, groups {' '.join(sorted(groups))}",
+            severity="warning" if user else "note",
+            truth="/dev/kfd and the nodes renderD* belong to the group render on current distributions"
+            + ("" if user else "; root opens them without it, another user of the image does not"),
             instead="the host's number of render, in addition to video",
+        )  # fmt: skip
+
+
+def _numbers_of_one_host(launch: Launch) -> Iterator[FileFinding]:
+    if launch.fixed_groups:
+        yield FileFinding(
+            rule="group-number-of-one-host", where=launch.groups_at or launch.where,
+            what=f"group {' '.join(launch.fixed_groups)}", severity="note",
+            truth="the numbers of render and video differ from host to host: with those of another host the container "
+            "starts, and a user other than root cannot open the card",
+            instead="a variable with the output of `getent group render | cut -d: -f3` (${RENDER_GID:?} in Compose)",
         )  # fmt: skip

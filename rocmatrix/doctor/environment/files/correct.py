@@ -131,9 +131,13 @@ def _same_but_corrected(found: Correction, lint: Lint) -> None:
 
 
 def _state(path: Path, lint: Lint) -> tuple[Counter[str], Counter[str]]:
-    """Return the findings by rule and, of YAML, the keys that a mapping has again: a parser takes the last of them."""
+    """Return the findings by rule and, of YAML, the keys that a mapping has again: a parser takes the last of them.
+
+    Notes are left out: a tag for AMD cards may move as the one before it did.
+    """
     keys = manifests.repeated_keys(path) if path.suffix.lower() in (".yml", ".yaml") else Counter[str]()
-    return Counter(finding.rule for finding in lint(path)), keys
+    found = (finding.rule for finding in lint(path) if finding.severity != "note" or finding.fix is not None)
+    return Counter(found), keys
 
 
 def _replaced(path: Path, text: str) -> None:

@@ -26,6 +26,7 @@ _AMD_LABEL = re.compile(r"rocm|amd(?!64)|gfx\d|\bmi\d{3}", re.IGNORECASE)
 _INFRASTRUCTURE = re.compile(
     r"device-plugin|labell?er|operator|exporter|test-runner|config-manager|driver|kmm|node-", re.IGNORECASE
 )
+_NVIDIA_NAME = re.compile(r"nvidia|cuda", re.IGNORECASE)
 _HOSTED = re.compile(r"^(?:ubuntu|windows|macos)-[\w.-]+$")
 _POD_KEYS = ("containers", "initContainers")
 _ADVICE = (
@@ -136,6 +137,12 @@ def _gpu_notes(
                 instead=f"{AMD}",
                 fix=None if AMD in section else Fix(where=line, before=NVIDIA, after=AMD),  # a key stands once
             )  # fmt: skip
+    if NVIDIA in limits and not rocm and AMD not in limits and not _NVIDIA_NAME.search(path.name):
+        yield FileFinding(
+            rule="nvidia-alone", where=_line(path, limits[NVIDIA]), what=NVIDIA, severity="note",
+            truth="it is made for NVIDIA's cards: no node with AMD cards offers it, and the pod stays pending",
+            instead=f"{AMD}, with an image for ROCm",
+        )  # fmt: skip
     if AMD in requests and AMD not in limits:
         yield FileFinding(
             rule="k8s-gpu-without-limit", where=_line(path, requests[AMD]), what=f"requests {AMD}", severity="error",

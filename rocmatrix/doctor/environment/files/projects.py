@@ -37,7 +37,7 @@ def of_conda(path: Path) -> tuple[Subject, ...]:
         Subject(
             name=str(path), commands=(command,) if pip else (), pairs=tuple(installed(command.text, where)),
             image="a conda environment" if for_amd else None, where=where, for_amd=for_amd,
-            notes=(*_conda_notes(path, listed), *_pip_notes(path, pip)) if for_amd else (),
+            notes=(*_conda_notes(path, listed), *_pip_notes(path, pip)) if for_amd else tuple(_for_cuda(path, listed)),
         ),
     )  # fmt: skip
 
@@ -57,6 +57,17 @@ def _conda_notes(path: Path, listed: list[yaml.Node]) -> Iterator[FileFinding]:
                 rule="cuda-package", where=where, what=text(node), severity="error",
                 truth="a package of CUDA in an environment for an AMD card serves nothing", instead="remove it",
             )  # fmt: skip
+
+
+def _for_cuda(path: Path, listed: list[yaml.Node]) -> Iterator[FileFinding]:
+    """Yield the first package of CUDA in an environment that names no maker of cards."""
+    node = next((row for row in listed if _CUDA.match(text(row).split("::")[-1].strip())), None)
+    if node is not None and not re.search(r"cuda|nvidia", path.name, re.IGNORECASE):
+        yield FileFinding(
+            rule="nvidia-alone", where=f"{path}:{node.start_mark.line + 1}", what=text(node), severity="note",
+            truth="it is made for NVIDIA's cards: conda's channels build torch for CUDA and for the processor",
+            instead="for AMD cards: python and pip from conda, then torch by a pip command of its own with --index-url",
+        )  # fmt: skip
 
 
 def _pip_notes(path: Path, pip: list[yaml.Node]) -> Iterator[FileFinding]:
@@ -100,7 +111,7 @@ def _of_extra(
     index = next((str(entry["index"]) for entry in named if "index" in entry), None)
     url = indexes.get(index, "") if index else ""
     for_amd = bool(_AMD.search(extra)) or bool(re.search(r"rocm", url + " ".join(rows)))
-    command = _pip([*([f"--index-url {url}"] if url else []), *rows], where)
+    command = _pip([*([f"--index {url}"] if url else []), *rows], where)
     return Subject(
         name=f"{path} {extra}", commands=(command,), pairs=tuple(installed(command.text, where)), where=where,
         image=f"the extra {extra}" if for_amd and _AMD.search(extra) else None, for_amd=for_amd,

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rocmatrix.doctor.environment import compose, dockerfile, scripts
 from rocmatrix.doctor.environment.dockerfile import read_text
-from rocmatrix.doctor.environment.files import manifests, projects, units
+from rocmatrix.doctor.environment.files import definition, manifests, projects, units
 from rocmatrix.doctor.environment.lint_input import Subject
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.runtime.errors import RocmatrixError
 
+_Reader = Callable[[Path], tuple[Subject, ...]]
+# the first line of a Dockerfile and of a definition file, less comments and empty lines
+_DOCKERFILE = re.compile(r"(?:ARG +\w+(?:=\S*)?|FROM +(?:--\S+ +)?\S+(?: +AS +\S+)?)\s*$", re.IGNORECASE)
+_DEFINITION = re.compile(r"bootstrap *:", re.IGNORECASE)
 _YAML = (".yml", ".yaml")
 _UNITS = (".container", ".service", ".conf")
 _SCRIPTS = (".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".job", ".pbs", ".txt", ".in")
@@ -23,24 +28,38 @@ def subjects(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = No
 
     Args:
         path: a Dockerfile, a compose file, a script, a requirements, pyproject or conda file, a manifest, a workflow,
-            an env file, a unit of Podman or systemd, or a devcontainer.json.
+            an env file, a unit of Podman or systemd, a devcontainer.json, or a definition file of Apptainer.
         shell: variables of the shell by name, for compose files.
     """
-    name = path.name.lower()
-    if name.startswith(("dockerfile", "containerfile")) or path.suffix.lower() in (".dockerfile", ".containerfile"):
+    name, ending = path.name.lower(), path.suffix.lower()
+    if name.startswith(("dockerfile", "containerfile")) or ending in (".dockerfile", ".containerfile"):
         return dockerfile.of_dockerfile(path)
-    if name.endswith(".toml"):
-        return projects.of_pyproject(path)
-    if path.suffix.lower() in _YAML:
+    if ending in _YAML:
         return _of_yaml(path, shell, matrix)
-    if (read := _unit_reader(name)) is not None:
-        return read(path)
-    if path.suffix.lower() in _SCRIPTS or read_text(path).startswith("#!"):
-        return scripts.of_file(path)
-    raise _unknown(path)
+    read = _unit_reader(name) or _reader_of_ending(ending) or _reader_of_text(read_text(path))
+    if read is None:
+        raise _unknown(path)
+    return read(path)
 
 
-def _unit_reader(name: str) -> Callable[[Path], tuple[Subject, ...]] | None:
+def _reader_of_ending(ending: str) -> _Reader | None:
+    if ending in _SCRIPTS:
+        return scripts.of_file
+    return {".toml": projects.of_pyproject, ".def": definition.of_definition}.get(ending)
+
+
+def _reader_of_text(text: str) -> _Reader | None:
+    """Return the reader of a file whose name states nothing, by its first lines."""
+    if text.startswith("#!"):
+        return scripts.of_file
+    rows = (row.strip() for row in text.splitlines())
+    first = next((row for row in rows if row and not row.startswith("#")), "")
+    if _DOCKERFILE.match(first):
+        return dockerfile.of_dockerfile
+    return definition.of_definition if _DEFINITION.match(first) else None
+
+
+def _unit_reader(name: str) -> _Reader | None:
     """Return the reader of a file that starts one thing, by its name in small letters."""
     if name.endswith(_UNITS):
         return units.of_unit
@@ -68,7 +87,7 @@ def _of_yaml(path: Path, shell: Mapping[str, str], matrix: Matrix | None) -> tup
 def _unknown(path: Path) -> RocmatrixError:
     what = (
         "it is none of the forms known: Dockerfile, compose, script, requirements, pyproject, conda, manifest, "
-        "workflow, env file, unit, devcontainer"
+        "workflow, env file, unit, devcontainer, definition file of Apptainer"
     )
     advice = "Give it the usual name or ending; render templates first (`helm template`, `kubectl kustomize`)."
     return RocmatrixError("RM311", what=what, where=str(path), next=advice)

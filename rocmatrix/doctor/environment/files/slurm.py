@@ -17,16 +17,20 @@ _LAUNCHER = re.compile(
 )
 _GOES_THERE = re.compile(r"\bdeepspeed\b.*--hostfile|--deepspeed_hostfile")
 _NODES = ("--nodes", "-N")
+_OF_NVIDIA = re.compile(
+    r"gpu:(?:nvidia_)?(v100|a100|h100|h200|gh200|b200|a40|l40s?|rtx\w*|t4|p100|k80)\b", re.IGNORECASE
+)
 _PROGRAM = re.compile(r"^\s*(?:exec\s+)?(?:python[\d.]*|torchrun|accelerate|deepspeed)\s", re.MULTILINE)
 
 
 def findings(text: str, path: str) -> Iterator[FileFinding]:
-    """Yield the note on a script of several tasks that starts its program on the first node alone.
+    """Yield what is wrong with the directives of a script, or with how it starts its program.
 
     Args:
         text: the script.
         path: its file, for the place of a finding.
     """
+    yield from _directives(text.splitlines(), path)
     rows = _DIRECTIVE.finditer(text)
     options = {row["name"]: (row["value"] or "", text[: row.start()].count("\n") + 1) for row in rows}
     several = [(name, *options[name]) for name in _SEVERAL if name in options and options[name][0].isdecimal()]
@@ -46,3 +50,31 @@ def findings(text: str, path: str) -> Iterator[FileFinding]:
 def _on_one_node(options: Mapping[str, tuple[str, int]]) -> bool:
     """Return whether a script requests one node: its tasks are then the processors of a launcher's processes."""
     return any(options[name][0] == "1" for name in _NODES if name in options)
+
+
+def _directives(rows: list[str], path: str) -> Iterator[FileFinding]:
+    """Yield a script that sbatch refuses, directives that it does not read, and cards of another maker."""
+    places = [number for number, row in enumerate(rows, 1) if row.startswith("#SBATCH")]
+    first = next((number for number, row in enumerate(rows, 1) if row.strip() and not row.startswith("#")), len(rows))
+    if places and not rows[0].startswith("#!"):
+        yield FileFinding(
+            rule="slurm-without-shebang", where=f"{path}:1", what=rows[0][:60] or "an empty line", severity="error",
+            truth="sbatch refuses a script whose first line names no interpreter",
+            instead="#!/bin/bash as the first line",
+        )  # fmt: skip
+    written = any("<<" in row for row in rows[: places[0] if places else 0])  # a script that writes another
+    late = next((number for number in places if number > first and not written), None)
+    if late is not None:
+        yield FileFinding(
+            rule="slurm-directive-ignored", where=f"{path}:{late}", what=rows[late - 1].strip(), severity="warning",
+            truth=f"sbatch reads no directive behind the first command, which is in line {first}",
+            instead="all #SBATCH lines above the first command",
+        )  # fmt: skip
+    for number in places:
+        if card := _OF_NVIDIA.search(rows[number - 1]):
+            yield FileFinding(
+                rule="nvidia-alone", where=f"{path}:{number}", what=rows[number - 1].strip(), severity="note",
+                truth=f"{card[1]} is a card of NVIDIA's: no node with AMD cards offers it",
+                instead="the name that `sinfo -o %G` prints for the AMD cards, or gpu with a number alone",
+            )  # fmt: skip
+            return

@@ -27,7 +27,21 @@ _LAST_COMMA = re.compile(r",(\s*[}\]])")
 
 def of_env(path: Path) -> tuple[Subject, ...]:
     """Return the variables of an env file. Raises RM310 where it cannot be read, RM311 at a line without meaning."""
-    return (Subject(name=str(path), variables=tuple(compose.env_file(path))),)
+    rows = tuple(compose.env_file(path))
+    return (Subject(name=str(path), variables=rows, notes=tuple(_set_twice(rows))),)
+
+
+def _set_twice(rows: tuple[Assignment, ...]) -> Iterator[FileFinding]:
+    """Yield variables that are given again with another value, at the later place."""
+    first: dict[str, Assignment] = {}
+    for row in rows:
+        before = first.setdefault(row.name, row)
+        if before.value != row.value:
+            yield FileFinding(
+                rule="set-twice", where=row.where, what=f"{row.name}={row.value}, and {before.value} before",
+                severity="warning", truth="the later value counts; which of the two was meant is not to be seen",
+                instead="one line for each variable",
+            )  # fmt: skip
 
 
 def of_unit(path: Path) -> tuple[Subject, ...]:
@@ -93,6 +107,7 @@ def _quadlet(rows: list[tuple[int, str, str]], image: str, variables: tuple[Assi
         where=f"{path}:{number}",
         devices=(*nodes, *(extra.devices if extra else ())),
         groups=(*values("GroupAdd"), *(extra.groups if extra else ())),
+        fixed_groups=tuple(text for text in values("GroupAdd") if text.isdecimal()),
         shared_memory=next(iter(values("ShmSize")), extra.shared_memory if extra else None),
         ipc=extra.ipc if extra else None,
         user=next(iter(values("User")), None),
@@ -150,6 +165,7 @@ def of_devcontainer(path: Path) -> tuple[Subject, ...]:
     image = str(content.get("image") or "development container")
     launch, meant = _launch(content, image, where), _is_for_rocm(content)
     notes = tuple(_without_devices(launch, where)) if meant and launch is not None else ()
+    notes += tuple(_of_one_machine(content, path, text))
     return (
         Subject(
             name=str(path), variables=variables, image=image, where=where, launch=launch, for_amd=meant, notes=notes
@@ -183,6 +199,17 @@ def _without_devices(launch: Launch, where: str) -> Iterator[FileFinding]:
             rule="no-devices-given", where=where, what=" ".join(("runArgs", launch.image)), severity="error",
             truth="a container for ROCm that is given neither /dev/kfd nor /dev/dri finds no card",
             instead='"runArgs": ["--device=/dev/kfd", "--device=/dev/dri", "--group-add=video", "--group-add=render"]',
+        )  # fmt: skip
+
+
+def _of_one_machine(content: dict[str, Any], path: Path, text: str) -> Iterator[FileFinding]:
+    build = content.get("build")
+    file = build.get("dockerfile") if isinstance(build, dict) else content.get("dockerFile")
+    if isinstance(file, str) and re.match(r"/(?:home|Users|root|mnt|media)/", file):
+        yield FileFinding(
+            rule="path-of-one-machine", where=f"{path}:{_line(text, 'dockerfile')}", what=file, severity="warning",
+            truth="the folder is that of one user on one machine; paths are relative to the folder of this file",
+            instead="Dockerfile, or ../ and the folder within the checkout",
         )  # fmt: skip
 
 

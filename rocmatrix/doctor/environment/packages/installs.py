@@ -28,6 +28,7 @@ class Install:
 
     `extra`: that index is asked next to PyPI (--extra-index-url). `local`: the version itself names ROCm. `indexed`: an
     index or a folder of wheels is named. `alone`: without its dependencies. `upgrade`: a newer version replaces.
+    `held`: a file of constraints gives the version. `by_url`: the address of the package itself is given.
     """
 
     name: str
@@ -40,6 +41,8 @@ class Install:
     indexed: bool = False
     alone: bool = False
     upgrade: bool = False
+    held: bool = False
+    by_url: bool = False
 
 
 def installs(command: Command) -> Iterator[Install]:
@@ -74,6 +77,8 @@ def _of_words(rest: Sequence[str], where: str, *, uv: bool) -> Iterator[Install]
             local=local is not None,
             indexed=other or backend is not None or bool(options & {"--find-links", "-f"}),
             alone="--no-deps" in options,
+            by_url=wanted.url is not None,
+            held=bool(options & {"-c", "--constraint", "--constraints", "--build-constraints"}),
             upgrade=bool(options & {"-U", "--upgrade", "--force-reinstall", "-I", "--ignore-installed"}),
         )
 
@@ -88,7 +93,7 @@ def _requirements(rest: Sequence[str]) -> Iterator[Requirement]:
         if skip or word.startswith("-"):
             skip = not skip and word in _VALUED
             continue
-        wheel = re.search(r"/([A-Za-z][\w.]*?)-\d[^/]*\.whl(?:#.*)?$", word)
+        wheel = re.search(r"(?:^|/)([A-Za-z][\w.]*?)-\d[^/]*\.whl(?:#.*)?$", word)
         try:
             yield Requirement(f"{wheel[1]} @ {word}" if wheel else word)
         except InvalidRequirement:

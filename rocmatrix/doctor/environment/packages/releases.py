@@ -24,6 +24,8 @@ _SOURCE = re.compile(
     r"|amdgpu-install/[\d.]+/ubuntu/(?P<path>focal|jammy|noble)/)"
 )
 _CODENAMES = {"20.04": "focal", "22.04": "jammy", "24.04": "noble"}
+_NOBLE = re.compile(r"repo\.radeon\.com/(?:rocm/apt/(?P<rocm>\d{1,2}\.\d{1,2}(?:\.\d)?)\s+noble\b)")
+_NOBLE_SINCE = (6, 2)
 _OLDEST = 6
 _NO_DRIVER = {"--no-dkms", "--list-usecase", "--uninstall", "--help"}
 _DEBIANS = {"12": "jammy", "bookworm": "jammy", "13": "noble", "trixie": "noble"}  # what AMD names for Debian
@@ -58,7 +60,8 @@ def found(subject: Subject) -> Iterator[FileFinding]:
     """Yield releases that differ, package sources of another distribution, and a kernel driver built in an image."""
     mentions = tuple(_mentions(subject))
     yield from _differing(mentions)
-    yield from _old(mentions)
+    yield from _old([row for row in mentions if row.kind != "base" or not subject.inherits])
+    yield from _before_noble(subject)
     if subject.image is not None:
         yield from _of_another_distribution(subject)
         yield from _kernel_driver(subject)
@@ -146,6 +149,19 @@ def _of_another_distribution(subject: Subject) -> Iterator[FileFinding]:
                 truth="AMD builds nothing for Fedora; packages for Enterprise Linux expect its libraries",
                 instead="Fedora's own packages of ROCm, or an image of that Enterprise Linux",
             )  # fmt: skip
+
+
+def _before_noble(subject: Subject) -> Iterator[FileFinding]:
+    """Yield AMD's packages for Ubuntu 24.04 of a ROCm that has none."""
+    for command in subject.commands:
+        for match in _NOBLE.finditer(command.text):
+            if tuple(map(int, match["rocm"].split(".")[:2])) < _NOBLE_SINCE:
+                yield FileFinding(
+                    rule="source-of-another-release", where=command.where, what=f"noble with ROCm {match['rocm']}",
+                    severity="error",
+                    truth="AMD's packages for Ubuntu 24.04 (noble) begin with ROCm 6.2: apt finds no such folder",
+                    instead="ROCm 6.2 or newer, or Ubuntu 22.04 (jammy)",
+                )  # fmt: skip
 
 
 def _kernel_driver(subject: Subject) -> Iterator[FileFinding]:

@@ -9,7 +9,7 @@ from rocmatrix.doctor.environment.lint_input import Command, FileFinding
 
 PYTORCH_INDEX = "https://download.pytorch.org/whl/"
 _QUOTED = re.compile(r"\"(?:\\.|[^\"\\])*\"|'[^']*'")
-_REDIRECTED = re.compile(r"\bpip[\d.]* install\b[^&|;\n]*?\s(?P<word>[A-Za-z][\w.,\[\]-]*[<>]=?\d[\w.*]*)")
+_REDIRECTED = re.compile(r"\bpip[\d.]* install\b[^&|;\n]{0,1500}?\s(?P<word>[A-Za-z][\w.,\[\]-]*[<>]=?\d[\w.*]*)")
 _LOCAL_RANGE = re.compile(
     r"(?<![\w-])[A-Za-z][\w.\[\]-]{0,80}(?:[<>=!~]=?[\w.+*]{1,40},){0,4}"
     r"(?P<sign>>=|<=|~=|>|<)\d[\w.]{0,40}\+\w[\w.]{0,60}"
@@ -68,6 +68,22 @@ def of_requirement(row: str, where: str) -> Iterator[FileFinding]:
             rule="option-in-requirement", where=where, what=row.strip(), severity="error",
             truth=f"{found['option']} counts for a whole file, on a line of its own; pip refuses it behind a package",
             instead=_instead_of_option(row, found["option"]),
+        )  # fmt: skip
+
+
+def of_one_machine(row: str, where: str) -> Iterator[FileFinding]:
+    """Yield a requirement whose file is in a folder of the machine that the list was made on.
+
+    Args:
+        row: the line as it is written.
+        where: its file and line.
+    """
+    found = re.match(r"\s*(?P<name>[\w.-]+)(?:\[[^]]*\])?\s*@\s*(?P<file>file:///\S+)", row)
+    if found is not None:
+        yield FileFinding(
+            rule="path-of-one-machine", where=where, what=f"{found['name']} @ {found['file'][:80]}", severity="warning",
+            truth="the file is in a folder of the machine that the list was made on (pip freeze); elsewhere pip stops",
+            instead=f"{found['name']}== with its version, and the index that has it",
         )  # fmt: skip
 
 

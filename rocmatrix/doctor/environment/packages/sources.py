@@ -17,17 +17,23 @@ _CONTEXT = 4000  # characters behind a clone in which what is checked out is loo
 _FIXED = re.compile(r"[0-9a-f]{7,40}|.*\d+\.\d+.*|(?:refs/)?tags/.+|(?:v|b|r|release[-_/]?)\d+.*|.*\$.*|\d{4,}.*")
 _ADDRESS = re.compile(r"\w+://[^\s\"']+|git@[^\s\"']+|\$\{?\w+\}?")
 _LATEST = re.compile(r"https?://[^\s\"'|;&)]{1,200}?(?:[-_]latest[-_.]|/latest/(?=[^\s\"'|;&)]))[^\s\"'|;&)]{0,200}")
+_OF_CUDA = re.compile(
+    r"https?://[^\s\"'|;&)]{1,300}?(?:linux-x64-gpu|[-_+.%B]cu1[12]\d|[-_]cuda[-_]?1[12]|/cuda_?1[12])[^\s\"'|;&)]{0,200}"
+    r"\.(?:tgz|tar\.\w+|zip|whl|run|deb)"
+)
 _PAGES = re.compile(
     r"//(?:[\w-]+\.)*(?:docs|readthedocs)\.|/docs/|\.html?(?:#.*)?$"
 )  # what a comment or a message refers the reader to
 
 
 def found(subject: Subject) -> Iterator[FileFinding]:
-    """Yield clones without a tag or commit, and downloads of the newest file, in a Dockerfile for AMD cards."""
-    if " stage " in subject.name and means_amd(subject):
+    """Yield clones without a tag or commit, and downloads of the newest file, in what makes an image or a container
+    for AMD cards. A script clones into a checkout that its user updates."""
+    if (" stage " in subject.name or " container " in subject.name) and means_amd(subject):
         yield from _clones(subject.commands)
         for command in subject.commands:
             yield from _downloads(command)
+            yield from _of_cuda(subject, command)
 
 
 def _clones(commands: Sequence[Command]) -> Iterator[FileFinding]:
@@ -62,6 +68,16 @@ def _moving_source(command: Command, arguments: str, refs: list[str]) -> FileFin
         "build with this ROCm",
         instead="--branch with a tag, or git checkout of a commit",
     )  # fmt: skip
+
+
+def _of_cuda(subject: Subject, command: Command) -> Iterator[FileFinding]:
+    built = (match for match in _OF_CUDA.finditer(command.text) if "cuda" not in (subject.image or ""))
+    for match in built:
+        yield FileFinding(
+            rule="download-of-cuda", where=command.where, what=match[0], severity="warning",
+            truth="that file is built for CUDA: on an AMD card it computes on the processor, or does not load",
+            instead="its build for ROCm, from the project or from repo.radeon.com, or one from source",
+        )  # fmt: skip
 
 
 def _downloads(command: Command) -> Iterator[FileFinding]:

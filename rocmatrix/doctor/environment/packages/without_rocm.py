@@ -88,6 +88,17 @@ _TRITON = (
         rule="triton-replaced",
     ),
 )
+_INVENTED = (
+    _Package(
+        names=re.compile(
+            r"(?:torch|torchvision|torchaudio|pytorch)-(?:hip|rocm|amd)|(?:rocm|amd|hip)-(?:torch|pytorch)"
+        ),
+        severity="error",
+        truth="no package of that name holds PyTorch: its builds for ROCm have the same names as all others",
+        instead="torch, torchvision and torchaudio with --index-url https://download.pytorch.org/whl/rocmX.Y",
+        rule="package-invented",
+    ),
+)
 _VERSIONED = re.compile(r"cupy-rocm-(\d+)-(\d+)")
 
 
@@ -101,6 +112,7 @@ def found(installs: Sequence[Install], rocm: str | None) -> Iterator[FileFinding
     with_torch = rocm is not None or any(one.name == "torch" and one.rocm for one in installs)
     for one in installs:
         replacing = with_torch and not one.alone
+        yield from _listed(one, _INVENTED)
         if one.rocm is None or one.extra:
             yield from _listed(one, (*_OF_CUDA, *_OF_THE_PROCESSOR, *(_REPLACING if replacing else ())))
         yield from _listed(one, _TRITON if replacing else ())

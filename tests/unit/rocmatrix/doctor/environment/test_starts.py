@@ -33,6 +33,9 @@ def started(image="a", **given):
         ("rocm/pytorch:latest-base", True),
         ("ghcr.io/me/app-rocm:master", True),
         ("me/app-rocm:stable", True),
+        ("ollama/ollama-amd:rocm", True),
+        ("rocm/vllm-dev:instinct_main", True),
+        ("me/app-rocm:v2", False),
         ("rocm/vllm:rocm6.4-latest", True),
         ("rocm/vllm-dev:nightly_main_20250601", False),
         ("rocm/dev-ubuntu-24.04:6.4-complete", False),
@@ -46,7 +49,7 @@ def test_tag_that_moves_is_a_note(image, moves):
 
 def test_tag_that_moves_is_reported_where_the_image_is_named():
     assert [row.where for row in found(Subject(name="a", image="rocm/a", where="a:3"))] == ["a:3"]
-    launch = Launch(image="rocm/a", where="a:4")
+    launch = Launch(image="rocm/a", where="a:4", devices=("/dev/kfd",))
     assert [row.where for row in found(Subject(name="a", image="rocm/a", launch=launch))] == ["a:4"]
 
 
@@ -67,17 +70,82 @@ def test_tag_that_moves_is_reported_of_an_image_that_is_pulled_before_it_is_buil
 def test_group_by_name_fails_in_images_without_it():
     assert rules(started("ollama/ollama:0.9", groups=("44", "render"))) == [("group-by-name", "warning")]
     assert rules(started("me/app:1", groups=("render",))) == [("group-by-name", "note")]
-    assert rules(started("rocm/pytorch:a", groups=("render",))) == []
+    assert rules(started("rocm/pytorch:a1", groups=("render",))) == []
     assert rules(started("me/app:1", groups=("44", "992"))) == []
     assert rules(started("me/app:1", groups=("render",), privileged=True)) == []
 
 
 def test_user_with_video_alone_cannot_open_the_nodes():
     assert rules(started("me/app:1", groups=("video",), user="1000")) == [("render-group-missing", "warning")]
-    assert rules(started("me/app:1", groups=("video",))) == []
+    assert rules(started("me/app:1", groups=("video",))) == [("render-group-missing", "note")]  # its user is not known
     assert rules(started("me/app:1", groups=("video",), user="0")) == []
+    assert rules(started("me/app:1", groups=("video", "$RENDER"))) == []
+    assert rules(started("me/app:1", groups=("video",), partial=True)) == []
     assert rules(started("me/app:1", groups=("video", "992"), user="1000")) == []
     assert rules(started("me/app:1", groups=("keep-groups",), user="1000")) == []
+
+
+def test_number_of_a_group_is_that_of_one_host(tmp_path):
+    path = tmp_path / "compose.yaml"
+    text = "services:\n  a:\n    image: me/app:1\n    devices: [/dev/kfd]\n    group_add:\n      - {}\n      - 992\n"
+    for one, expected in (('"44"', "group 44 992"), ("$VIDEO_GID", "group 992")):
+        path.write_text(text.format(one))
+        (note,) = found(compose.of_compose(path, shell={"VIDEO_GID": "44"})[0])
+        assert (note.rule, note.severity, note.what) == ("group-number-of-one-host", "note", expected)
+        assert note.where == f"{path}:6"
+    path.write_text(text.format("$VIDEO_GID").replace("992", "${RENDER_GID:-992}"))
+    assert rules(compose.of_compose(path, shell={})[0]) == []
+
+
+def test_number_of_a_group_counts_in_a_privileged_container_too():
+    assert rules(started(groups=("992",), fixed_groups=("992",), privileged=True)) == [
+        ("group-number-of-one-host", "note")
+    ]
+    assert rules(started(groups=("992",), fixed_groups=())) == []
+
+
+def test_size_of_shared_memory_has_no_effect_with_that_of_the_host():
+    both = {"shared_memory": "8g", "ipc": "host"}
+    assert rules(started(**both)) == [("shm-size-without-effect", "note")]
+    assert rules(started(shared_memory="8g")) == rules(started(ipc="host")) == []
+    assert rules(started(shared_memory="8g", ipc="shareable")) == []
+
+
+@pytest.mark.parametrize(
+    ("volume", "given", "expected"),
+    [
+        ("/dev/dri:/dev/dri", {}, [("device-as-volume", "error")]),
+        ("/dev/dri:/dev/dri", {"privileged": True}, []),
+        ("/dev/dri:/dev/dri", {"partial": True}, []),
+        ("/dev/kfd:/dev/kfd", {}, []),  # it is among the devices as well
+        ("/opt/rocm:/opt/rocm", {}, [("rocm-of-the-host", "note")]),
+        ("/opt/rocm-6.4.1/:/opt/rocm:ro", {}, [("rocm-of-the-host", "note")]),
+        ("/opt/rocm/share/doc:/doc", {}, []),
+        ("models:/models", {}, []),
+    ],
+)
+def test_volume_is_no_device_and_no_rocm(volume, given, expected):
+    assert rules(started(volumes=(volume,), **given)) == expected
+
+
+def test_image_of_rocm_is_built_for_one_processor():
+    asked = [("platform-without-rocm", "error")]
+    assert rules(started("rocm/pytorch:a1", platform="linux/arm64")) == asked
+    assert rules(started("rocm/pytorch:a1", platform="linux/amd64")) == []
+    assert rules(started("me/app:1", platform="linux/arm64")) == []
+
+
+def test_image_of_rocm_that_is_an_argument_of_a_build_moves_too(tmp_path):
+    path = tmp_path / "compose.yaml"
+    text = "services:\n  a:\n    build:\n      context: x\n      args:\n        {}\n"
+    for argument, moves in (
+        ("BASE: rocm/pytorch", True),
+        ("- BASE=rocm/vllm:latest", True),
+        ("BASE: rocm/vllm:1", False),
+    ):
+        path.write_text(text.format(argument))
+        notes = [note for one in compose.of_compose(path, shell={}) for note in found(one)]
+        assert [(note.rule, note.where) for note in notes] == ([("image-moves", f"{path}:6")] if moves else [])
 
 
 def test_driver_of_another_maker_is_an_error():

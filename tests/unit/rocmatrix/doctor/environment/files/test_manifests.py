@@ -25,6 +25,17 @@ def test_resource_of_nvidia_is_corrected_where_amds_is_not_there(tmp_path, other
     assert [fix is not None for fix in fixes] == [corrected]
 
 
+@pytest.mark.parametrize(
+    ("name", "image", "noted"),
+    [("a.yaml", "me/app:1", True), ("a.yaml", "rocm/app:1", False), ("nvidia.yaml", "me/app:1", False)],
+)
+def test_pod_for_nvidia_alone_is_a_note(tmp_path, name, image, noted):
+    path = tmp_path / name
+    path.write_text(f"spec:\n  containers: [{{image: '{image}', resources: {{limits: {{nvidia.com/gpu: 1}}}}}}]\n")
+    (subject,) = manifests.of_manifests(path)
+    assert [note.rule for note in subject.notes if note.rule == "nvidia-alone"] == (["nvidia-alone"] if noted else [])
+
+
 def test_pod_under_an_alias_is_reported_once(tmp_path):
     subjects = manifests.of_manifests(put(tmp_path, f"a: &pod {POD % ''}\nb: *pod\nc: [*pod, &self [*self]]\n"))
     assert [subject.image for subject in subjects] == ["rocm/pytorch"]

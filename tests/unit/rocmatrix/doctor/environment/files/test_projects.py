@@ -31,6 +31,23 @@ def test_pyproject_that_is_no_toml_is_refused_with_advice_for_toml(tmp_path, tex
     assert (refused.value.code, "TOML" in refused.value.next) == ("RM311", True)
 
 
+@pytest.mark.parametrize(
+    ("name", "package", "rules"),
+    [
+        ("environment.yml", "pytorch-cuda=12.1", ["nvidia-alone"]),
+        ("environment.yml", "nvidia::cuda-toolkit", ["nvidia-alone"]),
+        ("environment.yml", "numpy", []),
+        ("environment-cuda.yml", "pytorch-cuda=12.1", []),
+        ("environment-rocm.yml", "pytorch-cuda=12.1", ["nvidia-alone"]),
+    ],
+)
+def test_conda_for_nvidia_alone_is_a_note(tmp_path, name, package, rules):
+    path = tmp_path / name
+    path.write_text(f"dependencies:\n- python=3.10\n- {package}\n")
+    notes = projects.of_conda(path)[0].notes
+    assert [(note.rule, note.severity, note.where) for note in notes] == [(rule, "note", f"{path}:3") for rule in rules]
+
+
 @pytest.mark.parametrize(("version", "rules"), [("2.5.1+rocm", ["rocm-without-version"]), ("2.5.1+rocm6.2", [])])
 def test_conda_with_a_local_version_without_number_is_reported(tmp_path, version, rules):
     path = tmp_path / "environment.yml"

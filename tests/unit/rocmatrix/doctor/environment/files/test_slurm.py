@@ -26,5 +26,26 @@ from rocmatrix.doctor.environment.files.slurm import findings
 )
 def test_several_tasks_without_srun_run_on_the_first_node(head, code, found):
     rows = list(findings(f"#!/bin/bash\n{head}\n{code}\n", "job.sh"))
-    assert [row.rule for row in rows] == (["slurm-without-srun"] if found else [])
+    rows = [row for row in rows if row.rule == "slurm-without-srun"]
+    assert len(rows) == found
     assert all(row.where == "job.sh:2" for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("#SBATCH -N 1\npython a.py\n", [("slurm-without-shebang", "error", 1)]),
+        ("\n#!/bin/bash\n#SBATCH -N 1\n", [("slurm-without-shebang", "error", 1)]),
+        ("#!/bin/bash\n#SBATCH -N 1\n\n# words\n#SBATCH -n 1\nmodule load rocm\n", []),
+        ("#!/bin/bash\nmodule load rocm\n#SBATCH -N 1\n", [("slurm-directive-ignored", "warning", 3)]),
+        ("#!/bin/bash\nmodule load rocm\n##SBATCH -N 1\n# SBATCH -n 1\n", []),
+        ("#!/bin/bash\n#SBATCH --gres=gpu:v100:4\n", [("nvidia-alone", "note", 2)]),
+        ("#!/bin/bash\n#SBATCH --gres=gpu:mi250:4\n", []),
+        ("#!/bin/bash\ncat > a.sh <<EOF\n#!/bin/bash\n#SBATCH -N 1\nEOF\nsbatch a.sh\n", []),
+        ("python a.py\n", []),
+        ("", []),
+    ],
+)
+def test_directives_are_read_above_the_first_command_alone(text, expected):
+    rows = [(row.rule, row.severity, int(row.where.partition(":")[2])) for row in findings(text, "job.sh")]
+    assert rows == expected

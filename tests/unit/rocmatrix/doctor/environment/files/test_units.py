@@ -173,3 +173,30 @@ def test_conf_without_sections_holds_variables_and_one_of_another_program_is_ref
         with pytest.raises(RocmatrixError) as caught:
             read(tmp_path, "other.conf", text)
         assert caught.value.code == "RM311"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("ROCM_VERSION=6.2\nA=b\nROCM_VERSION=6.3\n", "3"), ("A=b\nA=b\n", None), ("A=b\nB=c\n", None)],
+)
+def test_variable_that_is_set_twice_is_reported_at_the_later_place(tmp_path, text, line):
+    (subject,) = read(tmp_path, "a.env", text)
+    found = [(note.rule, note.where.rpartition(":")[2]) for note in subject.notes]
+    assert found == ([("set-twice", line)] if line else [])
+
+
+@pytest.mark.parametrize(
+    ("file", "found"),
+    [("/home/me/app/Dockerfile", True), ("Dockerfile", False), ("../docker/Dockerfile", False)],
+)
+def test_dockerfile_of_one_machine_is_reported(tmp_path, file, found):
+    expected = ["path-of-one-machine"] if found else []
+    assert rules(read(tmp_path, "devcontainer.json", f'{{"build": {{"dockerfile": "{file}"}}}}')) == expected
+    assert rules(read(tmp_path, "devcontainer.json", f'{{"dockerFile": "{file}"}}')) == expected
+
+
+def test_number_of_a_group_in_a_quadlet_is_that_of_one_host(tmp_path):
+    text = "[Container]\nImage=me/app:1\nAddDevice=/dev/kfd\nGroupAdd={}\nShmSize=1g\n"
+    text += "[Install]\nWantedBy=multi-user.target\n"
+    assert rules(read(tmp_path, "a.container", text.format("992"))) == ["group-number-of-one-host"]
+    assert rules(read(tmp_path, "a.container", text.format("keep-groups"))) == []

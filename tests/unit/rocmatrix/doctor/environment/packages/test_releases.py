@@ -86,3 +86,13 @@ def test_release_without_fixes_is_a_note():
         ("rocm-release-old", "note")
     ]
     assert of("rocm/dev-ubuntu-22.04:6.0") == []
+
+
+@pytest.mark.parametrize(
+    ("source", "absent"),
+    [("6.1.5 noble", True), ("6.2.4 noble", False), ("6.1.5 jammy", False), ("7.0 noble", False)],
+)
+def test_packages_for_noble_begin_with_rocm_6_2(source, absent):
+    text = f"echo 'deb https://repo.radeon.com/rocm/apt/{source} main' > a"
+    one = Subject(name="setup.sh", commands=(Command(text=text, where="a:1"),))
+    assert [row.severity for row in found(one) if "noble with" in row.what] == (["error"] if absent else [])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from rocmatrix.doctor.environment import scripts
 from rocmatrix.doctor.environment.lint_input import Command
 from rocmatrix.doctor.environment.packages import requirement
 
@@ -77,3 +78,25 @@ def test_hostile_lines_come_to_an_end():
     ):
         assert list(requirement.of_command(Command(text=text, where="a:1"))) is not None
         assert list(requirement.of_requirement(text, "a:1")) is not None
+
+
+@pytest.mark.parametrize(
+    ("row", "found"),
+    [
+        ("torch @ file:///mnt/wheels/torch-2.4.0-cp312-cp312-linux_x86_64.whl#sha256=00", True),
+        ("numpy[a] @ file:///croot/numpy_1/work", True),
+        ("torch @ https://example.org/torch-2.4.0-cp312-cp312-linux_x86_64.whl", False),
+        ("./wheels/torch-2.4.0-cp312-cp312-linux_x86_64.whl", False),
+    ],
+)
+def test_file_of_one_machine_is_reported(row, found):
+    notes = [(note.rule, note.severity) for note in requirement.of_one_machine(row, "a:1")]
+    assert notes == ([("path-of-one-machine", "warning")] if found else [])
+
+
+def test_file_of_one_machine_is_reported_once(tmp_path):
+    path = tmp_path / "requirements.txt"
+    path.write_text("numpy\na @ file:///x/a\nb @ file:///x/b\n")
+    assert [(note.rule, note.where) for note in scripts.of_file(path)[0].notes] == [
+        ("path-of-one-machine", f"{path}:2")
+    ]

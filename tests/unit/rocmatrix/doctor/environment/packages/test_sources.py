@@ -95,3 +95,23 @@ def test_findings_of_a_dockerfile_are_notes_at_their_line(tmp_path):
 def test_hostile_commands_come_to_an_end():
     for text in ("git clone " * 5_000, "git checkout " * 20_000, "https://a-latest" * 5_000, "git -c a " * 20_000):
         assert of(text, text) is not None
+
+
+@pytest.mark.parametrize(
+    ("address", "cuda"),
+    [
+        ("https://github.com/a/b/releases/download/v1/onnxruntime-linux-x64-gpu-1.23.2.tgz", True),
+        ("https://example.org/flash_attn-2.7+cu122torch2.4-cp312-cp312-linux_x86_64.whl", True),
+        ("https://example.org/llama-b1-bin-ubuntu-cuda-12.4-x64.zip", True),
+        ("https://github.com/a/b/releases/download/v1/onnxruntime-linux-x64-1.23.2.tgz", False),
+        ("https://example.org/llama-b1-ubuntu-rocm-gfx1151-x64.zip", False),
+    ],
+)
+def test_download_that_is_built_for_cuda_is_out_of_place(address, cuda):
+    assert of(f"curl -L {address} -o a") == ([("download-of-cuda", "a:1")] if cuda else [])
+    assert of(f"curl -L {address} -o a", image="nvidia/cuda:12") == []
+
+
+def test_clone_of_a_container_in_a_cluster_is_a_note():
+    assert of(f"git clone {URL} && cd app", name="pod.yaml container a", for_amd=True) == [("source-moves", "a:1")]
+    assert of(f"git clone {URL} && cd app", name="pod.yaml container a", image="python:3.12") == []

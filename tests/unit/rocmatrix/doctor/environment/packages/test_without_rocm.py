@@ -24,7 +24,9 @@ def of(text, rocm=None):
         ("nvidia-ml-py", [("cuda-package", "note")]),
         ("onnxruntime", [("processor-package", "note")]),
         ("tensorflow", [("processor-package", "note")]),
-        ("onnxruntime-rocm tensorflow-rocm numpy torch", []),
+        ("torch-hip", [("package-invented", "error")]),
+        ("torchvision-rocm==0.20", [("package-invented", "error")]),
+        ("onnxruntime-rocm tensorflow-rocm numpy torch pytorch-triton-rocm", []),
         ("xformers", []),
     ],
 )

@@ -1,0 +1,47 @@
+"""Instructions of a Dockerfile besides RUN and ENV: what it copies from images, and for which processor it builds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rocmatrix.doctor.environment.lint_input import FileFinding
+
+_COPIED = re.compile(r"--from=(?P<image>\S+)")
+_MOVES = re.compile(r"^(?:latest|main|master|nightly|edge|dev|stable)$")
+_OTHER_PROCESSOR = re.compile(r"--platform=[\"']?(?:linux/)?(?P<name>arm64|aarch64|arm/v\d|ppc64le|riscv64)\b")
+_ROCM = re.compile(r"(?:^|[\s/])rocm/|rocm\d|-rocm", re.IGNORECASE)
+
+
+def copied(value: str, where: str) -> Iterator[FileFinding]:
+    """Yield an image of another registry that COPY takes files from, by a tag that moves.
+
+    Args:
+        value: what stands behind COPY.
+        where: its file and line.
+    """
+    found = _COPIED.search(value)
+    image = found["image"] if found else ""
+    _, _, tag = image.rpartition("/")[2].partition(":")
+    if "/" in image and "$" not in image and "@" not in image and (not tag or _MOVES.match(tag)):
+        yield FileFinding(
+            rule="copied-image-moves", where=where, what=image, severity="note",
+            truth=f"{tag or 'latest (no tag is given)'} is another image with every release of that program",
+            instead="a tag that names the release, or a digest",
+        )  # fmt: skip
+
+
+def other_processor(value: str, where: str) -> Iterator[FileFinding]:
+    """Yield a base of ROCm that is asked for on a processor that it is not built for.
+
+    Args:
+        value: what stands behind FROM.
+        where: its file and line.
+    """
+    found = _OTHER_PROCESSOR.search(value)
+    if found and _ROCM.search(value):
+        yield FileFinding(
+            rule="platform-without-rocm", where=where, what=value, severity="error",
+            truth=f"AMD builds ROCm and its images for x86-64 alone; there is none for {found['name']}",
+            instead="--platform=linux/amd64",
+        )  # fmt: skip

@@ -1,0 +1,106 @@
+"""Addresses that packages come from: an index that replaces PyPI for a whole file, nightlies that have ended."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from packaging.version import Version
+
+from rocmatrix.doctor.environment.intent import file_name
+from rocmatrix.doctor.environment.lint_input import Command, FileFinding, Subject
+from rocmatrix.doctor.environment.packages.indexes import meant
+from rocmatrix.doctor.environment.packages.installs import installs
+from rocmatrix.doctor.environment.packages.requirement import separately
+from rocmatrix.doctor.environment.scripts import parts
+from rocmatrix.matrix.matrix import Matrix
+
+_REPLACES = re.compile(r"(?:^|\s)(?:--index-url|-i)[= ]\s*[\"']?(?P<url>https?://download\.pytorch\.org/whl/\S*)")
+_EXTRA = re.compile(r"--extra-index-url[= ]\s*(?P<url>https?://download\.pytorch\.org/whl/(?:nightly/)?rocm\d\S*)")
+_CUDA = re.compile(r"(download\.pytorch\.org/whl/(?:nightly/|test/)?cu\d{2,3}|torch\S{0,20}==[\d.]{1,20}\+cu\d{2,3})\b")
+_NIGHTLY = re.compile(r"download\.pytorch\.org/whl/nightly/rocm(\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)(?![\d.])")
+_CHOICE = re.compile(r"\b(?:elif|else|case)\b")  # one of several that the caller chooses from
+_KEPT = 2  # releases of ROCm that nightlies are built for at a time
+# what PyTorch's own index is known to lack: none of it is torch, or asked for by torch
+_NOT_THERE = re.compile(
+    r"transformers|accelerate|diffusers|datasets|peft|trl|tokenizers|sentencepiece|safetensors|huggingface-hub|"
+    r"fastapi|uvicorn|flask\S*|gradio|streamlit|pydantic|sqlalchemy|celery|pandas|scipy|matplotlib|seaborn|"
+    r"scikit-\S+|opencv-\S+|librosa|soundfile|openai\S*|langchain\S*|vllm|ultralytics|monai|timm|einops|jupyter\S*|"
+    r"notebook|pytest\S*|wandb|tensorboard|bitsandbytes|deepspeed|omegaconf|onnx|onnxruntime\S*|spandrel|ncnn|pnnx|"
+    r"python-(?:dotenv|multipart)|gymnasium|stable-baselines3|pytorch-lightning|lightning|spacy|nltk|ray|numba"
+)
+
+
+def found(subject: Subject, matrix: Matrix) -> Iterator[FileFinding]:
+    """Yield packages that the one index named does not have, and nightlies of a ROCm that gets none any more."""
+    listed = file_name(subject).endswith((".txt", ".in"))
+    seen: set[str] = set()
+    if listed:
+        yield from _next_to_pypi(subject)
+    for command in subject.commands:
+        for note in (*_replaced(command), *_ended(command, matrix), *_of_cuda(subject, command)):
+            if not listed:
+                yield note
+            elif note.rule not in seen:  # a file of requirements names its index once for all
+                seen.add(note.rule)
+                yield replace(note, where=subject.where or note.where)
+
+
+def _next_to_pypi(subject: Subject) -> Iterator[FileFinding]:
+    """Yield the index of ROCm next to PyPI, in a file that leaves torch to what asks for it."""
+    asked = {one.name for command in subject.commands for one in installs(command)}
+    match = next((found for command in subject.commands if (found := _EXTRA.search(command.text))), None)
+    if match and asked.isdisjoint(("torch", "torchvision", "torchaudio")) and subject.commands:
+        yield FileFinding(
+            rule="torch-index-next-to-pypi", where=subject.where or subject.commands[0].where, what=match[0],
+            severity="note",
+            truth="no line asks for torch: a package that does takes the highest version of both indexes, and PyPI's "
+            "torch for CUDA is newer",
+            instead=separately("torch", match["url"]),
+        )  # fmt: skip
+
+
+def _replaced(command: Command) -> Iterator[FileFinding]:
+    for words in parts(command.text):
+        text = " ".join(words)
+        index = _REPLACES.search(text)
+        if index is None or "--extra-index-url" in text or "--find-links" in text or " -f " in text:
+            continue
+        part = Command(text=shlex.join(words), where=command.where)
+        absent = [one.name for one in installs(part) if _NOT_THERE.fullmatch(one.name) and not one.by_url]
+        if absent:
+            yield _not_there(command, index["url"], absent)
+
+
+def _not_there(command: Command, url: str, absent: Sequence[str]) -> FileFinding:
+    return FileFinding(
+        rule="index-replaces-pypi", where=command.where, what=f"{' '.join(absent)} from {url}", severity="error",
+        truth="--index-url counts for all that is installed with it, in a requirements file for the whole file: "
+        "PyTorch's index has torch and what torch needs, and pip finds no such package",
+        instead=separately("torch", url),
+    )  # fmt: skip
+
+
+def _of_cuda(subject: Subject, command: Command) -> Iterator[FileFinding]:
+    match = _CUDA.search(command.text) if "install" in command.text and meant(subject) else None
+    if match and not _CHOICE.search(command.text) and not re.search(r"\bif\s", command.text):
+        yield FileFinding(
+            rule="index-of-cuda", where=command.where, what=match[1], severity="error",
+            truth="that torch is built for CUDA, and sees no AMD card",
+            instead="the index of a ROCm: --index-url https://download.pytorch.org/whl/rocmX.Y",
+        )  # fmt: skip
+
+
+def _ended(command: Command, matrix: Matrix) -> Iterator[FileFinding]:
+    match = None if _CHOICE.search(command.text) else _NIGHTLY.search(command.text)
+    served = {Version(row.rocm) for row in matrix.releases if row.rocm and "download.pytorch.org" in row.index}
+    newest = sorted(served)[-_KEPT:]
+    if match and Version(match[1]) < newest[0]:
+        yield FileFinding(
+            rule="nightly-ended", where=command.where, what=f"the nightly index of ROCm {match[1]}", severity="warning",
+            truth="nightly builds are made for the newest releases of ROCm alone, and old ones are deleted: this index "
+            "gets no new builds",
+            instead=f"the index of a release, or nightly/rocm{newest[-1]}",
+        )  # fmt: skip

@@ -1,0 +1,64 @@
+"""What has to fit torch: the triton and torchaudio of its release, and a Python that its wheels were built for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from packaging.version import Version
+
+from rocmatrix.doctor.environment.lint_input import FileFinding, Subject
+from rocmatrix.doctor.environment.packages.installs import Install
+from rocmatrix.matrix.matrix import Matrix
+from rocmatrix.matrix.release import Release
+
+_PARTNERS = ("pytorch-triton-rocm", "triton-rocm", "torchaudio")
+_PYTHON = re.compile(r"(?:^|/)python:(3\.\d{1,2})(?:[.-]|$)")
+
+
+def found(subject: Subject, installs: Sequence[Install], matrix: Matrix) -> Iterator[FileFinding]:
+    """Yield partners of another torch, and a torch that has no wheel for the Python of the image.
+
+    Args:
+        installs: what the commands of the subject install, in their order.
+    """
+    of_torch = [one for one in installs if one.name == "torch"]
+    if len({one.exact for one in of_torch}) == 1:
+        yield from _partners(of_torch[0], installs, matrix)
+    for one in of_torch:
+        yield from _python(subject, one, matrix)
+
+
+def _partners(torch: Install, installs: Sequence[Install], matrix: Matrix) -> Iterator[FileFinding]:
+    built = [row.companions for row in matrix.releases if row.torch == torch.exact and row.rocm]
+    for one in installs:
+        fitting = {row[one.name] for row in built if one.name in row}
+        if one.name in _PARTNERS and one.exact and fitting and one.exact not in fitting:
+            yield FileFinding(
+                rule="partner-of-another-torch", where=one.where, severity="error",
+                what=f"{one.name} {one.exact} with torch {torch.exact}",
+                truth=f"{one.name} {one.exact} is of another torch: each is built against one, and pip refuses the "
+                "pair or a later import fails",
+                instead=f"{one.name}=={', '.join(sorted(fitting))}, or no version: torch asks for its own",
+            )  # fmt: skip
+
+
+def _python(subject: Subject, torch: Install, matrix: Matrix) -> Iterator[FileFinding]:
+    named = _PYTHON.search(subject.image or "")
+    release = _newest(torch, matrix)
+    if named and release is not None and named[1] not in release.pythons:
+        yield FileFinding(
+            rule="python-without-wheel", where=torch.where, what=f"torch {release.torch} on Python {named[1]}",
+            severity="error",
+            truth=f"torch {release.torch} for ROCm {release.rocm} has wheels for Python {release.pythons[0]} to "
+            f"{release.pythons[-1]}: pip finds none",
+            instead=f"an image of Python {release.pythons[-1]}, or a torch that was built for {named[1]}",
+        )  # fmt: skip
+
+
+def _newest(torch: Install, matrix: Matrix) -> Release | None:
+    """Return the release that pip takes from PyTorch's index; None where the matrix has none, or a range decides."""
+    if not torch.rocm or not (torch.exact or torch.newest):
+        return None
+    served = [row for row in matrix.releases if row.rocm == torch.rocm and torch.exact in (None, row.torch)]
+    return max(served, key=lambda row: Version(row.torch), default=None)

@@ -1,0 +1,41 @@
+"""What a Dockerfile copies from images, and for which processor it is built."""
+
+import pytest
+
+from rocmatrix.doctor.environment import dockerfile
+
+
+def of(folder, text):
+    path = folder / "Dockerfile"
+    path.write_text(text)
+    return [(note.rule, note.where.rpartition(":")[2]) for one in dockerfile.of_dockerfile(path) for note in one.notes]
+
+
+@pytest.mark.parametrize(
+    ("image", "moves"),
+    [
+        ("ghcr.io/astral-sh/uv:latest", True),
+        ("ghcr.io/astral-sh/uv", True),
+        ("ghcr.io/astral-sh/uv:0.8.19", False),
+        ("ghcr.io/astral-sh/uv@sha256:00", False),
+        ("ghcr.io/astral-sh/uv:$UV", False),
+        ("builder", False),
+    ],
+)
+def test_image_that_is_copied_from_by_a_tag_that_moves_is_a_note(tmp_path, image, moves):
+    text = f"FROM {{}}\nCOPY --from={image} /uv /bin/\n"
+    assert of(tmp_path, text.format("rocm/dev-ubuntu-24.04:6.4")) == ([("copied-image-moves", "2")] if moves else [])
+    assert of(tmp_path, text.format("python:3.12")) == []  # nothing there means an AMD card
+
+
+@pytest.mark.parametrize(
+    ("base", "wrong"),
+    [
+        ("--platform=linux/arm64 rocm/pytorch:a", True),
+        ("--platform=linux/amd64 rocm/pytorch:a", False),
+        ("--platform=$BUILDPLATFORM rocm/pytorch:a", False),
+        ("--platform=linux/arm64 python:3.12", False),
+    ],
+)
+def test_base_of_rocm_is_built_for_one_processor(tmp_path, base, wrong):
+    assert of(tmp_path, f"FROM {base}\n") == ([("platform-without-rocm", "1")] if wrong else [])

@@ -1,0 +1,104 @@
+"""What apt and dnf are asked for in an image for AMD cards."""
+
+import pytest
+
+from rocmatrix.doctor.environment import dockerfile, lint, rules
+from rocmatrix.doctor.environment.files import correct
+from rocmatrix.doctor.environment.packages.system import found
+from rocmatrix.doctor.environment.placement import misplaced
+from tests.fixtures.cells import MATRIX
+from tests.unit.rocmatrix.diagnosis.known import ROOT
+
+BASE = "FROM rocm/dev-ubuntu-24.04:6.4\n"
+
+
+def of(folder, text, name="Dockerfile"):
+    path = folder / name
+    path.write_text(text)
+    return [(row.rule, row.where.rpartition(":")[2]) for one in dockerfile.of_dockerfile(path) for row in found(one)]
+
+
+@pytest.mark.parametrize(
+    ("call", "asks"),
+    [
+        ("apt-get install git", True),
+        ("apt install --no-install-recommends git", True),
+        ("sudo apt-get install git", True),
+        ("apt-get install -y git", False),
+        ("apt-get -y install git", False),
+        ("apt-get -yq install git", False),
+        ("apt-get install -qq git", False),
+        ("apt-get install --yes git", False),
+        ("yes | apt-get install git", False),
+        ("apt-get clean", False),
+    ],
+)
+def test_install_of_apt_asks_without_yes(tmp_path, call, asks):
+    assert of(tmp_path, f"{BASE}RUN apt-get update && {call}\n") == ([("apt-asks", "2")] if asks else [])
+
+
+def test_install_of_apt_asks_nothing_where_yes_is_assumed(tmp_path):
+    text = (
+        BASE
+        + "RUN echo 'APT::Get::Assume-Yes \"true\";' > /etc/apt/apt.conf.d/a\nRUN apt-get update && apt-get install a\n"
+    )
+    assert of(tmp_path, text) == []
+
+
+def linted(path):
+    subjects = dockerfile.of_dockerfile(path)
+    return (*lint.lint(subjects, rules.load(ROOT)), *misplaced(subjects, MATRIX))
+
+
+def test_yes_is_added_by_fix_and_nothing_else(tmp_path):
+    path = tmp_path / "Dockerfile"
+    path.write_text(BASE + "RUN apt-get update \\\n && apt-get install --no-install-recommends \\\n git\n")
+    found_one = correct.correction(path, linted(path))
+    correct.write(found_one, linted)
+    assert path.read_text() == BASE + "RUN apt-get update \\\n && apt-get install -y --no-install-recommends \\\n git\n"
+
+
+@pytest.mark.parametrize(
+    ("run", "lost"),
+    [
+        ("export HSA_OVERRIDE_GFX_VERSION=10.3.0", True),
+        ("cd /app && export A=b", True),
+        ("source /opt/venv/bin/activate", True),
+        ("conda activate rocm", True),
+        ("export A=b && make", False),
+        ("cd /app && make", False),
+        ("export PATH=$PATH:/opt/rocm/bin", True),
+        ("export ROCM=$(hipconfig -R)", False),
+        ("echo export A=b > /etc/profile.d/a.sh", False),
+    ],
+)
+def test_what_a_shell_exports_ends_with_it(tmp_path, run, lost):
+    assert of(tmp_path, f"{BASE}RUN {run}\n") == ([("lost-with-the-shell", "2")] if lost else [])
+
+
+def test_upgrade_changes_what_the_tag_stands_for(tmp_path):
+    assert of(tmp_path, BASE + "RUN apt-get update && apt-get upgrade -y\n") == [("base-upgraded", "2")]
+    assert of(tmp_path, BASE + "RUN apt-get update && pip install --upgrade pip\n") == []
+    assert of(tmp_path, "FROM python:3.12\nRUN apt-get update && apt-get upgrade -y\n") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (BASE + "RUN apt-get install -y git\n", "2"),
+        (BASE + "RUN apt-get update\nRUN apt-get install -y git\n", None),
+        (BASE + "RUN add-apt-repository -y ppa:a/b && apt-get install -y git\n", None),
+        (f"{BASE[:-1]} AS a\nRUN apt-get update\nFROM a\nRUN apt-get install -y git\n", None),
+        ("FROM me/rocm-base:1\nRUN apt-get install -y git\n", None),
+    ],
+)
+def test_install_needs_package_lists(tmp_path, text, line):
+    assert of(tmp_path, text) == ([("apt-without-lists", line)] if line else [])
+
+
+def test_rocm_of_a_distribution_need_not_be_that_of_the_files_name(tmp_path):
+    text = "FROM fedora:43\nRUN dnf -y install make 'rocm-*' hipblas\n"
+    assert of(tmp_path, text, "Dockerfile.rocm-6.4.4") == [("rocm-of-the-distribution", "2")]
+    assert of(tmp_path, text, "Dockerfile.rocm") == []
+    amd = "FROM fedora:43\nRUN echo https://repo.radeon.com/rocm/rhel9/6.4.4/main > a\nRUN dnf -y install hipblas\n"
+    assert of(tmp_path, amd, "Dockerfile.rocm-6.4.4") == []

@@ -71,8 +71,8 @@ def test_load_weights_leaves_no_weight_of_a_built_network_unset(tmp_path, poison
         base = model.decoder.get_submodule(module)
         base = getattr(base, "base", base)
         if isinstance(base, NF4Linear) and kind == "weight":
-            weight = NF4Linear(source.get_submodule(module)).dense(torch.float32)
-            assert torch.equal(base.dense(torch.float32), weight), name
+            quantised = NF4Linear(source.get_submodule(module)).dense(torch.float32)
+            assert torch.equal(base.dense(torch.float32), quantised), name
         else:
             assert torch.equal(getattr(base, kind), weight), name
 

@@ -51,6 +51,17 @@ def shared_gradient(weight, scales):
     return ((twice + twice) * scales[1]).sum()
 
 
+def same_gradient_twice(weight, scales):
+    return ((weight + weight) * scales[0]).sum()
+
+
+def gradient_of_two_weights(weight, scales):
+    """The first summand is the other weight's gradient, too."""
+    scales[1].requires_grad_()
+    product = product_sum(weight, scales[0])
+    return product + ((weight + scales[1]) * scales[0]).sum()
+
+
 def expanded_gradient(weight, scales):
     """The first summand is a view that repeats one number."""
     return weight.sum() + product_sum(weight, scales[0])
@@ -82,8 +93,9 @@ def own_sum(weight, scales):
     return OwnSum.apply(weight, scales[0]).sum()
 
 
-GRADIENTS = [two_gradients, three_gradients, shared_gradient, expanded_gradient, view_gradient]
-LOSSES = [*GRADIENTS, view_then_own_gradient, own_sum]
+OF_ONE = [two_gradients, three_gradients, view_gradient, view_then_own_gradient, expanded_gradient]
+SHARED = [shared_gradient, same_gradient_twice, gradient_of_two_weights]
+LOSSES = [*OF_ONE, *SHARED, own_sum]
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.__name__)

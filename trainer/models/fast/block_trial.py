@@ -56,7 +56,9 @@ def examined(
     """Return the error against fp64 on few tokens and the seconds on many, of the block as it computes now.
 
     Args:
+        plain: plain torch's trial, next to whose error this one's is judged; None for plain torch itself.
         exact: what `exact_results` returned, which takes the host seconds for a large block; None to compute it.
+        name: of the way, for the record.
     """
     small = few(request)
     exact = exact or exact_results(block, small)

@@ -55,13 +55,6 @@ def same_gradient_twice(weight, scales):
     return ((weight + weight) * scales[0]).sum()
 
 
-def gradient_of_two_weights(weight, scales):
-    """The first summand is the other weight's gradient, too."""
-    scales[1].requires_grad_()
-    product = product_sum(weight, scales[0])
-    return product + ((weight + scales[1]) * scales[0]).sum()
-
-
 def expanded_gradient(weight, scales):
     """The first summand is a view that repeats one number."""
     return weight.sum() + product_sum(weight, scales[0])
@@ -89,12 +82,30 @@ class OwnSum(torch.autograd.Function):
         return gradient * ctx.scale + gradient * ctx.scale, None
 
 
+class Kept(torch.autograd.Function):
+    """Its node keeps the gradient that it returned: another's sum cannot take its place."""
+
+    @staticmethod
+    def forward(ctx, weight, scale):
+        ctx.scale = scale
+        return weight * scale
+
+    @staticmethod
+    def backward(ctx, gradient):
+        ctx.kept = gradient * ctx.scale
+        return ctx.kept, None
+
+
+def kept_gradient(weight, scales):
+    return product_sum(weight, scales[0]) + Kept.apply(weight, scales[1]).sum()
+
+
 def own_sum(weight, scales):
     return OwnSum.apply(weight, scales[0]).sum()
 
 
 OF_ONE = [two_gradients, three_gradients, view_gradient, view_then_own_gradient, expanded_gradient]
-SHARED = [shared_gradient, same_gradient_twice, gradient_of_two_weights]
+SHARED = [shared_gradient, same_gradient_twice, kept_gradient]
 LOSSES = [*OF_ONE, *SHARED, own_sum]
 
 

@@ -28,8 +28,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -87,7 +88,7 @@ def wait() -> None:
 @contextlib.contextmanager
 def prepared(one: Configuration, gate: Gate) -> Iterator[None]:
     """Draw weights on the card, set its limit once they are placed, and time by oneself, within the context."""
-    from trainer.models.fast import attention, choose, cross_entropy, proof
+    from trainer.models.fast import attention, block_trial, choose, cross_entropy, proof
     from trainer.run import rank_setup
     from trainer.run.phases import prepare
     from trainer.tasks.language_model import LanguageTask
@@ -121,9 +122,10 @@ def prepared(one: Configuration, gate: Gate) -> Iterator[None]:
 
     def own(self: LanguageTask) -> Any:
         spec = network(self)
-        return replace(spec, build=lambda: drawn(spec.build), load=None)
+        with_weights = partial(cast(Callable[..., Any], spec.build), unset=False)  # the folder holds none
+        return replace(spec, build=lambda: drawn(with_weights), load=None)
 
-    timing = (choose, attention, cross_entropy)
+    timing = (block_trial, attention, cross_entropy)
     LanguageTask.network, prepare.placed = own, limited  # type: ignore[method-assign, attr-defined, assignment]
     for module in timing:
         module.seconds_of = alone  # type: ignore[attr-defined]

@@ -9,7 +9,8 @@ the same step on real tensors: another source than the operations that the plan 
 A CPU has none of a card's kernels, faster ways or segments: those are in what was measured on one NVIDIA H200, by
 benchmarks.language_speed and benchmarks.plan_card. Nothing was compared on an AMD card. A run that ran out of memory
 and took smaller pieces counts for the verdict (does it fit?) and not for the error. Results:
-benchmarks/results/plan_error.json.
+benchmarks/results/plan_error.json. `error_as_chosen` plans with the ways that a run's trials chose: its difference from
+`error` is that of the choices.
 
 `share_of_peak` is derived, not measured: steps per second on record, times the plan's FLOPs of a step, by the peak of
 trainer/telemetry/peaks.py.
@@ -33,12 +34,13 @@ import torch  # noqa: E402
 from torch.profiler import ProfilerActivity, profile  # noqa: E402
 
 from benchmarks.language_speed import CASES  # noqa: E402
+from benchmarks.plan_as_chosen import as_chosen, differs  # noqa: E402
 from benchmarks.plan_card_cases import Configuration  # noqa: E402
 from trainer.config.sections.decoder import AdapterConfig, DecoderConfig  # noqa: E402
 from trainer.engine.loop import forward_backward, step_optimizer  # noqa: E402
 from trainer.models.activation_checkpointing import checkpointed, layers  # noqa: E402
 from trainer.run.memory_plan.cards import CONTEXT, Card  # noqa: E402
-from trainer.run.memory_plan.fit import exact_fit  # noqa: E402
+from trainer.run.memory_plan.fit import Fit, exact_fit  # noqa: E402
 from trainer.run.memory_plan.program import Footprint, Program, batch, measured, training_of  # noqa: E402
 from trainer.run.memory_plan.shapes import SHAPES  # noqa: E402
 from trainer.tasks.language.network import build  # noqa: E402
@@ -136,6 +138,7 @@ def summary_of(each: dict[str, Any]) -> dict[str, Any]:
     limited = [one for one in each.values() if one["limit_gib"]]
     return {
         **_errors(list(counted.values())),
+        "with the run's choices": _errors([{**one, "error": one["error_as_chosen"]} for one in counted.values()]),
         "blocks as planned": _errors(chosen),
         "verdicts": len(limited),
         "verdicts_right": sum(one["fits"] == one["did_fit"] for one in limited),
@@ -189,6 +192,7 @@ def one_on_card(found: dict[str, Any]) -> dict[str, Any]:
         "planned_gib": _gib(largest.allocated),
         "measured_gib": _gib(real["allocated"]),
         "error": round(largest.allocated / real["allocated"] - 1, 4),
+        "error_as_chosen": round(as_the_run(planned, found["chosen"]) / real["allocated"] - 1, 4),
         "error_of_reserved": round(planned.need / real["reserved"] - 1, 4),
         "error_of_trials": round(planned.footprint.peaks["trials"].allocated / real_trials(found) - 1, 4),
         "seconds": seconds,
@@ -198,6 +202,15 @@ def one_on_card(found: dict[str, Any]) -> dict[str, Any]:
     }
     print(f"{one.shape} {one.adapter} {one.rows} x {one.sequence}: {made}", flush=True)
     return made
+
+
+def as_the_run(planned: Fit, chosen: dict[str, str]) -> int:
+    """Return the bytes at the largest moment with the ways that the run chose."""
+    program = planned.program
+    if not program.fast or not differs(program, chosen):
+        return planned.footprint.largest.allocated
+    with as_chosen(chosen):
+        return measured(program).largest.allocated
 
 
 def real_trials(found: dict[str, Any]) -> int:

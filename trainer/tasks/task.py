@@ -110,7 +110,7 @@ class Tuner(Protocol):
     """Has a network use faster ways of computing the same, where they pass their trials."""
 
     def hold(self, model: nn.Module, context: ComputeContext) -> None:
-        """Bring weights to the dtype they are held in; called on the host, before the network goes to its device."""
+        """Bring weights to the dtype they are held in; called on the host, before `NetworkSpec.load`."""
 
     def use(self, model: nn.Module, context: ComputeContext) -> dict[str, Any]:
         """Try and choose; return each part's choice for metadata.json: `{part: {"name": ..., "why": ...}}`."""

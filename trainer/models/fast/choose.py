@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
@@ -12,45 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from trainer.device.memory import OutOfMemory
-from trainer.models.adapters.lora import LoraLinear
 from trainer.models.decoder.attention import Attention
 from trainer.models.decoder.masks import AttentionLayout
 from trainer.models.decoder.model import Block, Decoder
 from trainer.models.fast import adapted, attention, compiled, cross_entropy, elementwise
-from trainer.models.fast.proof import FASTER, Choice, Trial, first_line, judged, reason, relative_error, seconds_of
+from trainer.models.fast.block_trial import FEW, MOST, Request, exact_results, examined, few
+from trainer.models.fast.proof import FASTER, Choice, Trial, first_line, judged, reason, relative_error
 
-FEW = 64  # tokens of the comparison with fp64, on the host
-MOST = 2**16  # tokens of the timing: fewer would measure launches where training measures arithmetic
 LEANER = 1.25  # times as slow as plain torch at most, where less is held: launches of short blocks vary by so much
-SPREAD = 0.05  # of the residual stream's numbers in the comparison: the block's own part then outweighs its input
 Work = Callable[[Block, Tensor, AttentionLayout, Any], Tensor]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """What training computes: rows of so many tokens at a time, products in `dtype`, under which checkpointing.
-
-    before: the names chosen by an unfinished run, which keeps its bits; empty for a new one. refused: attention kernels
-    by name, and "compile" and "triton", that are not to be tried, and why.
-    """
-
-    rows: int
-    tokens: int
-    dtype: torch.dtype
-    device: torch.device
-    checkpointing: str = "off"
-    before: Mapping[str, str] | None = None
-    rotated: bool = True
-    refused: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def stream(self) -> torch.dtype:
-        """The dtype of the residual stream: bf16 has the range for it, fp16 has not."""
-        return torch.promote_types(self.dtype, torch.float32) if self.dtype == torch.float16 else self.dtype
-
-    def earlier(self, part: str) -> str | None:
-        """Return what an unfinished run chose for a part."""
-        return None if self.before is None else self.before.get(part)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,14 +92,15 @@ def _blocks(decoder: Decoder, request: Request) -> Choice:
     wanted = request.earlier("blocks")
     if wanted == "plain":
         return Choice(name="plain", why="the unfinished run computed them so")
-    plain = Trial(name="plain")
+    plain, exact = Trial(name="plain"), []
     if candidates:
-        plain = _plain(blocks[0], request)
+        exact = exact_results(blocks[0], few(request))
+        plain = _plain(blocks[0], request, exact)
     trials, kept = [plain], None
     for name, make in candidates.items():
         if wanted not in (None, name):
             continue
-        trials.append(_tried(blocks[0], make, request, plain, name))
+        trials.append(_tried(blocks[0], make, request, plain, exact, name))
         if _better(trials[-1], plain, requested=wanted is not None):
             kept = name
             break
@@ -140,10 +111,10 @@ def _blocks(decoder: Decoder, request: Request) -> Choice:
     return Choice(name=kept, why=f"right, and faster than plain or leaner: {reason(trials)}", trials=tuple(trials))
 
 
-def _plain(block: Block, request: Request) -> Trial:
+def _plain(block: Block, request: Request, exact: list[Tensor]) -> Trial:
     """Return plain torch's trial; where it does not even fit into memory, any way that fits is better."""
     try:
-        return _examined(block, None, request, name="plain")
+        return examined(block, None, request, exact, name="plain")
     except OutOfMemory as error:
         torch.cuda.empty_cache()
         return Trial(name="plain", refused=first_line(error))
@@ -229,130 +200,18 @@ def _error_of_norm(last: Callable[[nn.Module, Tensor], Tensor], norm: nn.Module,
     return relative_error(results(norm, partial(last, norm), states.to(request.device)), exact)
 
 
-def _tried(block: Block, make: Callable[[Block], Work], request: Request, plain: Trial, name: str) -> Trial:
+def _tried(
+    block: Block, make: Callable[[Block], Work], request: Request, plain: Trial, exact: list[Tensor], name: str
+) -> Trial:
     """Compare a way with fp64 and time it; the block keeps it where it is right, and computes plainly otherwise."""
     try:
         block.fast = make(block)
-        found = _examined(block, plain, request, name=name)
+        found = examined(block, plain, request, exact, name=name)
     except Exception as error:  # a compiler may raise whatever its back end raises
         found = Trial(name=name, refused=first_line(error))
     if not _better(found, plain, requested=request.earlier("blocks") is not None):
         block.fast = None
     return found
-
-
-def _examined(block: Block, plain: Trial | None, request: Request, *, name: str) -> Trial:
-    """Return the error against fp64 on few tokens and the seconds on many, of the block as it computes now."""
-    adapters = [module for module in block.modules() if isinstance(module, LoraLinear)]
-    before = [module.lora_B.detach().clone() for module in adapters]
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for module in adapters:  # B begins as 0, and an adapter without effect would prove nothing
-            size = module.base.in_features**-0.5
-            module.lora_B.copy_(size * torch.randn(module.lora_B.shape, generator=generator))
-    try:
-        few = replace(request, rows=2, tokens=FEW // 2)
-        found = _results(block, few)
-        error = relative_error(found, _exact(block, few))
-        judgement = judged(name, error, request.dtype, None if plain is None else plain.error)
-        if judgement.refused:
-            return judgement
-        return replace(judgement, held=_held(block, few), seconds=_time_of_most(block, request))
-    finally:
-        with torch.no_grad():
-            for module, weight in zip(adapters, before, strict=True):
-                module.lora_B.copy_(weight)
-
-
-def _exact(block: Block, request: Request) -> list[Tensor]:
-    """Return the results of a copy of the block in fp64 on the host, from the weights as they are."""
-    twin = _plain_copy(block)
-    exact = replace(request, dtype=torch.float64, device=torch.device("cpu"))
-    return _results(twin, exact, drawn_in=request)
-
-
-def _plain_copy(block: Block) -> Block:
-    kernel = block.self_attn.kernel
-    block.self_attn.kernel = None
-    try:
-        twin = copy.deepcopy(block).cpu().double()
-    finally:
-        block.self_attn.kernel = kernel
-    twin.fast = None
-    return twin
-
-
-def _inputs(block: Block, request: Request, drawn_in: Request) -> tuple[Tensor, Tensor, Any]:
-    """Return states, the gradient of the output, and the rotation (None for learned positions)."""
-    width, config = block.self_attn.o_proj, block.self_attn.config
-    outputs = width.base.out_features if isinstance(width, LoraLinear) else width.out_features
-    generator = torch.Generator().manual_seed(0)
-    size = (request.rows, request.tokens, outputs)
-    states, upstream = (torch.randn(size, generator=generator).to(drawn_in.stream) for _ in range(2))
-    if not request.rotated:
-        return (states * SPREAD).to(request.device), upstream.to(request.device), None
-    angles = torch.rand(request.rows, 1, request.tokens, config.head_dim // 2, generator=generator) * 6.28
-    doubled = torch.cat([angles, angles], dim=-1)
-    wide = torch.float64 if request.dtype == torch.float64 else torch.float32
-    turn = tuple(each.to(request.device, wide) for each in (doubled.cos(), doubled.sin()))
-    return (states * SPREAD).to(request.device), upstream.to(request.device), turn
-
-
-def _results(block: Block, request: Request, *, drawn_in: Request | None = None) -> list[Tensor]:
-    """Return output, gradient of the input and of each trained weight in order."""
-    states, upstream, turn = _inputs(block, request, drawn_in or request)
-    if request.dtype == torch.float64:
-        states, upstream = states.double(), upstream.double()
-    leaf = states.detach().requires_grad_()
-    output = _forward(block, leaf, request, turn)
-    weights = [weight for weight in block.parameters() if weight.requires_grad]
-    return [output.detach(), *torch.autograd.grad(output, [leaf, *weights], upstream.to(output.dtype))]
-
-
-def _held(block: Block, request: Request) -> int | None:
-    """Return the bytes that a forward pass leaves for backward, its output included; None where none are counted."""
-    if request.device.type != "cuda":
-        return None
-    states, _, turn = _inputs(block, request, request)
-    leaf = states.detach().requires_grad_()
-    before = torch.cuda.memory_allocated(request.device)
-    output = _forward(block, leaf, request, turn)
-    held: int = torch.cuda.memory_allocated(request.device) - before
-    del output
-    return held
-
-
-def _forward(block: Block, states: Tensor, request: Request, turn: Any) -> Tensor:
-    layout = AttentionLayout(rows=request.rows, tokens=request.tokens, device=request.device)
-    half = request.dtype.itemsize == 2
-    with torch.autocast(request.device.type, dtype=request.dtype if half else None, enabled=half):
-        output: Tensor = block(states, layout, turn)
-    return output
-
-
-def _time_of_most(block: Block, request: Request) -> float:
-    """Return the seconds of a forward and backward over a micro-batch, of fewer rows where memory runs out."""
-    rows = max(1, min(request.rows, MOST // request.tokens))
-    while True:
-        try:
-            return _time(block, replace(request, rows=rows)) * request.rows / rows
-        except OutOfMemory:
-            if rows == 1:
-                raise
-            rows //= 2
-            torch.cuda.empty_cache()
-
-
-def _time(block: Block, request: Request) -> float:
-    states, upstream, turn = _inputs(block, request, request)
-    leaf = states.detach().requires_grad_()
-    weights = [weight for weight in block.parameters() if weight.requires_grad]
-
-    def work() -> None:
-        output = _forward(block, leaf, request, turn)
-        torch.autograd.grad(output, [leaf, *weights], upstream.to(output.dtype))
-
-    return seconds_of(work, request.device)
 
 
 def _loss(model: nn.Module, decoder: Decoder, request: Request) -> Choice:

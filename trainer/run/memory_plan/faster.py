@@ -15,7 +15,8 @@ from trainer.models.decoder.attention import Attention
 from trainer.models.decoder.masks import AttentionLayout
 from trainer.models.decoder.model import Block, Decoder
 from trainer.models.fast import adapted, attention, compiled, cross_entropy, elementwise
-from trainer.models.fast.choose import MOST, hold_frozen_weights_in, last_norm
+from trainer.models.fast.block_trial import MOST
+from trainer.models.fast.choose import hold_frozen_weights_in, last_norm
 from trainer.models.language.linear_cross_entropy import Head, softmax_gradient
 from trainer.run.memory_plan.compiled import PlannedCompile
 

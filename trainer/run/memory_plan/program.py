@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.overrides import TorchFunctionMode
 
 from trainer.config.sections.decoder import AdapterConfig, DecoderConfig
 from trainer.device.precision import Precision
@@ -132,15 +131,6 @@ class _Scaler:
         """Keep the scale."""
 
 
-class _SkipInit(TorchFunctionMode):
-    """Leaves weights as they are where they would be drawn."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func in (Tensor.uniform_, Tensor.normal_) or getattr(func, "__module__", None) == nn.init.__name__:
-            return args[0] if args else kwargs["tensor"]
-        return func(*args, **(kwargs or {}))
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Rows:
     """As many rows as a step takes; they are never fetched."""
@@ -217,8 +207,8 @@ def _footprint(memory: LiveMemory, model: nn.Module, program: Program) -> Footpr
 def network(program: Program, compile_: PlannedCompile) -> nn.Module:
     """Return the network on its device, as `train` builds it."""
     adapter = AdapterConfig(adapter=program.adapter, lora_rank=program.rank)
-    with torch.device(DEVICE), _SkipInit():
-        model = build(program.raw, DecoderConfig(adapter=adapter), program.method, seed=0)
+    with torch.device(DEVICE):
+        model = build(program.raw, DecoderConfig(adapter=adapter), program.method, seed=0, unset=True)
     if program.method != "dpo":
         model.drop_ignored = False  # type: ignore[assignment]  # how many tokens carry loss is known with the data alone: all are counted
     if program.fast:

@@ -215,11 +215,11 @@ def built(
     """
     config, bootstrap = attempt.config, attempt.bootstrap
     model = network.build().to(dtype=precision.weights)
-    if network.load:
-        network.load(model)
     context = replace(compute_context_of(attempt, device, precision), refused=gates.refusals())
     if network.tune:
-        network.tune.hold(model, context)
+        network.tune.hold(model, context)  # sooner than they are loaded: the host then never holds them in fp32
+    if network.load:
+        network.load(model)
     pad_ranks(model, gates.padded)
     if gates.dense_nf4:
         hold_dense(model, DTYPES[precision.name])

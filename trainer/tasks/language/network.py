@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from trainer.config.sections.decoder import AdapterConfig, DecoderConfig
 from trainer.data.tokens.tokenizer import Tokenizer
 from trainer.models.adapters.lora import LoraConfig, add_lora, chosen_modules
 from trainer.models.adapters.nf4 import NF4Linear, quantize_linear_layers
 from trainer.models.decoder.model import Decoder
+from trainer.models.decoder.skip_init import SkipInit
 from trainer.models.language.model import LanguageModel, PreferenceModel
 from trainer.models.pretrained import folder as pretrained
 from trainer.models.pretrained.families import decoder_config
 from trainer.runtime.errors import TrainerError
 
 HEAD_WIDTH = 32
+MOST_WORKERS = 16  # threads that quantise: each holds a few megabytes
 
 
 def new_config(config: DecoderConfig, sequence: int, tokenizer: Tokenizer) -> dict[str, Any]:
@@ -69,20 +75,24 @@ def lora_of(config: AdapterConfig) -> LoraConfig:
     )
 
 
-def build(raw: Mapping[str, Any], config: DecoderConfig, method: str, *, seed: int) -> nn.Module:
-    """Return the model with fresh weights from torch's generator; with a folder, whose weights are loaded, unset ones.
+def build(
+    raw: Mapping[str, Any], config: DecoderConfig, method: str, *, seed: int, unset: bool | None = None
+) -> nn.Module:
+    """Return the model with fresh weights from torch's generator, or with unset ones, and its adapter's.
 
     Args:
         raw: content of the model's config.json.
         method: pretrain, sft or dpo.
         seed: seed of an adapter's weights.
+        unset: leave the base's weights unset; None for where a folder is given, whose weights are then loaded.
     """
-    decoder = Decoder(decoder_config(raw))
-    loaded = config.model is not None  # drawing and quantising weights that are replaced took minutes of a large model
-    if not loaded:
+    unset = config.model is not None if unset is None else unset
+    with SkipInit() if unset else contextlib.nullcontext():
+        decoder = Decoder(decoder_config(raw))
+    if not unset:
         decoder.initialize()
     if config.adapter.adapter == "qlora":
-        quantize_linear_layers(decoder, chosen_modules(decoder, ("all",)), empty=loaded)
+        quantize_linear_layers(decoder, chosen_modules(decoder, ("all",)), empty=unset)
     if config.adapter.adapter != "none":
         add_lora(decoder, lora_of(config.adapter), seed=seed)
     if method == "dpo":
@@ -90,19 +100,32 @@ def build(raw: Mapping[str, Any], config: DecoderConfig, method: str, *, seed: i
     return LanguageModel(decoder, drop_ignored=method == "sft")
 
 
-@torch.no_grad()
 def load_weights(model: nn.Module, *, folder: Path) -> None:
     """Put a folder's weights into the model; an adapted layer's go to its base, quantised where that is.
+
+    As many layers at a time as there are processors, each by one thread: no sum is shared, so the bits do not depend
+    on how many.
 
     Raises:
         TrainerError: RM700 to RM703.
     """
     decoder: Decoder = model.decoder  # type: ignore[assignment]
-    for name, value in pretrained.read(folder).model.state_dict().items():
-        module_name, _, kind = name.rpartition(".")
-        module = decoder.get_submodule(module_name)
-        base = getattr(module, "base", module)
-        if isinstance(base, NF4Linear) and kind == "weight":
-            base.load(value)
-        else:
-            getattr(base, kind).copy_(value)
+    weights = pretrained.read(folder).model.state_dict()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with ThreadPoolExecutor(max_workers=min(MOST_WORKERS, len(os.sched_getaffinity(0)))) as pool:
+            list(pool.map(partial(_put, decoder), weights, weights.values()))
+    finally:
+        torch.set_num_threads(threads)
+
+
+@torch.no_grad()
+def _put(decoder: Decoder, name: str, value: Tensor) -> None:
+    module_name, _, kind = name.rpartition(".")
+    module = decoder.get_submodule(module_name)
+    base = getattr(module, "base", module)
+    if isinstance(base, NF4Linear) and kind == "weight":
+        base.load(value)
+    else:
+        getattr(base, kind).copy_(value)

@@ -44,7 +44,8 @@ class LanguageTuner:
         against = self.why_not(context)
         if against:
             return {"blocks": {"name": "plain", "why": against}}
-        from trainer.models.fast.choose import Request, use_fast
+        from trainer.models.fast.block_trial import Request
+        from trainer.models.fast.choose import use_fast
 
         request = Request(
             rows=context.rows * (2 if self.pairs else 1),

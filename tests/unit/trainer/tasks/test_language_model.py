@@ -158,29 +158,44 @@ def test_model_that_cannot_be_trained_ends_with_a_code(tmp_path, text, capsys, m
     assert code in capsys.readouterr().err
 
 
-def test_killed_run_resumed_ends_with_the_bytes_of_an_undisturbed_one(tmp_path, base):
-    """With packing, an adapter and its dropout: order, moments and random numbers all have to come back."""
-    data = chat_rows(tmp_path / "chat.jsonl", 40)
-    options = [*TINY, "--model", str(base), "--adapter", "lora", "--lora-dropout", "0.1", "--sequence", "64"]
-    options += ["--max-steps", "60", "--batch-size", "4", "--epochs", "99", "--checkpoint-every", "1"]
-    options += ["--data", str(data), "--output", str(tmp_path)]
+def bytes_of_killed_and_whole(folder, options, name):
+    """Kill a run after a checkpoint, resume it, make the same undisturbed; return the file `name` of both."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     begun = subprocess.Popen(
         [sys.executable, "-m", "trainer", "train", *options, "--run", "killed"],
         env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     deadline = time.monotonic() + 120
-    while not list(tmp_path.glob("*killed*/**/tensors.safetensors")):
+    while not list(folder.glob("*killed*/**/tensors.safetensors")):
         assert time.monotonic() < deadline
         assert begun.poll() is None
         time.sleep(0.02)
     begun.send_signal(signal.SIGKILL)
     begun.wait()
-    assert not (tmp_path / "killed").exists()
+    assert not (folder / "killed").exists()
     assert main(["train", *options, "--resume", "killed"]) == 0
     assert main(["train", *options, "--run", "whole"]) == 0
-    name = "adapter_model.safetensors"
-    assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    return (folder / "killed" / name).read_bytes(), (folder / "whole" / name).read_bytes()
+
+
+def test_killed_run_resumed_ends_with_the_bytes_of_an_undisturbed_one(tmp_path, base):
+    """With packing, an adapter and its dropout: order, moments and random numbers all have to come back."""
+    data = chat_rows(tmp_path / "chat.jsonl", 40)
+    options = [*TINY, "--model", str(base), "--adapter", "lora", "--lora-dropout", "0.1", "--sequence", "64"]
+    options += ["--max-steps", "60", "--batch-size", "4", "--epochs", "99", "--checkpoint-every", "1"]
+    options += ["--data", str(data), "--output", str(tmp_path)]
+    killed, whole = bytes_of_killed_and_whole(tmp_path, options, "adapter_model.safetensors")
+    assert killed == whole
+
+
+@pytest.mark.parametrize("optimizer", ["muon", "adamw8bit"])
+def test_killed_run_of_another_optimizer_resumed_ends_with_the_same_bytes(tmp_path, text, optimizer):
+    """Momentum that is made orthogonal, and moments in 8 bits with their scales, come back to the bit."""
+    options = [*TINY, "--decoder-width", "64", "--optimizer", optimizer, "--data", str(text)]
+    options += ["--max-steps", "40", "--batch-size", "4", "--epochs", "99", "--checkpoint-every", "1"]
+    killed, whole = bytes_of_killed_and_whole(tmp_path, [*options, "--output", str(tmp_path)], "model.safetensors")
+    assert killed == whole
+    assert load_file(tmp_path / "whole" / "model.safetensors")  # weights, not an empty file
 
 
 def test_run_on_a_cpu_records_plain_torch_and_the_reason(base):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from trainer.models.adapters.nf4 import LEVELS, NF4Linear, dequantize, quantize
+from trainer.models.adapters.nf4 import BLOCK, LEVELS, PIECE, NF4Linear, dequantize, quantize
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (7, 64), (5, 13), (1, 1), (3, 65)])
@@ -71,3 +71,41 @@ def test_empty_layer_that_loads_a_weight_holds_what_a_layer_of_it_holds(shape):
     empty.load(base.weight)
     assert torch.equal(empty.packed, whole.packed)
     assert torch.equal(empty.scales, whole.scales)
+
+
+def by_search(weight):
+    """Codes and scales by a search among all boundaries, without tables and pieces."""
+    blocks = nn.functional.pad(weight.reshape(-1).float(), (0, -weight.numel() % BLOCK)).view(-1, BLOCK)
+    scales = blocks.abs().amax(dim=1)
+    levels = torch.tensor(LEVELS)
+    codes = torch.bucketize(blocks / scales.where(scales > 0, 1.0).unsqueeze(1), (levels[1:] + levels[:-1]) / 2)
+    codes = torch.cat([codes.view(-1)[: weight.numel()], torch.tensor([7] * (weight.numel() % 2), dtype=torch.long)])
+    return (codes[0::2] * 16 + codes[1::2]).to(torch.uint8), scales
+
+
+@pytest.mark.parametrize("count", [1, 63, 64, 65, PIECE, PIECE + 1, 2 * PIECE + 99])
+def test_quantize_by_tables_and_pieces_gives_the_codes_of_a_search_among_all_boundaries(count):
+    weight = torch.randn(count, generator=torch.Generator().manual_seed(count))
+    packed, scales = quantize(weight)
+    expected = by_search(weight)
+    assert torch.equal(packed, expected[0])
+    assert torch.equal(scales, expected[1])
+
+
+def test_quantize_rounds_every_boundary_and_its_neighbours_as_a_search_does():
+    levels = torch.tensor(LEVELS)
+    middle = (levels[1:] + levels[:-1]) / 2
+    near = [torch.nextafter(middle, torch.tensor(end)) for end in (-2.0, 2.0)]
+    values = torch.cat([middle, *near, levels, torch.tensor([-0.0, 1e-45])])
+    weight = values.unsqueeze(1).repeat(1, BLOCK)
+    weight[:, 0] = 1.0  # the scale: values stay as they are
+    assert torch.equal(quantize(weight)[0], by_search(weight)[0])
+
+
+def test_quantize_of_numbers_that_are_not_finite_keeps_their_blocks_not_finite_and_the_others_right():
+    weight = torch.randn(4, BLOCK)
+    weight[0, 3], weight[1, 5], weight[2, 7] = torch.nan, torch.inf, -torch.inf
+    values = dequantize(*quantize(weight), weight.shape, torch.float32)
+    assert not values[:3].isfinite().any(dim=1).all()
+    assert torch.equal(quantize(weight)[0], by_search(weight)[0])
+    assert torch.equal(values[3], dequantize(*quantize(weight[3]), weight[3].shape, torch.float32))

@@ -7,7 +7,7 @@ import copy
 import torch
 
 from tests.fixtures.fast_blocks import LABELS, TOKENS, decoder, request, wrapped
-from trainer.models.fast import choose
+from trainer.models.fast import block_trial, choose
 from trainer.models.fast.adapted import AdaptedBlock
 from trainer.models.fast.elementwise import PLAIN
 
@@ -31,8 +31,8 @@ def test_adapted_blocks_in_bf16_are_as_near_to_fp64_as_plain_ones():
     choose.hold_frozen_weights_in(model, torch.bfloat16)
     block = model.model.layers[0]
     asked = request(dtype=torch.bfloat16)
-    plain = choose._examined(block, None, asked, name="plain")
+    plain = block_trial.examined(block, None, asked, name="plain")
     block.fast = AdaptedBlock(block, "silu", dtype=torch.bfloat16, stream=torch.bfloat16, ops=PLAIN)
-    fast = choose._examined(block, plain, asked, name="fast")
+    fast = block_trial.examined(block, plain, asked, name="fast")
     assert not plain.refused and not fast.refused
     assert 1e-4 < fast.error < 3e-2

@@ -9,8 +9,9 @@ import torch
 
 from tests.fixtures.fast_blocks import decoder, request, wrapped
 from trainer.models.adapters.lora import lora_modules
-from trainer.models.fast import choose
+from trainer.models.fast import block_trial, choose
 from trainer.models.fast.elementwise import PLAIN
+from trainer.models.fast.proof import Trial
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_use_fast_of_an_adapter_left_out_of_the_joint_product_is_refused(quick, 
 
 def test_use_fast_of_slower_blocks_leaves_them_out(quick, monkeypatch):
     times = iter(range(1, 1000))
-    monkeypatch.setattr(choose, "seconds_of", lambda work, device: float(next(times)))
+    monkeypatch.setattr(block_trial, "seconds_of", lambda work, device: float(next(times)))
     choice = choose.use_fast(wrapped(decoder("llama", ("all",))), request()).choices["blocks"]
     assert choice.name == "plain"
 
@@ -61,8 +62,8 @@ def test_use_fast_of_slower_blocks_leaves_them_out(quick, monkeypatch):
     ("seconds", "held", "kept"), [(1.02, 5, True), (1.02, 10, False), (1.2, 5, True), (1.3, 5, False), (0.9, 20, True)]
 )
 def test_blocks_not_clearly_slower_than_plain_ones_are_used_where_they_hold_less(seconds, held, kept):
-    plain = choose.Trial(name="plain", seconds=1.0, held=10)
-    assert choose._better(choose.Trial(name="way", seconds=seconds, held=held), plain, requested=False) is kept
+    plain = Trial(name="plain", seconds=1.0, held=10)
+    assert choose._better(Trial(name="way", seconds=seconds, held=held), plain, requested=False) is kept
 
 
 @pytest.mark.parametrize(
@@ -100,3 +101,25 @@ def test_held_weights_are_those_that_autocast_would_round_to():
     assert held["model.layers.0.self_attn.q_proj.lora_A"].dtype == torch.float32
     assert held["model.norm.weight"].dtype == torch.float32
     assert all(torch.equal(held[name], was[name].to(held[name].dtype)) for name in held)
+
+
+def test_use_fast_forms_the_results_in_fp64_once_for_all_trials(quick, monkeypatch):
+    """They take the host seconds for a large block, and a way that spoils the block's weights must not spoil them."""
+    right, calls = choose.exact_results, []
+    monkeypatch.setattr(choose, "exact_results", lambda *given: (calls.append(given), right(*given))[1])
+    monkeypatch.setattr(block_trial, "exact_results", None)
+    monkeypatch.setattr(block_trial, "seconds_of", lambda work, device: 1.0)
+    choice = choose.use_fast(wrapped(decoder("llama", ("all",), quantized=True)), request()).choices["blocks"]
+    assert len(choice.trials) == 3 and len(calls) == 1
+
+
+def test_use_fast_refuses_a_way_that_spoils_the_weights_of_the_block_it_was_tried_on(quick, monkeypatch):
+    right = choose.adapted.AdaptedBlock.__init__
+
+    def spoiling(self, block, *given, **more):
+        right(self, block, *given, **more)
+        block.mlp.up_proj.base.weight.mul_(1.5)
+
+    monkeypatch.setattr(choose.adapted.AdaptedBlock, "__init__", spoiling)
+    choice = choose.use_fast(wrapped(decoder("llama", ("all",))), request()).choices["blocks"]
+    assert choice.name == "plain" and "against fp64" in choice.why

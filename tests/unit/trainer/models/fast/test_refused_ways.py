@@ -11,7 +11,7 @@ import torch
 from tests.fixtures.fast_blocks import decoder, request, wrapped
 from trainer.models.adapters.lora import pad_ranks
 from trainer.models.adapters.nf4 import NF4Linear, hold_dense
-from trainer.models.fast import choose, cross_entropy
+from trainer.models.fast import block_trial, choose, cross_entropy
 
 
 def used(model: Any, **refused: str) -> Any:
@@ -39,7 +39,7 @@ def test_compiler_that_failed_its_gate_is_not_called(
         raise AssertionError("the compiler was called")
 
     times = iter(2.0**-step for step in range(1000))
-    monkeypatch.setattr(choose, "seconds_of", lambda work, device: (work(), next(times))[1])
+    monkeypatch.setattr(block_trial, "seconds_of", lambda work, device: (work(), next(times))[1])
     monkeypatch.setattr(cross_entropy, "seconds_of", lambda work, device: 1.0)
     monkeypatch.setattr(choose.elementwise, "compiled", called)
     monkeypatch.setattr(torch, "compile", called)

@@ -1,0 +1,125 @@
+"""A network below a folder: nothing is drawn that is then replaced, and every weight is the folder's."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+from trainer.config.sections.decoder import AdapterConfig, DecoderConfig
+from trainer.models.adapters.nf4 import NF4Linear
+from trainer.models.decoder.model import Decoder
+from trainer.models.pretrained import folder as pretrained
+from trainer.models.pretrained.families import decoder_config
+from trainer.tasks.language.network import build, load_weights
+
+RAW = {
+    "llama": {
+        "model_type": "llama",
+        "vocab_size": 61,
+        "hidden_size": 32,
+        "intermediate_size": 80,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "attention_bias": True,
+        "max_position_embeddings": 32,
+    },
+    "gpt2": {"model_type": "gpt2", "vocab_size": 61, "n_positions": 32, "n_embd": 32, "n_layer": 2, "n_head": 4},
+}
+
+
+@pytest.fixture
+def poisoned():
+    """Memory that is not written is NaN, not by chance what was there before."""
+    torch.use_deterministic_algorithms(True)
+    before = torch.utils.deterministic.fill_uninitialized_memory
+    torch.utils.deterministic.fill_uninitialized_memory = True
+    yield
+    torch.utils.deterministic.fill_uninitialized_memory = before
+    torch.use_deterministic_algorithms(False)
+
+
+def written(folder: Path, family: str) -> Decoder:
+    torch.manual_seed(1)
+    model = Decoder(decoder_config(RAW[family]))
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.copy_(torch.randn(weight.shape))  # norms and biases, too
+    pretrained.write(folder, pretrained.Pretrained(model=model, raw=RAW[family]))
+    return model
+
+
+def made(folder: Path, family: str, adapter: str):
+    config = DecoderConfig(model=folder, adapter=AdapterConfig(adapter=adapter, lora_rank=2))
+    return build(RAW[family], config, "pretrain", seed=0)
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2"])
+@pytest.mark.parametrize("adapter", ["none", "lora", "qlora"])
+def test_load_weights_leaves_no_weight_of_a_built_network_unset(tmp_path, poisoned, family, adapter):
+    source = written(tmp_path / "model", family)
+    model = made(tmp_path / "model", family, adapter)
+    load_weights(model, folder=tmp_path / "model")
+    for name, value in model.state_dict().items():
+        assert value.float().isfinite().all(), name
+    for name, weight in source.named_parameters():
+        module, _, kind = name.rpartition(".")
+        base = model.decoder.get_submodule(module)
+        base = getattr(base, "base", base)
+        if isinstance(base, NF4Linear) and kind == "weight":
+            quantised = NF4Linear(source.get_submodule(module)).dense(torch.float32)
+            assert torch.equal(base.dense(torch.float32), quantised), name
+        else:
+            assert torch.equal(getattr(base, kind), weight), name
+
+
+def test_build_below_a_folder_draws_nothing(tmp_path):
+    written(tmp_path / "model", "llama")
+    before = torch.get_rng_state()
+    made(tmp_path / "model", "llama", "qlora")
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_build_without_a_folder_draws_every_weight(poisoned):
+    torch.manual_seed(0)
+    model = build(RAW["gpt2"], DecoderConfig(adapter=AdapterConfig(adapter="qlora")), "pretrain", seed=0)
+    assert all(value.float().isfinite().all() for value in model.state_dict().values())
+    assert model.decoder.model.embed_tokens.weight.std() > 0
+
+
+def test_load_weights_quantises_on_as_many_threads_as_there_are_processors_and_leaves_torch_its_own(
+    tmp_path, monkeypatch
+):
+    written(tmp_path / "model", "llama")
+    model, seen = made(tmp_path / "model", "llama", "qlora"), set()
+    meet = threading.Barrier(3, timeout=20)
+
+    def load(self, weight):
+        if len(seen) < 3:
+            seen.add(threading.get_ident())
+            meet.wait()  # passes where three layers are loaded at a time
+
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2})
+    monkeypatch.setattr(NF4Linear, "load", load)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        load_weights(model, folder=tmp_path / "model")
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
+    assert len(seen) == 3
+
+
+def test_load_weights_that_fails_in_a_thread_fails_as_a_whole(tmp_path, monkeypatch):
+    written(tmp_path / "model", "llama")
+    model = made(tmp_path / "model", "llama", "qlora")
+    monkeypatch.setattr(NF4Linear, "load", lambda self, weight: 1 / 0)
+    threads = torch.get_num_threads()
+    with pytest.raises(ZeroDivisionError):
+        load_weights(model, folder=tmp_path / "model")
+    assert torch.get_num_threads() == threads

@@ -13,8 +13,8 @@ INDEPENDENT_STATUS = {(1, 3): 112, (2, 2): 120, (2, 3): 120, (2, 4): 120}  # u64
 CHIP_STATUS = {(1, 4): 40, (2, 1): 108}  # u32, its bits differ between chips
 # amdgpu_smu.h, SMU_THROTTLER_*: sixteen bits a cause
 CAUSES = {"power": 0, "current": 16, "temperature": 32, "other": 48}
-# v1.6 and v1.7 count cycles instead: accumulation_counter, then five residencies, u32 each
-CYCLES = {(1, 6): 32, (1, 7): 40}
+# v1.6 to v1.8 count cycles instead: accumulation_counter, then five residencies, u32 each
+CYCLES = {(1, 6): 32, (1, 7): 40, (1, 8): 40}
 RESIDENCIES = ("prochot", "power", "socket temperature", "regulator temperature", "memory temperature")
 LEAST_SHARE = 0.01  # of the cycles between two tables; below it no cause is named
 

@@ -1,6 +1,6 @@
 """Energy, throttling and link errors from `gpu_metrics`, the binary table that amdgpu keeps of a card.
 
-Layouts: Linux `drivers/gpu/drm/amd/include/kgd_pp_interface.h`, `struct gpu_metrics_v1_1` to `v1_7`: a header of u16
+Layouts: Linux `drivers/gpu/drm/amd/include/kgd_pp_interface.h`, `struct gpu_metrics_v1_1` to `v1_8`: a header of u16
 size, u8 format, u8 content, then fields in their natural alignment, little-endian. A field of ones is not reported.
 Energy is in units of 2^-16 J there from v1.4 on; rocm_smi_lib takes the same resolution (15.3 uJ) for all cards, and
 no card has shown it here. Residencies are counts of the same cycles as `accumulation_counter` (rocm_smi.h, v1.6).
@@ -13,10 +13,10 @@ from collections.abc import Mapping
 
 JOULES = 2**-16
 _ENERGY = {
-    (1, 1): 24, (1, 2): 24, (1, 3): 24, (1, 4): 24, (1, 5): 88, (1, 6): 16, (1, 7): 24,
+    (1, 1): 24, (1, 2): 24, (1, 3): 24, (1, 4): 24, (1, 5): 88, (1, 6): 16, (1, 7): 24, (1, 8): 24,
 }  # fmt: skip
-_REPLAYS = {(1, 4): 88, (1, 5): 152, (1, 6): 104, (1, 7): 112}  # pcie_replay_count_acc, u64
-_CYCLES = {(1, 6): 32, (1, 7): 40}  # accumulation_counter, then five residencies, u32 each
+_REPLAYS = {(1, 4): 88, (1, 5): 152, (1, 6): 104, (1, 7): 112, (1, 8): 112}  # pcie_replay_count_acc, u64
+_CYCLES = {(1, 6): 32, (1, 7): 40, (1, 8): 40}  # accumulation_counter, then five residencies, u32 each
 CAUSES = ("prochot", "power", "socket temperature", "regulator temperature", "memory temperature")
 
 

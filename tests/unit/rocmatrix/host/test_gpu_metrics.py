@@ -37,7 +37,7 @@ def test_metrics_table_is_read_by_its_format_and_length(table, cause):
     assert throttled_by(table) == cause
 
 
-@pytest.mark.parametrize("version", [(1, 6), (1, 7)])
+@pytest.mark.parametrize("version", [(1, 6), (1, 7), (1, 8)])
 @pytest.mark.parametrize(
     ("before", "after", "causes"),
     [

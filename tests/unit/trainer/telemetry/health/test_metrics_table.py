@@ -23,7 +23,7 @@ def test_residencies_that_cannot_be_are_unknown(before: tuple[int, ...], after: 
 
 
 @pytest.mark.parametrize(
-    ("kind", "joules"), [((1, 3), 2.0), ((1, 6), 2.0), ((1, 7), 2.0), ((2, 4), None), ((9, 9), None)]
+    ("kind", "joules"), [((1, 3), 2.0), ((1, 6), 2.0), ((1, 7), 2.0), ((1, 8), 2.0), ((2, 4), None), ((9, 9), None)]
 )
 def test_energy_is_read_from_layouts_that_have_one(kind: tuple[int, int], joules: float | None) -> None:
     assert metrics_table.energy(table(kind=kind, energy=2 << 16)) == joules

@@ -111,7 +111,7 @@ class Full:
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(placement, "place", lambda expect: XT)
         monkeypatch.setattr(capacity, "free_memory", lambda device: self.free.pop(0))
-        monkeypatch.setattr(capacity, "card_memory", lambda device: (self.free[0], self.total))
+        monkeypatch.setattr(capacity, "card_memory", lambda device: (0, self.total))
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: object())
         monkeypatch.setattr(torch, "ones", self.refused)
         monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)

@@ -33,8 +33,8 @@ BEST: Mapping[str, tuple[str, str]] = {name: (own["format"], own["why"]) for nam
 }
 
 PEAK_SHARE = 5  # rounding makes the largest error about five times the mean one
-# How many of the format's roundings a result may be off, see `_difference`: 16-bit inputs summed in fp32 see one per input and one of
-# the result; fp32 sums of 96 products add their own. On a CPU 0.7 and 2.8 were measured.
+# How many of the format's roundings a result may be off, see `_difference`: 16-bit inputs summed in fp32 see one per
+# input and one of the result; fp32 sums of 96 products add their own. On a CPU 0.7 and 2.8 were measured.
 ROUNDINGS = {"fp64": 32.0, "fp32": 32.0, "bf16": 4.0, "fp16": 4.0}
 
 

@@ -160,3 +160,17 @@ def test_energy_and_throttled_shares_come_from_two_tables(tmp_path: Path) -> Non
     assert report is not None
     found = report["cards"][BDF]
     assert (found["energy_j"], found["throttled"]["power"], found["throttled"]["prochot"]) == (10.0, 0.25, 0.0)
+
+
+@pytest.mark.parametrize(("kind", "joules"), [((1, 3), None), ((1, 7), 10.0)])
+def test_energy_of_a_long_run_is_unknown_where_its_counter_may_have_started_anew(
+    tmp_path: Path, kind: tuple[int, int], joules: float | None
+) -> None:
+    card = Card(tmp_path)
+    card.write("gpu_metrics", table(kind=kind, energy=1 << 16))
+    begun = watch(tmp_path)
+    begun.began -= 3600
+    card.write("gpu_metrics", table(kind=kind, energy=11 << 16))
+    report = begun.report()
+    assert report is not None
+    assert report["cards"][BDF]["energy_j"] == joules

@@ -31,3 +31,29 @@ def test_energy_is_read_from_layouts_that_have_one(kind: tuple[int, int], joules
 
 def test_energy_that_is_not_reported_is_none() -> None:
     assert metrics_table.energy(table(energy=(1 << 64) - 1)) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "seconds", "narrow", "joules"),
+    [
+        (10.0, 60000.0, 65.0, True, 59990.0),  # no card fills 32 bits in this time
+        (10.0, 60000.0, 66.0, True, None),  # it may have started anew meanwhile
+        (10.0, 60000.0, 3600.0, False, 59990.0),
+        (10.0, 70000.0, 3600.0, True, 69990.0),  # more than 32 bits hold: a counter of 64
+        (60000.0, 10.0, 65.0, True, None),
+        (10.0, 10.0, 65.0, True, None),  # some cards return one figure until they are started anew
+        (None, 10.0, 65.0, False, None),
+    ],
+)
+def test_energy_of_a_counter_that_starts_anew_is_unknown(
+    before: float | None, after: float, seconds: float, narrow: bool, joules: float | None
+) -> None:
+    assert metrics_table.used(before, after, seconds, narrow=narrow) == joules
+
+
+@pytest.mark.parametrize(("kind", "joules"), [((1, 3), None), ((1, 7), 65535.999985)])
+def test_energy_of_all_ones_in_32_bits_is_not_reported_by_cards_that_count_so(
+    kind: tuple[int, int], joules: float | None
+) -> None:
+    found = metrics_table.energy(table(kind=kind, energy=(1 << 32) - 1))
+    assert found == (joules if joules is None else pytest.approx(joules))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fixtures.health import table
+from tests.fixtures.health import listing, table
 from trainer.telemetry.health import metrics_table
 
 
@@ -57,3 +57,41 @@ def test_energy_of_all_ones_in_32_bits_is_not_reported_by_cards_that_count_so(
 ) -> None:
     found = metrics_table.energy(table(kind=kind, energy=(1 << 32) - 1))
     assert found == (joules if joules is None else pytest.approx(joules))
+
+
+ONES = (1 << 64) - 1
+LIST = (
+    (0, "H", (61,)),
+    (7, "Q", (3 << 16,)),
+    (9, "I", (1000,)),
+    (10, "I", (0,)),
+    (11, "I", (250,)),
+    (29, "Q", (1, 2, 3, 4, 5, 6, 7, 8)),  # one for each XGMI link
+    (25, "Q", (6,)),
+)
+
+
+def test_table_that_lists_its_fields_is_read_by_their_ids() -> None:
+    made = listing(*LIST)
+    assert metrics_table.energy(made) == 3.0
+    assert metrics_table.replays(made) == 6
+    assert metrics_table.cycles(made) == {"all": 1000, "prochot": 0, "power": 250}
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        listing(),
+        listing((7, "Q", (ONES,)), (25, "Q", (ONES,))),
+        listing(*LIST)[:8] + listing(*LIST)[8:40].ljust(len(listing(*LIST)) - 8, b"\xff"),  # a type that is none
+        listing(*LIST)[:4] + b"\xff\xff\xff\x7f" + listing(*LIST)[8:],  # more fields than it holds
+        listing(*LIST)[:4] + b"\xff\xff\xff\xff" + listing(*LIST)[8:],
+        listing((7, "Q", ())),
+        b"\x06\x00\x01\x09\x00\x00",
+    ],
+)
+def test_list_of_fields_that_does_not_fit_its_table_is_unknown(broken: bytes) -> None:
+    assert metrics_table.version(broken) == (1, 9)
+    assert metrics_table.energy(broken) is None
+    assert metrics_table.replays(broken) is None
+    assert metrics_table.cycles(broken) == {}

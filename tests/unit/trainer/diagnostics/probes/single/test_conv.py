@@ -107,6 +107,17 @@ def test_mode_without_time_fails_unless_miopen_compiled_meanwhile(
     assert found.status == status
 
 
+@pytest.mark.parametrize("dtype", conv.LIMITS)
+@pytest.mark.parametrize("place", range(len(conv.PARTS)))
+@pytest.mark.parametrize(("share", "status"), [(0.99, "pass"), (1.01, "fail"), (float("nan"), "fail")])
+def test_limit_of_a_convolution_is_where_it_is_stated(dtype: str, place: int, share: float, status: str) -> None:
+    errors = tuple(share * conv.LIMITS[dtype] if part == place else 0.0 for part in range(len(conv.PARTS)))
+    result = conv.Result(shape="3x3", dtype=dtype, errors=errors, not_finite=0, workspace_bytes=0)
+    wanted = ["pass"] * (len(conv.PARTS) + 1)
+    wanted[place] = status
+    assert [check.status for check in conv.judge("default", [result])] == wanted
+
+
 def test_kernels_that_miopen_found_are_counted_in_its_folders(tmp_path: Path) -> None:
     folders = {"MIOPEN_USER_DB_PATH": str(tmp_path / "db"), "MIOPEN_CUSTOM_CACHE_DIR": str(tmp_path / "cache")}
     assert conv.found_bytes(folders) == 0

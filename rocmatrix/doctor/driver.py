@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from rocmatrix.containers.least_privilege import NOGROUP
 from rocmatrix.doctor.catalog import Finding, Status, check
 from rocmatrix.doctor.host import NO_CARD, Host
 from rocmatrix.doctor.knowledge import HostKnowledge, is_within, plain_version
@@ -251,10 +252,16 @@ def _opens(host: Host, code: str, nodes: list[DeviceNode]) -> Finding:
     closed = [node for node in nodes if user.uid and not node.opens_for(uid=user.uid, groups=user.groups)]
     if not closed:
         return Finding(code=code, status="ok", seen=f"user {user.uid} opens {owners}")
-    gid = closed[0].gid
     seen = f"user {user.uid} cannot open {', '.join(f'{n.path} ({n.uid}:{n.gid} {n.mode:04o})' for n in closed)}"
-    fix = f'sudo usermod -aG "$(getent group {gid} | cut -d: -f1)" "$(id -un)", then log in again'
-    return Finding(code=code, status="error", seen=seen, fix=fix)
+    return Finding(code=code, status="error", seen=seen, fix=_opened(closed[0]))
+
+
+def _opened(node: DeviceNode) -> str:
+    """Return how this user comes to open a node that is closed to it."""
+    if node.gid == NOGROUP:  # an owner that the container's user namespace has no number for
+        why = "its owners have no number in this container; on its host"
+        return f"{why}: dev0: {node.path},gid=N in its configuration (Proxmox), N the number of render in here"
+    return f'sudo usermod -aG "$(getent group {node.gid} | cut -d: -f1)" "$(id -un)", then log in again'
 
 
 @check(

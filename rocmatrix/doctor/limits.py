@@ -9,6 +9,7 @@ from packaging.version import InvalidVersion, Version
 from rocmatrix.containers.device_selection import VISIBILITY, usable_nodes
 from rocmatrix.doctor.catalog import Finding, check
 from rocmatrix.doctor.host import Host
+from rocmatrix.host.hardware import Hardware
 from rocmatrix.runtime.errors import RocmatrixError
 
 GIB = 1024**3
@@ -25,22 +26,45 @@ PASSTHROUGH_FIX = (
 @check(
     "D301",
     title="The IOMMU passes cards through",
-    why="with several cards a translating IOMMU slows their exchange, and collectives have hung on it",
+    why="with several cards a translating IOMMU slows their exchange, and collectives have hung on it; AMD advises "
+    "iommu=pt for Instinct and for Radeon without P2P, and the default for Radeon with P2P",
     source="ROCm/ROCm:docs/conceptual/iommu.rst; ROCm/rccl-tests#50",
 )
 def iommu(host: Host) -> Finding:
-    """D301. The kernel's group of each card decides; its command line only where groups are not reported."""
-    cards = host.hardware.physical_cards
+    """D301. The kernel's group of each card decides; its command line only where groups are not reported.
+
+    A processor's graphics are hidden from runs, and exchange nothing.
+    """
+    cards = [group[0] for group in host.hardware.physical_cards if not group[0].integrated]
     if len(cards) < 2:
         return Finding(code="D301", status="not applicable", seen="there is one card at most")
-    kinds = set(host.iommu_types.values())
-    if kinds:
-        translating = sorted(address for address, kind in host.iommu_types.items() if kind != "identity")
+    kinds = {card.pci_address: host.iommu_types.get(card.pci_address or "") for card in cards}
+    known = {str(address): kind for address, kind in kinds.items() if kind}
+    if known:
+        translating = sorted(address for address, kind in known.items() if kind != "identity")
         if not translating:
             return Finding(code="D301", status="ok", seen="every card's group is passed through (identity)")
-        seen = f"{', '.join(translating)}: the IOMMU translates ({', '.join(sorted(kinds))})"
-        return Finding(code="D301", status="warning", seen=seen, fix=PASSTHROUGH_FIX)
+        seen = f"{', '.join(translating)}: the IOMMU translates ({', '.join(sorted(set(known.values())))})"
+        return _translated(host, seen)
     return _by_command_line(host)
+
+
+def _translated(host: Host, seen: str) -> Finding:
+    """Return the finding on an IOMMU that translates: AMD's default for Radeon cards with P2P, else slow at best."""
+    if not _copy_over_pcie(host.hardware):
+        return Finding(code="D301", status="warning", seen=seen, fix=PASSTHROUGH_FIX)
+    why = "as AMD documents it for Radeon cards that reach each other over PCIe"
+    fix = f"only where collectives are slow or hang: {PASSTHROUGH_FIX}"
+    return Finding(code="D301", status="note", seen=f"{seen}, {why}", fix=fix)
+
+
+def _copy_over_pcie(machine: Hardware) -> bool:
+    """Whether Radeon cards read each other's memory over PCIe. Instinct cards, gfx9, use XGMI for it."""
+    cards = {card.node: card for card in machine.cards if not card.integrated}
+    if any((card.gfx or "gfx9").startswith("gfx9") for card in cards.values()):
+        return False
+    between = (link for link in machine.links if link.source in cards and link.target in cards)
+    return any(link.peer_dma and not link.xgmi for link in between)
 
 
 def _by_command_line(host: Host) -> Finding:
@@ -53,8 +77,7 @@ def _by_command_line(host: Host) -> Finding:
     if not host.iommu:
         seen = "the IOMMU is off; AMD advises passing through (iommu=pt) rather than off"
         return Finding(code="D301", status="note", seen=seen, fix=PASSTHROUGH_FIX)
-    seen = "an IOMMU is on, and iommu=pt is not on the kernel's command line"
-    return Finding(code="D301", status="warning", seen=seen, fix=PASSTHROUGH_FIX)
+    return _translated(host, "an IOMMU is on, and iommu=pt is not on the kernel's command line")
 
 
 @check(

@@ -1,7 +1,9 @@
 """What throttles a card, by `gpu_metrics`: the binary table that amdgpu keeps of it.
 
 Layouts: Linux `drivers/gpu/drm/amd/include/kgd_pp_interface.h`: a header of u16 size, u8 format, u8 content; then the
-fields in their natural alignment, little-endian. A field of ones is not reported.
+fields in their natural alignment, little-endian. A field of ones is not reported. Since Linux 6.19 (v1.9) a table lists
+its fields: their number as i32, and for each a u64 (unit, type, id, number of values; AMDGPU_METRICS_ENC_ATTR) and its
+values, packed (smu_cmn.h, DECLARE_SMU_METRICS_CLASS).
 """
 
 from __future__ import annotations
@@ -13,8 +15,11 @@ INDEPENDENT_STATUS = {(1, 3): 112, (2, 2): 120, (2, 3): 120, (2, 4): 120}  # u64
 CHIP_STATUS = {(1, 4): 40, (2, 1): 108}  # u32, its bits differ between chips
 # amdgpu_smu.h, SMU_THROTTLER_*: sixteen bits a cause
 CAUSES = {"power": 0, "current": 16, "temperature": 32, "other": 48}
-# v1.6 and v1.7 count cycles instead: accumulation_counter, then five residencies, u32 each
-CYCLES = {(1, 6): 32, (1, 7): 40}
+# v1.6 to v1.8 count cycles instead: accumulation_counter, then five residencies, u32 each
+CYCLES = {(1, 6): 32, (1, 7): 40, (1, 8): 40}
+LISTED = (1, 9)
+TYPES = "BbHhIiQq"  # amdgpu_metrics_attr_type
+CYCLES_ID = 9  # amdgpu_metrics_attr_id; the residencies follow
 RESIDENCIES = ("prochot", "power", "socket temperature", "regulator temperature", "memory temperature")
 LEAST_SHARE = 0.01  # of the cycles between two tables; below it no cause is named
 
@@ -45,12 +50,36 @@ def throttled_by(table: bytes) -> tuple[str, ...] | None:
 
 def cycles(table: bytes) -> Mapping[str, int]:
     """Return the cycles in all (`all`) and those that each cause throttled; empty where the table counts none."""
+    if version(table) == LISTED:
+        fields = listed(table)
+        given = {name: fields.get(CYCLES_ID + place) for place, name in enumerate(("all", *RESIDENCIES))}
+        return {name: count for name, count in given.items() if count is not None}
     at = CYCLES.get(version(table) or (0, 0))
     if at is None or len(table) < at + 4 * (1 + len(RESIDENCIES)):
         return {}
     counted = struct.unpack_from(f"<{1 + len(RESIDENCIES)}I", table, at)
     named = zip(("all", *RESIDENCIES), counted, strict=True)
     return {name: count for name, count in named if count != (1 << 32) - 1}
+
+
+def listed(table: bytes) -> dict[int, int]:
+    """Return the first value of each field that a table lists, by its id; nothing of a list that does not fit."""
+    found: dict[int, int] = {}
+    at = 8
+    for _ in range(max(0, struct.unpack_from("<i", table, 4)[0]) if len(table) >= at else 0):
+        if len(table) < at + 8:
+            return {}
+        (field,) = struct.unpack_from("<Q", table, at)
+        kind, number, values = field >> 20 & 0xF, field >> 10 & 0x3FF, field & 0x3FF
+        if kind >= len(TYPES) or not values:
+            return {}
+        size = struct.calcsize(f"<{TYPES[kind]}")
+        at, start = at + 8 + size * values, at + 8
+        if len(table) < at:
+            return {}
+        if table[start : start + size] != b"\xff" * size:
+            found[number] = struct.unpack_from(f"<{TYPES[kind]}", table, start)[0]
+    return found
 
 
 def throttled_between(before: bytes, after: bytes) -> tuple[str, ...] | None:

@@ -20,6 +20,7 @@ DRM_FOLDERS = ("sys/class/drm", "class/drm", ".")
 DISPLAY_CLASSES = ("0x03", "0x12")  # display and processing accelerator (PCI code and ID assignment)
 OTHER_MAKERS = {"0x10de": "NVIDIA", "0x8086": "Intel", "0x1a03": "ASPEED"}  # the last draws a server's console
 DEEPEST = 12
+HOTTEST = 200.0  # degrees; a sensor that is not there may read 65535, and one that is asked too often 511
 _ADDRESS = re.compile(r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
 
 
@@ -262,7 +263,7 @@ def _lanes(text: str | None) -> int | None:
 
 
 def temperatures(files: Files, folder: str) -> Iterator[Temperature]:
-    """Yield the readable temperature sensors of a card.
+    """Yield the temperature sensors of a card that have a figure: 0 and what no card survives are none.
 
     Args:
         folder: the card's PCI attributes, below the root of `files`.
@@ -271,7 +272,7 @@ def temperatures(files: Files, folder: str) -> Iterator[Temperature]:
         for index in range(1, 9):
             base = f"{folder}/hwmon/{name}/temp{index}"
             degrees = files.number(f"{base}_input")
-            if degrees is not None:
+            if degrees is not None and 0 < degrees / 1000 < HOTTEST:
                 limit = files.number(f"{base}_crit")
                 label = files.word(f"{base}_label") or f"sensor {index}"
                 yield Temperature(label=label, degrees=degrees / 1000, limit=limit / 1000 if limit else None)

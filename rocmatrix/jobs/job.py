@@ -248,9 +248,9 @@ def probes_for(job_request: JobRequest, *, cell: Cell, hardware: Hardware) -> tu
     """Return the options and a note: on one card the probes of two are left out, as they could only fail."""
     options, option = dict(job_request.options), job_request.program.parts_option
     fitting = [card.index for card in hardware.cards if card.gfx == cell.architecture]
-    cards = tuple(dict.fromkeys(job_request.cards)) or tuple(
-        fitting
-    )  # those named with --cards, else all of the cell's
+    # those named with --cards, else all of the cell's, else those that an old kernel leaves unnamed
+    unnamed = [card.index for card in hardware.cards if card.gfx is None and not card.integrated]
+    cards = tuple(dict.fromkeys(job_request.cards)) or tuple(fitting or unnamed)
     if option is None or not (
         job_request.program.parts_listed and job_request.whole and cell.architecture and len(cards) == 1
     ):

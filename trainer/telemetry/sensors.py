@@ -17,6 +17,7 @@ from trainer.runtime.listing import matching
 
 SYSFS = Path("/sys")
 HOTTEST = ("junction", "edge", "mem")  # the junction is what the driver throttles by
+MOST_C = 200.0  # a sensor that is not there may read 65535 °C, and one that is asked too often 511
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,12 +100,16 @@ def hwmon(root: Path, address: str | None) -> Path | None:
 
 
 def read_hwmon(folder: Path) -> Reading:
-    """Read the hottest-by-rank temperature with its limit, the shader clock and the power of one card."""
+    """Read the hottest-by-rank temperature with its limit, the shader clock and the power of one card.
+
+    A limit of 0 °C or below is one that the driver has no value for, and a card survives no MOST_C.
+    """
     channel = _temperature_channel(folder)
     power = _number(folder / "power1_average", 1e-6)
+    heat, limit = (_number(folder / f"{channel}_{kind}", 1e-3) for kind in ("input", "crit"))
     return Reading(
-        temperature_c=_number(folder / f"{channel}_input", 1e-3),
-        limit_c=_number(folder / f"{channel}_crit", 1e-3),
+        temperature_c=heat if heat is not None and heat < MOST_C else None,
+        limit_c=limit if limit is not None and limit > 0 else None,
         clock_mhz=_number(folder / "freq1_input", 1e-6),
         power_w=power if power is not None else _number(folder / "power1_input", 1e-6),
         power_cap_w=_number(folder / "power1_cap", 1e-6),

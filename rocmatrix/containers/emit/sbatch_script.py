@@ -211,7 +211,9 @@ def _cache_volume(setting: settings.Setting) -> bool:
 
 
 def in_apptainer(spec: RunSpec, *, cards: bool, rdma: bool = False) -> Launcher:
-    """Return the launcher of Apptainer, which keeps the job's user, groups and cards; `spec.image` is what it takes.
+    """Return the launcher of Apptainer or Singularity, which keep the job's user, groups and cards.
+
+    `spec.image` is what they take. Each node looks for either.
 
     Raises ValueError for a portable spec, and for a setting that Apptainer has no word for.
 
@@ -225,13 +227,15 @@ def in_apptainer(spec: RunSpec, *, cards: bool, rdma: bool = False) -> Launcher:
     for setting in spec.settings:
         options += _apptainer(setting)
     # Not --env=NAME=content, in which a comma ends the content.
-    environment = {f"APPTAINERENV_{row.name}": row.content for row in spec.of(settings.Environment)}
+    given = {row.name: row.content for row in spec.of(settings.Environment)}
+    # Apptainer refuses to set HOME (apptainer/apptainer#388), which then is a folder that the container lacks
+    home = ["env", f"HOME={given.pop('HOME')}"] if "HOME" in given else []
+    environment = {f"APPTAINERENV_{name}": content for name, content in given.items()}
     return Launcher(
-        command=(shlex.join([*options, spec.image, "python"]),),
+        command=(shlex.join([*options, spec.image, *home, "python"]),),
         environment=environment,
         on_node=on_node.apptainer(cards=cards, rdma=rdma),
         after=(f"srun --ntasks-per-node=1 sh -c 'rm -rf -- {on_node.WORK}' >/dev/null 2>&1 || :",),
-        programs=("apptainer",),
     )
 
 

@@ -20,7 +20,7 @@ _CONTROL = re.compile(r"\x1b(?:\[[0-9;?]{0,40}[A-Za-z]|\][^\x07\n]{0,400}\x07)|[
 _FORMS = (
     *SECRETS,
     (re.compile(r"(?P<name>\bBasic )[^\s\"']{6,4000}", re.IGNORECASE), r"\g<name><secret>"),
-    (re.compile(rf"(?P<scheme>\b[a-z][a-z+]{{1,12}}://)(?!{_HOSTS}(?![\w.-]))(?:[^/\s\"'<>@]{{0,200}}@)?[\w.\[\]:-]{{1,253}}(?P<rest>(?:/[^\s\"'<>]{{0,2000}})?)", re.IGNORECASE), r"\g<scheme><host>"),
+    (re.compile(rf"(?P<scheme>\b[a-z][a-z+]{{1,12}}://)(?!{_HOSTS}(?![\w.-]))(?:[^/\s\"'@]{{0,200}}@)?[\w.\[\]:-]{{1,253}}(?P<rest>(?:/[^\s\"'<>]{{0,2000}})?)", re.IGNORECASE), r"\g<scheme><host>"),
     (re.compile(r"\bgit@[\w.-]{1,253}:\S{1,400}|(?<![\w~])~[a-z_][\w.-]{0,63}/[^\s\"'<>]{0,2000}"), "<path>"),
     (re.compile(rf"(?<![\w.@/-])(?!{_HOSTS}(?![\w.-]))(?:[\w-]{{1,63}}\.){{1,8}}(?:com|net|edu|gov|org)(?![\w-]|\.\w)"), "<host>"),
     (re.compile(r"(?P<name>file://)/?[^\s\"'<>]{1,2000}"), r"\g<name><path>"),

@@ -15,7 +15,6 @@ from rocmatrix.host.pci_device import PciLink, Temperature, slot_link, temperatu
 from rocmatrix.host.sysfs import Files
 
 State = Literal["present", "asleep", "gone", "unknown"]
-HOTTEST = 200.0  # degrees; a sensor that is not there may read 65535
 MOST_WATTS, MOST_MHZ = 10_000.0, 20_000.0
 
 
@@ -71,7 +70,7 @@ def read(files: Files, folder: str | None) -> Sensors:
         memory_load_percent=_percent(files, f"{folder}/mem_busy_percent"),
         **_memory(files, folder, "vram", "memory"),
         **_memory(files, folder, "gtt", "shared"),
-        temperatures=tuple(each for each in temperatures(files, folder) if 0 < each.degrees < HOTTEST),
+        temperatures=tuple(temperatures(files, folder)),
         power_w=_scaled(files, f"{hwmon}/power1_input", 1e-6, most=MOST_WATTS) if power is None else power,
         power_limit_w=_scaled(files, f"{hwmon}/power1_cap", 1e-6, most=MOST_WATTS),
         core_mhz=_scaled(files, f"{hwmon}/freq1_input", 1e-6, most=MOST_MHZ),

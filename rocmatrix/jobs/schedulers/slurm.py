@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rocmatrix.containers.runspec import Explanation
     from rocmatrix.jobs.job import JobRequest
     from rocmatrix.jobs.runner import Job
+    from rocmatrix.matrix.matrix import Cell
 
 UNDER = ("native", "docker", "apptainer")
 NODES_OWN = "looked up on each node, for it differs between machines"
@@ -158,6 +159,7 @@ def _contained(to: SlurmDestination, submission: Submission) -> _LaunchPlan:
     from rocmatrix.containers.portable_spec import Places
     from rocmatrix.jobs import callback_mounts, cluster, input_mounts, job
 
+    _require_file(to, submission.cell)
     job_request, cards = submission.job_request, bool(submission.cards)
     target = runspec.data_path(job_request.data) if job_request.data else None
     places = Places(
@@ -174,6 +176,14 @@ def _contained(to: SlurmDestination, submission: Submission) -> _LaunchPlan:
     rows = tuple(_on_node(cards=cards)) if to.under == "docker" else ()
     launcher = make(spec, cards=cards, rdma=to.rdma)
     return _LaunchPlan(launcher=launcher, arguments=spec.command, rows=(*rows, *runspec.explain(spec)))
+
+
+def _require_file(to: SlurmDestination, cell: Cell) -> None:
+    """Raise RM404 where Apptainer would be given the tag of an engine, which it takes for a file's name."""
+    if to.under == "apptainer" and to.image is None:
+        made = f"apptainer build /shared/{cell.name}.sif docker-daemon:rocmatrix:{cell.name}"
+        what = "--under apptainer needs --image: a file that all nodes have, or docker:// and a registry's address"
+        raise RocmatrixError("RM404", what=what, next=f"Make the file where the image is: {made}")
 
 
 def _on_node(*, cards: bool) -> Iterator[Explanation]:

@@ -129,7 +129,7 @@ def report_health(report: dict[str, Any] | None) -> None:
         return
     emit("health", **report)
     if report["moved"]:
-        say(f"health: {report['words']}. The suite raises no level of its cell.")
+        say(f"health: {report['what']}. The suite raises no level of its cell.")
     elif report["unknown"]:
         say(f"health: card {', '.join(report['unknown'])} reports no error counter, so nothing is known of its errors.")
 

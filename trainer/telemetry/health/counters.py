@@ -3,7 +3,8 @@
 Sources: Linux `drivers/gpu/drm/amd/amdgpu/amdgpu_ras.c` (`ras/*_err_count` and `ras/aca_*`: "ue: 0", "ce: 0", "de: 0";
 `ras/gpu_vram_bad_pages`: address, size and R, P or F; `ras/event_state`: "Poison Consumption: count:0, last_seqno:0",
 of all cards of an XGMI hive together), `amdgpu_device.c` (`pcie_replay_count`) and
-Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats (`aer_dev_*`, whose last line is the total).
+Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats (`aer_dev_*`, whose last line is the total, and of a root port
+`aer_rootport_total_err_*`: what all devices below it have signalled to it).
 
 An absent, unreadable or malformed file is unknown, never zero. `xgmi_error` is not read: reading clears it, and
 `ras/xgmi_wafl_err_count` counts the same errors. A replay count of 0 is unknown, for drivers of some cards return a
@@ -28,6 +29,7 @@ _RAS = re.compile(r"^(ue|ce|de): (\d{1,20})$", re.MULTILINE)
 _EVENT = re.compile(r"^([A-Z][A-Za-z ]{0,40}?) ?: count:(\d{1,20}), last_seqno:\d+\s*$", re.MULTILINE)
 _PAGE = re.compile(r"^0x[0-9a-f]+ : 0x[0-9a-f]+ : ([RPF])\s*$", re.MULTILINE)
 _TOTAL = re.compile(r"^TOTAL_ERR_\w+ (\d{1,20})$", re.MULTILINE)
+_SIGNALLED = {"correctable": "cor", "nonfatal": "nonfatal", "fatal": "fatal"}
 _PAGES = {"R": "retired", "P": "to be retired", "F": "not to be retired"}
 
 
@@ -91,6 +93,9 @@ def _aer(folder: Path) -> Iterator[tuple[str, int]]:
         for kind in ("correctable", "nonfatal", "fatal"):
             if total := _TOTAL.search(_text(place / f"aer_dev_{kind}")):
                 yield f"aer/{place.name}/{kind}", int(total[1])
+        for kind, word in _SIGNALLED.items():
+            if (count := _whole(place / f"aer_rootport_total_err_{word}")) is not None:
+                yield f"aer/{place.name}/signalled {kind}", count
         place = place.parent
 
 

@@ -29,6 +29,7 @@ class CardSnapshot:
     listed: tuple[str, ...]
     energy_j: float | None
     cycles: Mapping[str, int]
+    narrow_energy: bool = False  # the counter of energy may have 32 bits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +75,8 @@ class HealthWatch:
 
     def changes(self) -> dict[str, Change]:
         """Return what became of each card, by its PCI address."""
-        after = self._snapshots()
-        return {address: compare(before, after.get(address)) for address, before in self.before.items()}
+        after, seconds = self._snapshots(), time.monotonic() - self.began
+        return {address: compare(before, after.get(address), seconds) for address, before in self.before.items()}
 
     def report(self) -> dict[str, Any] | None:
         """Return the `health` event's fields, None where no card was to be seen."""
@@ -134,30 +135,33 @@ def read_card(folder: Path) -> CardSnapshot:
         counters=counters.read(folder),
         energy_j=metrics_table.energy(table),
         cycles=metrics_table.cycles(table),
+        narrow_energy=metrics_table.version(table) in metrics_table.NARROW_LAYOUTS,
     )
 
 
-def compare(before: CardSnapshot, after: CardSnapshot | None) -> Change:
+def compare(before: CardSnapshot, after: CardSnapshot | None, seconds: float = 0.0) -> Change:
     """Return what became of a card between two snapshots; None for `after` is a card that is no longer there.
 
     A counter that was absent before is compared with 0 only where its file lists what happened (bad pages, replays) and
     could be read then: that of a card that slept is unknown.
+
+    Args:
+        before: the card at the start.
+        after: the card later on.
+        seconds: time between both.
     """
     if after is None:
         return Change(known=0, rose={}, fell={}, gone=True, throttled={}, energy_j=None)
     old, new = before.counters, after.counters
     pairs = {name: (old[name], new[name]) for name in old if name in new}
     listed = {name: (0, new[name]) for name in new if name not in old and name.startswith(before.listed)}
-    used = None
-    if before.energy_j is not None and after.energy_j is not None and after.energy_j > before.energy_j:
-        used = round(after.energy_j - before.energy_j, 3)
     return Change(
         known=len(pairs) + len(listed),
         rose={name: pair for name, pair in {**pairs, **listed}.items() if pair[1] > pair[0]},
         fell={name: pair for name, pair in pairs.items() if pair[1] < pair[0]},
         gone=False,
         throttled=metrics_table.throttled(before.cycles, after.cycles),
-        energy_j=used,
+        energy_j=metrics_table.used(before.energy_j, after.energy_j, seconds, narrow=before.narrow_energy),
     )
 
 

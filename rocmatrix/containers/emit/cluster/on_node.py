@@ -2,7 +2,8 @@
 
 None of this is known where a job is submitted: render nodes, groups and users' numbers differ between machines, and
 Slurm chooses the cards. The text holds no value of a job; a job's own words come as arguments.
-Sources: Slurm's manuals of gres.conf and srun; AMD's conceptual/gpu-isolation; Apptainer's user guide.
+Sources: Slurm's manuals of gres.conf and srun; AMD's conceptual/gpu-isolation; the user guides of Apptainer and of
+SingularityCE, which has the same options and reads variables under its own prefix only.
 """
 
 from __future__ import annotations
@@ -44,6 +45,15 @@ work={WORK}
 mkdir -p -m 700 "$work" && [ -O "$work" ] && [ ! -L "$work" ] || refuse "no folder of this user at $work"
 set -- "--workdir=$work" "$@"
 """
+# A site has Apptainer, or the Singularity that it was forked from, whose variables begin otherwise.
+SINGULARITY = """\
+command -v apptainer >/dev/null && exec apptainer exec "$@"
+command -v singularity >/dev/null || refuse "no apptainer and no singularity in the PATH ($PATH)"
+for name in $(env | sed -n 's/^APPTAINERENV_\\([A-Za-z0-9_]*\\)=.*/\\1/p'); do
+    eval "export SINGULARITYENV_$name=\\"\\$APPTAINERENV_$name\\""
+done
+exec singularity exec "$@"
+"""
 APPTAINER_NODES = """\
 for node in {nodes}; do
     [ ! -e "$node" ] || set -- "--bind=$node" "$@"
@@ -66,7 +76,10 @@ def docker(*, cards: bool, rdma: bool) -> str:
 
 
 def apptainer(*, cards: bool, rdma: bool) -> str:
-    """Return the text for `apptainer exec`, whose options are the arguments; it stays within the job's own limits."""
+    """Return the text for `apptainer exec` or `singularity exec`, whose options are the arguments.
+
+    It stays within the job's own limits.
+    """
     given = ["/dev/kfd", "/dev/dri"] * cards + ["/dev/infiniband"] * rdma
     text = _needs(cards=cards, rdma=rdma, always=True) + APPTAINER_WORK + (LOCKED if rdma else "")
     text += APPTAINER_NODES.format(nodes=" ".join(given)) if given else ""
@@ -74,7 +87,7 @@ def apptainer(*, cards: bool, rdma: bool) -> str:
         'if [ -n "${ROCR_VISIBLE_DEVICES:-}" ]; then\n'
         '    export APPTAINERENV_ROCR_VISIBLE_DEVICES="$ROCR_VISIBLE_DEVICES"\nfi\n'
     )
-    return text + (chosen if cards else "") + 'exec apptainer exec "$@"\n'
+    return text + (chosen if cards else "") + SINGULARITY
 
 
 def _needs(*, cards: bool, rdma: bool, always: bool = False) -> str:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 WORD = re.compile(r"[A-Za-z0-9][\w.@+:/-]{0,99}", re.ASCII)
 EXPRESSION = re.compile(r"[\w.,:&|\[\]()*@+=!-]{1,200}", re.ASCII)
-MEMORY = re.compile(r"\d+[KMGT]?")
-GPUS = re.compile(r"(?:(?P<type>[A-Za-z][\w.-]*):)?(?P<count>[1-9]\d*)", re.ASCII)
+MEMORY = re.compile(r"\d+(?:[KMGT]B?)?", re.IGNORECASE | re.ASCII)  # Slurm reads the first letter, in any case
+# a type may begin with a digit (6900xt), and is no number
+GPUS = re.compile(r"(?:(?P<type>(?=[\w.-]*[A-Za-z])\w[\w.-]*):)?(?P<count>[1-9]\d*)", re.ASCII)
 GRES_GPUS = re.compile(rf"(?:^|,)gpu:{GPUS.pattern}(?=,|$)", re.ASCII)
 
 

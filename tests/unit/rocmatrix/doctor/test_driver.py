@@ -192,3 +192,13 @@ def test_driver_is_loaded_though_no_version_can_be_read(cards):
     unserved = replace(machine, cards=(), devices=())
     found = driver.loaded(replace(cards, hardware=unserved, served=False))
     assert (found.status, found.fix) == ("error", "sudo modprobe amdgpu")
+
+
+def test_node_without_an_owner_in_an_unprivileged_container_is_mended_on_its_host(tmp_path):
+    machine = machines.two_rx_7900_xt(tmp_path)
+    machine.owners = dict.fromkeys(machine.owners, (65534, 65534, 0o660))  # numbers that its namespace has none for
+    found = findings_on(machine, user=User(uid=1000, groups=frozenset({1000})))
+    assert found["D110"].status == found["D111"].status == "error"
+    assert "usermod" not in found["D110"].fix
+    assert "dev0: /dev/kfd,gid=N" in found["D110"].fix
+    assert "dev0: /dev/dri/renderD128,gid=N" in found["D111"].fix

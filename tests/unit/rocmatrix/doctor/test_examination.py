@@ -83,7 +83,7 @@ def _rdma(machine):
         ("D203", "note", _write("sys/bus/pci/devices/0000:01:00.0/current_link_speed", "2.5 GT/s PCIe\n"), "idle"),
         ("D204", "warning", _write(f"{FOLDER}/mem_info_vis_vram_total", f"{256 * 1024**2}\n"), "256 of 20480 MiB"),
         ("D206", "warning", _no_peers, "2 of 2 ways"),
-        ("D301", "warning", _write(f"{SECOND}/iommu_group/type", "DMA-FQ\n"), "0000:08:00.0"),
+        ("D301", "note", _write(f"{SECOND}/iommu_group/type", "DMA-FQ\n"), "0000:08:00.0"),
         ("D302", "warning", _numa, "2 NUMA nodes"),
         ("D304", "warning", _rdma, "8388608"),
         ("D501", "warning", _write(f"{FOLDER}/power_dpm_force_performance_level", "low\n"), "card 0: low"),

@@ -1,11 +1,13 @@
 """Checks of what limits a run: IOMMU, engine."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
 
 from rocmatrix.doctor import host, limits
 from rocmatrix.doctor.host import Disk, Engine
+from rocmatrix.host import hardware
 from tests.fixtures import machines, sysfs
 from tests.fixtures.cells import CPU, GFX1100
 from tests.fixtures.doctor import FOLDER, GIB, LIVE, SECOND, findings_on
@@ -19,7 +21,31 @@ def test_iommu_is_judged_by_the_command_line_where_groups_are_unknown(tmp_path):
     machine.write("proc/cmdline", "quiet\n")
     assert findings_on(machine)["D301"].status == "note"
     machine.write("sys/class/iommu/dmar0/x", "")
-    assert findings_on(machine)["D301"].status == "warning"
+    assert findings_on(machine)["D301"].status == "note"
+
+
+def test_translating_iommu_is_documented_for_radeon_cards_with_p2p_alone(tmp_path):
+    radeon = machines.two_rx_7900_xt(tmp_path / "radeon")
+    radeon.write(f"{SECOND}/iommu_group/type", "DMA-FQ\n")
+    found = findings_on(radeon)["D301"]
+    assert (found.status, "documents it for Radeon" in found.seen) == ("note", True)
+    assert found.fix.startswith("only where collectives are slow or hang: ")
+    for node in (1, 2):  # no way from one card to the other
+        shutil.rmtree(radeon.root / f"{sysfs.TOPOLOGY}/{node}/p2p_links")
+    assert findings_on(radeon)["D301"].status == "warning"
+    instinct = machines.eight_mi300x(tmp_path / "instinct")
+    place = next((instinct.root / "sys/devices").rglob("0000:14:00.0/iommu_group/type"))
+    place.write_text("DMA\n")
+    found = findings_on(instinct)["D301"]
+    assert (found.status, "0000:14:00.0" in found.seen) == ("warning", True)
+
+
+def test_graphics_of_the_processor_are_no_second_card_for_the_iommu(tmp_path):
+    machine = machines.desktop_with_igpu(tmp_path)
+    for place in (tmp_path / "sys/devices").rglob("iommu_group/type"):
+        place.write_text("DMA-FQ\n")
+    assert len(hardware.read_hardware(machine).cards) == 2
+    assert findings_on(machine)["D301"].status == "not applicable"
 
 
 def test_engine_of_a_machine_without_a_card_gets_no_advice_on_cards(tmp_path):
@@ -104,6 +130,7 @@ def test_devices_named_twice_have_to_agree(cards, variables, status):
 
 
 def test_iommu_groups_decide_before_the_command_line(cards):
+    cards = replace(cards, hardware=replace(cards.hardware, links=()))  # no P2P, for which AMD documents a default
     assert limits.iommu(cards).status == "ok"
     mixed = replace(cards, iommu_types={"0000:03:00.0": "identity", "0000:08:00.0": "DMA-FQ"})
     found = limits.iommu(mixed)

@@ -6,6 +6,7 @@ import pytest
 
 from rocmatrix.host.gpu_metrics import CYCLES, throttled_between, throttled_by
 from tests.fixtures import machines
+from tests.fixtures.health import listing
 
 
 def counted(cycles, *causes, version=(1, 7)):
@@ -37,7 +38,7 @@ def test_metrics_table_is_read_by_its_format_and_length(table, cause):
     assert throttled_by(table) == cause
 
 
-@pytest.mark.parametrize("version", [(1, 6), (1, 7)])
+@pytest.mark.parametrize("version", [(1, 6), (1, 7), (1, 8)])
 @pytest.mark.parametrize(
     ("before", "after", "causes"),
     [
@@ -58,3 +59,11 @@ def test_cycles_that_are_not_reported_are_unknown():
     tables = [counted(cycles, ones, ones, ones, ones, ones) for cycles in (1, 2)]
     assert throttled_between(*tables) is None
     assert throttled_between(machines.metrics(), machines.metrics()) is None
+
+
+def test_throttling_is_read_from_tables_that_list_their_fields():
+    first = listing((7, "Q", (1,)), (9, "I", (1000,)), (10, "I", (0,)), (11, "I", (100,)), (29, "Q", (1, 2)))
+    later = listing((7, "Q", (9,)), (9, "I", (2000,)), (10, "I", (5,)), (11, "I", (350,)), (29, "Q", (3, 4)))
+    assert throttled_between(first, later) == ("power 25%",)
+    assert throttled_between(first, first) is None
+    assert throttled_between(first, later[:4] + b"\xff\xff\xff\x7f" + later[8:]) is None

@@ -44,7 +44,7 @@ def test_run_on_several_nodes_is_named_once_and_resumes(prepare):
 
 def test_settings_of_a_container_come_with_their_reasons(prepare):
     machine = {"cell": cells.GFX1100, "machine": sysfs.two_rx_7900_xt}
-    for to in (KUBERNETES, replace(SLURM, under="docker"), replace(SLURM, under="apptainer")):
+    for to in (KUBERNETES, replace(SLURM, under="docker"), replace(SLURM, under="apptainer", image="/shared/i.sif")):
         rows = prepare(to, **machine).rows
         assert rows
         assert all(row.reason and row.source for row in rows)
@@ -56,7 +56,7 @@ def test_adapters_for_rdma_are_passed_where_asked_for(prepare):
     assert "/dev/infiniband/*" in text
     assert "--ulimit=memlock=-1:-1" in text
     assert "/dev/infiniband" not in file_of(prepare(replace(SLURM, under="docker")))
-    assert "/dev/infiniband" in file_of(prepare(replace(SLURM, under="apptainer", rdma=True)))
+    assert "/dev/infiniband" in file_of(prepare(replace(SLURM, under="apptainer", image="/shared/i.sif", rdma=True)))
     pod = replace(KUBERNETES, rdma=True, site=Site(claim="runs", rdma="rdma/hca"))
     assert "rdma/hca: '1'" in file_of(prepare(pod))
 

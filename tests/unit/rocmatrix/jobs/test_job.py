@@ -1,5 +1,7 @@
 """A job as it will be run: options become flags, places move into the container, a dry run touches nothing."""
 
+from dataclasses import replace
+
 import pytest
 
 from rocmatrix.host.hardware import read_hardware
@@ -70,6 +72,14 @@ def test_two_card_step_needs_two_cards(host, left_out, tmp_path):
     assert ("probe" in options) == left_out
     assert ("the probes of two are left out: p2p, collectives, two_gpu_step" in note) == left_out
     assert not left_out or not {"p2p", "collectives", "two_gpu_step"} & set(options["probe"])
+
+
+@pytest.mark.parametrize(("host", "left_out"), [(sysfs.mi50, True), (sysfs.two_rx_7900_xt, False)])
+def test_cards_that_an_old_kernel_leaves_unnamed_decide_which_probes_run(host, left_out, tmp_path):
+    found = read_hardware(host(tmp_path))
+    hardware = replace(found, cards=tuple(replace(card, gfx=None) for card in found.cards))
+    options, _ = job.probes_for(job_request("smoke"), cell=cells.GFX1100, hardware=hardware)
+    assert ("probe" in options) == left_out
 
 
 @pytest.mark.parametrize(("cards", "left_out"), [((0,), True), ((0, 0), True), ((0, 1), False), ((), False)])

@@ -40,6 +40,25 @@ def test_self_test_fails_where_it_is_wrong(name: str, wrong: float, monkeypatch:
 WANT = precision._reference(*precision._operands())
 
 
+@pytest.mark.parametrize("name", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize("place", range(3))
+def test_self_test_fails_on_one_zero_in_two_thousand_elements(
+    name: str, place: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample = precision._sample
+
+    def zeroed(*given: object) -> tuple[torch.Tensor, ...]:
+        found = sample(*given)  # type: ignore[arg-type]
+        found[place].view(-1)[::2000] = 0
+        return found
+
+    monkeypatch.setattr(precision, "_sample", zeroed)
+    monkeypatch.setattr(precision, "_reference", lambda left, right: WANT)
+    fault, _ = self_test(name, CPU)
+    assert fault is not None
+    assert f"its {('product', 'softmax', 'gradient')[place]} is off" in fault
+
+
 def test_product_that_is_silently_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """As reported for gfx1201 (ROCm/rocm-libraries#5706): a tile of the result is not computed."""
     sample = precision._sample

@@ -51,6 +51,16 @@ def test_older_card_has_an_edge_sensor_and_instant_power_only(tmp_path: Path) ->
     assert reading.figures() == {"temperature_c": 54.0, "limit_c": 100.0, "clock_mhz": 2394.0, "power_w": 15.0}
 
 
+@pytest.mark.parametrize("crit", ["0", "-273150"])
+def test_critical_temperature_that_the_driver_has_no_value_for_is_unknown(tmp_path: Path, crit: str) -> None:
+    assert read_hwmon(card(tmp_path, temp2_crit=crit)).limit_c is None
+
+
+@pytest.mark.parametrize(("reading", "degrees"), [("65535000", None), ("511000", None), ("118000", 118.0)])
+def test_temperature_that_no_card_survives_is_unknown(tmp_path: Path, reading: str, degrees: float | None) -> None:
+    assert read_hwmon(card(tmp_path, temp2_input=reading)).temperature_c == degrees
+
+
 def test_files_that_cannot_be_read_are_silence(tmp_path: Path) -> None:
     folder = card(tmp_path, freq1_input="", temp2_input="N/A", power1_average=None)
     (folder / "power1_cap").unlink()

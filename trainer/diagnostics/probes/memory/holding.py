@@ -59,6 +59,11 @@ def free_bytes(device: Device) -> int:
     return free if available is None else min(free, int(SHARED_SHARE * available))
 
 
+def total_bytes() -> int:
+    """Return the bytes that the first card has in all."""
+    return capacity.card_memory("cuda:0")[1]
+
+
 def shares_memory(device: Device) -> bool:
     """Return whether a card has no memory of its own, by torch or by its architecture."""
     import torch

@@ -36,7 +36,7 @@ def measure(request: Request) -> Verdict:
     import torch
 
     if (free := holding.free_bytes(device)) < LEAST_FREE:
-        return without_room(device, free, "other programs hold the card's memory: end them and run the probe again")
+        return without_room(device, free, why_little(holding.total_bytes()))
     try:
         return tried(device, request)
     except torch.cuda.OutOfMemoryError:
@@ -44,6 +44,20 @@ def measure(request: Request) -> Verdict:
         return without_room(
             device, left, f"{free >> 20} MiB were free at first, and other programs took them meanwhile"
         )
+
+
+def why_little(total: int) -> str:
+    """Return why a card has no room for the probe, with the next step.
+
+    Args:
+        total: bytes that the card has in all.
+    """
+    if total < 2 * LEAST_FREE:  # a processor's graphics with a carve-out of 512 MiB, and a kernel that shows no more
+        return (
+            f"the card shows {total >> 20} MiB in all: give the processor's graphics more in the firmware's setup, or "
+            "take a kernel whose driver counts shared memory (ttm.pages_limit)"
+        )
+    return "other programs hold the card's memory: end them and run the probe again"
 
 
 def without_room(device: Device, free: int, why: str) -> Verdict:

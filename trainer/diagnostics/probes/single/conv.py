@@ -12,6 +12,7 @@ import itertools
 import json
 import os
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,7 +32,9 @@ FIND_MODES = {"dynamic hybrid": "5", "normal": "1", "fast": "2", "hybrid": "3"}
 PARTS = ("output", "input gradient", "weight gradient")
 LIMITS = {"float32": 1e-4, "float16": 5e-3, "bfloat16": 3e-2}  # of `numerics.error`, see `attention`
 ERROR_UNIT = "relative error, of the norm or of the worst element"
-MODE_SHARE = 0.2  # of the time, for each mode in a process of its own
+MODE_SHARE = 0.2  # of the time, at most, for each mode in a process of its own
+MARGIN_SECONDS = 10.0  # kept back from the probe's own limit, to give a verdict before it is killed
+LEAST_SECONDS = 5.0  # a process takes some of it to import torch
 MIB = 1 << 20
 
 
@@ -78,10 +81,11 @@ def measure(request: Request) -> Verdict:
     """
     device, seed = placement.place(request.expect), numerics.fresh_seed()
     numerics.strict_fp32()
+    budget = Budget(ends=time.monotonic() + request.timeout_seconds - MARGIN_SECONDS, kept=found_bytes())
     results = every(SHAPES, device, seed)
     checks = judge("default", results)
-    for mode in modes(device):
-        found = in_mode(mode, device, seed, request)
+    for number, mode in enumerate(modes(device)):
+        found = in_mode(mode, device, seed, budget.share_of(request, number))
         checks += judge(mode, found) if isinstance(found, list) else [found]
     return conclude(
         probe="conv",
@@ -91,6 +95,35 @@ def measure(request: Request) -> Verdict:
         device=device,
         versions=placement.versions(),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """When the last mode has to be done, by the monotonic clock, and what MIOpen had kept at the start, in bytes."""
+
+    ends: float
+    kept: int
+
+    def share_of(self, request: Request, number: int) -> ModeRequest:
+        """Return what mode `number` may take: its share of the whole, or of what earlier ones left.
+
+        A first use of MIOpen may compile for minutes in the default mode alone (ROCm/MIOpen#2740).
+
+        Args:
+            number: of the find mode, from 0.
+        """
+        left = (self.ends - time.monotonic()) / max(1, len(FIND_MODES) - number)
+        seconds = min(request.timeout_seconds * MODE_SHARE, left)
+        return ModeRequest(expect=request.expect, seconds=seconds, first_use=found_bytes() > self.kept)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModeRequest:
+    """What is asked of one mode: the device, its seconds, and whether MIOpen has kept something new before it."""
+
+    expect: entry.Expect
+    seconds: float
+    first_use: bool = False
 
 
 def library(device: Device) -> str:
@@ -106,7 +139,7 @@ def modes(device: Device) -> tuple[str, ...]:
     return ("search",) if device.kind == "cuda" else ("without oneDNN",)
 
 
-def in_mode(mode: str, device: Device, seed: int, request: Request) -> list[Result] | Check:
+def in_mode(mode: str, device: Device, seed: int, request: ModeRequest) -> list[Result] | Check:
     """A few convolutions in another mode; a failed check where its process hung or ended.
 
     Args:
@@ -124,7 +157,7 @@ def in_mode(mode: str, device: Device, seed: int, request: Request) -> list[Resu
         return every(FEW, device, seed)
 
 
-def in_process(mode: str, seed: int, request: Request) -> list[Result] | Check:
+def in_process(mode: str, seed: int, request: ModeRequest) -> list[Result] | Check:
     """The same in a process with MIOpen's find mode set, and torch's search for kernels switched on.
 
     Args:
@@ -132,17 +165,30 @@ def in_process(mode: str, seed: int, request: Request) -> list[Result] | Check:
         seed: seed of the random numbers.
     """
     value = FIND_MODES[mode.removeprefix("find mode ")]
-    limit, kept = request.timeout_seconds * MODE_SHARE, found_bytes()
+    limit, kept = request.seconds, found_bytes()
+    if limit < LEAST_SECONDS:
+        return without_time(mode, request)
     argv = [sys.executable, "-m", MODULE, "--expect", request.expect, "--results", str(seed)]
     outcome = run_limited(argv, seconds=limit, env={**os.environ, "MIOPEN_FIND_MODE": value})
     if outcome.timed_out and (more := found_bytes() - kept) > 0:
-        searching = f"it was still searching after {limit:g} s, as a first use does, and kept {more / 1024:.0f} KiB"
+        searching = f"it was still searching after {limit:.3g} s, as a first use does, and kept {more / 1024:.0f} KiB"
         return not_applicable(mode, f"{searching} that the next run begins with")
     if outcome.timed_out or outcome.returncode != 0:
         sys.stderr.write(outcome.stderr)
-        how = f"no end within {limit:g} s" if outcome.timed_out else outcome.signal_name or outcome.returncode
+        how = f"no end within {limit:.3g} s" if outcome.timed_out else outcome.signal_name or outcome.returncode
         return Check(name=mode, status="fail", detail=f"MIOPEN_FIND_MODE={value}: {how}")
     return [Result(**{**each, "errors": tuple(each["errors"])}) for each in json.loads(outcome.stdout)]
+
+
+def without_time(mode: str, request: ModeRequest) -> Check:
+    """Return the check of a mode for which no time was left: a failed one, unless MIOpen compiled meanwhile.
+
+    Args:
+        mode: name of a find mode.
+    """
+    if request.first_use:
+        return not_applicable(mode, "no time was left: a first use compiles for minutes, and the next run is faster")
+    return Check(name=mode, status="fail", detail="no time was left, and MIOpen kept nothing new that would explain it")
 
 
 def found_bytes(environment: Mapping[str, str] = os.environ) -> int:

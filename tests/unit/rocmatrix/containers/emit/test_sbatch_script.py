@@ -138,6 +138,8 @@ def test_apptainer_gets_variables_with_commas_whole_and_no_path_that_it_would_mi
     commas = Environment(name="ROCR_VISIBLE_DEVICES", content="GPU-a,GPU-b", **WHY)
     made = in_apptainer(replace(asked, settings=(*asked.settings, commas)), cards=True)
     assert made.environment["APPTAINERENV_ROCR_VISIBLE_DEVICES"] == "GPU-a,GPU-b"
+    assert "APPTAINERENV_HOME" not in made.environment  # Apptainer refuses it
+    assert "env HOME=/tmp python" in " ".join(made.command)
     path = Mount(kind="bind", origin="/srv/a,b", target="/data/b", read_only=True, **WHY)
     with pytest.raises(ValueError, match="/srv/a,b"):
         in_apptainer(replace(asked, settings=(*asked.settings, path)), cards=True)

@@ -9,7 +9,7 @@ from rocmatrix.jobs.schedulers.slurm import SCHEDULER, SlurmDestination, SlurmOp
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import ROOT
 from tests.fixtures import cells, sysfs
-from tests.fixtures.clusters import SLURM, file_of
+from tests.fixtures.clusters import IMAGE, SLURM, file_of
 
 
 def test_slurm_gets_the_native_command_behind_torchrun(prepare, tmp_path):
@@ -30,14 +30,14 @@ def test_containers_on_several_nodes_meet_on_the_nodes_network(prepare):
     assert "SOCKET_IFNAME" not in two
     assert "--network=none" in one
     assert "GLOO_SOCKET_IFNAME=lo" in one
-    assert "apptainer exec" in file_of(prepare(replace(SLURM, under="apptainer"), **machine))
+    assert "apptainer exec" in file_of(prepare(replace(SLURM, under="apptainer", image=IMAGE["apptainer"]), **machine))
 
 
 @pytest.mark.parametrize("under", ["docker", "apptainer"])
 def test_login_node_without_cards_sends_to_nodes_that_have_some(prepare, under):
-    to = replace(SLURM, under=under, cards=2)
+    to = replace(SLURM, under=under, cards=2, image=IMAGE[under])
     assert "--gres=gpu:2" in file_of(prepare(to, cell=cells.GFX1100))
-    typed = replace(SLURM, under=under, slurm=SlurmRequest(gres="gpu:mi300x:8"))
+    typed = replace(SLURM, under=under, image=IMAGE[under], slurm=SlurmRequest(gres="gpu:mi300x:8"))
     assert {"--gres=gpu:mi300x:8", "--nproc-per-node=8"} <= set(file_of(prepare(typed, cell=cells.GFX1100)).split())
 
 
@@ -62,7 +62,9 @@ def test_data_and_a_recipe_of_a_shared_folder_reach_a_container_of_slurm(prepare
 def test_pretrained_folder_and_joined_file_reach_a_container_of_slurm(prepare, tmp_path, under):
     link = tmp_path / "link"
     link.symlink_to(tmp_path)
-    made = prepare(replace(SLURM, under=under), model=str(link / "llama"), join=str(tmp_path / "vix.csv"))
+    made = prepare(
+        replace(SLURM, under=under, image=IMAGE[under]), model=str(link / "llama"), join=str(tmp_path / "vix.csv")
+    )
     text = file_of(made)
     assert {"--model=/data/.model/llama", "--join=/data/.join/vix.csv"} <= set(text.replace("\\", " ").split())
     for origin, target in ((link / "llama", "/data/.model/llama"), (tmp_path / "vix.csv", "/data/.join/vix.csv")):
@@ -85,6 +87,12 @@ def test_unknown_way_to_run_is_refused_with_the_nearest(under):
     with pytest.raises(RocmatrixError, match="RM404") as refused:
         SlurmDestination(under=under)
     assert "docker" in str(refused.value) or "apptainer" in str(refused.value)
+
+
+def test_apptainer_without_a_file_is_refused_with_how_one_is_made(prepare):
+    with pytest.raises(RocmatrixError, match="RM404") as refused:
+        prepare(replace(SLURM, under="apptainer"), cell=cells.GFX1100, machine=sysfs.two_rx_7900_xt)
+    assert f"docker-daemon:rocmatrix:{cells.GFX1100.name}" in str(refused.value)
 
 
 def test_options_of_a_person_become_a_destination():
@@ -112,7 +120,7 @@ def test_ranks_of_a_node_are_one_for_each_card_or_one(prepare):
 
 def test_nodes_own_settings_are_explained_for_docker_and_cards_alone(prepare):
     def flags(under, **more):
-        made = prepare(replace(SLURM, under=under, cards=1), **more)
+        made = prepare(replace(SLURM, under=under, cards=1, image=IMAGE[under]), **more)
         return {row.flag for row in made.rows if "looked up on each node" in row.reason}
 
     assert {"--user", "--device", "--group-add"} <= flags("docker", cell=cells.GFX1100)

@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
+from tests.fixtures.health import Card
 from trainer.diagnostics.probes import registry, runner
 from trainer.diagnostics.probes.registry import Probe
 from trainer.runtime import memory_limit
 from trainer.runtime.child_process import Outcome
+from trainer.telemetry.health.watch import HealthWatch
 
 ROOT = Path(__file__).parents[5]
 FILLING = """
@@ -283,3 +285,26 @@ def test_probe_that_fills_memory_costs_only_its_own_verdict(make_probe: Any) -> 
     assert verdict.status == "crash"
     assert verdict.summary.startswith("The probe filled this machine's memory and was killed when it held ")
     assert verdict.seconds < 30
+
+
+HEALTH = {
+    "moved": ({"ras/umc_err_count": "ue: 1\nce: 3\n"}, "ras/umc/ue rose from 0 to 1. The suite raises no level"),
+    "still": ({}, ""),
+    "unknown": (None, "reports no error counter"),
+}
+
+
+@pytest.mark.parametrize("case", HEALTH)
+def test_health_of_a_card_is_reported_in_the_watchs_own_fields(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str
+) -> None:
+    later, words = HEALTH[case]
+    card = Card(tmp_path) if later is None else Card(tmp_path).sound()
+    watch = HealthWatch(root=tmp_path, devices=tmp_path / "dev")
+    for name, text in (later or {}).items():
+        card.write(name, text)
+    runner.report_health(watch.report())
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["event"] == "health"
+    assert words in printed.err
+    assert bool(words) == bool(printed.err)

@@ -19,7 +19,7 @@ def test_sound_card_reports_its_counters_and_none_moved(tmp_path: Path) -> None:
     report = watch(tmp_path).report()
     assert report is not None
     assert (report["moved"], report["unknown"], report["what"]) == ([], [], "")
-    assert report["cards"][BDF]["known"] == 13
+    assert report["cards"][BDF]["known"] == 14
 
 
 @pytest.mark.parametrize(("given", "seen"), [("renderD131", True), ("renderD128", True), ("renderD140", False)])
@@ -49,6 +49,11 @@ FAULTS = {
     "link error of the card": ("aer_dev_correctable", AER.format(3), f"aer/{BDF}/correctable rose from 2 to 3"),
     "link error of the switch": ("../aer_dev_correctable", AER.format(3), f"aer/{SWITCH}/correctable rose"),
     "fatal error at the port": ("../../aer_dev_fatal", "TOTAL_ERR_FATAL 1\n", f"aer/{PORT}/fatal rose from 0 to 1"),
+    "error signalled to the port": (
+        "../../aer_rootport_total_err_cor",
+        "5\n",
+        f"aer/{PORT}/signalled correctable rose from 4 to 5",
+    ),
     "reset": ("ras/umc_err_count", "ue: 0\nce: 0\n", "ras/umc/ce fell from 3 to 0: it started anew"),
 }
 
@@ -155,3 +160,17 @@ def test_energy_and_throttled_shares_come_from_two_tables(tmp_path: Path) -> Non
     assert report is not None
     found = report["cards"][BDF]
     assert (found["energy_j"], found["throttled"]["power"], found["throttled"]["prochot"]) == (10.0, 0.25, 0.0)
+
+
+@pytest.mark.parametrize(("kind", "joules"), [((1, 3), None), ((1, 7), 10.0)])
+def test_energy_of_a_long_run_is_unknown_where_its_counter_may_have_started_anew(
+    tmp_path: Path, kind: tuple[int, int], joules: float | None
+) -> None:
+    card = Card(tmp_path)
+    card.write("gpu_metrics", table(kind=kind, energy=1 << 16))
+    begun = watch(tmp_path)
+    begun.began -= 3600
+    card.write("gpu_metrics", table(kind=kind, energy=11 << 16))
+    report = begun.report()
+    assert report is not None
+    assert report["cards"][BDF]["energy_j"] == joules

@@ -72,6 +72,23 @@ def test_apptainer_step_writes_on_the_nodes_disk_and_not_into_64_mib_of_memory(r
     assert (tmp_path / "rocmatrix-7").stat().st_mode & 0o777 == 0o700
 
 
+def test_site_with_singularity_alone_gets_the_variables_under_its_prefix(run, tmp_path):
+    (tmp_path / "apptainer").unlink()
+    (tmp_path / "singularity").write_text('#!/bin/sh\nprintf \'%s\\n\' "$@" "$SINGULARITYENV_A" "$SINGULARITYENV_B"\n')
+    (tmp_path / "singularity").chmod(0o755)
+    text = on_node.apptainer(cards=False, rdma=False)
+    odd = "a,b \"c\" $HOME `d` 'e'\nsecond line"
+    done = run(text, "image", "train a", APPTAINERENV_A=odd, APPTAINERENV_B="/cache")
+    assert done.stdout == f"exec\n--workdir={tmp_path}/rocmatrix-7\nimage\ntrain a\n{odd}\n/cache\n"
+
+
+def test_node_without_apptainer_and_singularity_refuses_the_job(run, tmp_path):
+    (tmp_path / "apptainer").unlink()
+    done = run(on_node.apptainer(cards=False, rdma=False), "image")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "RM425: no apptainer and no singularity in the PATH" in done.stderr
+
+
 def test_folder_of_another_user_is_refused(run, tmp_path):
     (tmp_path / "rocmatrix-7").write_text("")  # what is there is no folder of this user's own
     done = run(on_node.apptainer(cards=False, rdma=False), "image")

@@ -105,12 +105,13 @@ def test_sentence_counts_the_patterns_where_the_time_was_too_short() -> None:
 class Full:
     """A SIMULATED card: its free bytes in the order of the questions; each allocation is refused."""
 
-    def __init__(self, *free: int) -> None:
-        self.free, self.allocations = list(free), 0
+    def __init__(self, *free: int, total: int = 20 * GIB) -> None:
+        self.free, self.total, self.allocations = list(free), total, 0
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(placement, "place", lambda expect: XT)
         monkeypatch.setattr(capacity, "free_memory", lambda device: self.free.pop(0))
+        monkeypatch.setattr(capacity, "card_memory", lambda device: (0, self.total))
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: object())
         monkeypatch.setattr(torch, "ones", self.refused)
         monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
@@ -130,6 +131,24 @@ def test_card_that_other_programs_fill_gets_a_verdict_and_nothing_is_allocated(
     assert (verdict.status, failing(verdict), card.allocations) == ("fail", ["room"], 0)
     assert "other programs hold the card's memory" in verdict.summary
     assert {each.name: each.value for each in verdict.numbers}["free"] == round(free / MIB, 1)
+
+
+@pytest.mark.parametrize(
+    ("total", "words"),
+    [
+        (512 * MIB, "shows 512 MiB in all: give the processor's graphics more"),
+        (2 * holding.LEAST_FREE - 1, "more in the firmware's setup"),
+        (2 * holding.LEAST_FREE, "other programs hold the card's memory"),
+    ],
+)
+def test_card_of_little_memory_is_not_blamed_on_other_programs(
+    total: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = Full(400 * MIB, total=total)
+    card.install(monkeypatch)
+    verdict = probe.measure(Request(expect="rocm"))
+    assert (verdict.status, failing(verdict), card.allocations) == ("fail", ["room"], 0)
+    assert words in verdict.summary
 
 
 def test_card_that_fills_meanwhile_gets_a_verdict_with_both_figures(monkeypatch: pytest.MonkeyPatch) -> None:

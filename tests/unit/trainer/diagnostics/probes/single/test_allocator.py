@@ -60,8 +60,10 @@ def test_run_that_dies_early_states_after_how_many_batches(monkeypatch: pytest.M
     ("change", "failing"),
     [
         ({}, ""),
-        ({"reserved_end": 160}, "growth"),
-        ({"reserved_at": 250, "reserved_end": 260}, "holes"),
+        ({"reserved_end": 150}, ""),  # a quarter more than after 30 batches
+        ({"reserved_end": 151}, "growth"),
+        ({"reserved_at": 200, "reserved_end": 200}, ""),  # twice what tensors held
+        ({"reserved_at": 201, "reserved_end": 201}, "holes"),
         ({"left_over": 512}, "given back"),
         ({"ran_out": "out of memory"}, "ran out of memory"),
     ],

@@ -51,7 +51,7 @@ def test_find_mode_that_hangs_or_dies_is_a_failed_check(
     ended = Outcome(stdout="", stderr="", seconds=1.0, **outcome)
     monkeypatch.setattr(conv, "run_limited", lambda *_, **__: ended)
     monkeypatch.setattr(conv, "found_bytes", lambda: 4096)
-    check = conv.in_process("find mode fast", 1, Request(expect="rocm", timeout_seconds=100))
+    check = conv.in_process("find mode fast", 1, conv.ModeRequest(expect="rocm", seconds=20))
     assert isinstance(check, Check)
     assert check.status == "fail"
     assert check.detail == f"MIOPEN_FIND_MODE=2: {words}"
@@ -66,7 +66,7 @@ def test_results_of_a_modes_process_are_read_back(monkeypatch: pytest.MonkeyPatc
         return Outcome(returncode=0, timed_out=False, stdout=json.dumps([vars(result)]), stderr="", seconds=1.0)
 
     monkeypatch.setattr(conv, "run_limited", run_limited)
-    found = conv.in_process("find mode normal", 1, Request())
+    found = conv.in_process("find mode normal", 1, conv.ModeRequest(expect="rocm", seconds=20))
     assert found == [result]
     assert seen["MIOPEN_FIND_MODE"] == "1"
     assert [check.status for check in conv.judge("x", [result])] == ["pass", "pass", "fail", "pass"]
@@ -79,9 +79,43 @@ def test_find_mode_that_still_searches_at_the_limit_counts_neither_way_and_what_
     ended = Outcome(stdout="", stderr="", seconds=1.0, returncode=-9, timed_out=True)
     monkeypatch.setattr(conv, "run_limited", lambda *_, **__: ended)
     monkeypatch.setattr(conv, "found_bytes", lambda: next(sizes))
-    check = conv.in_process("find mode normal", 1, Request(expect="rocm", timeout_seconds=100))
+    check = conv.in_process("find mode normal", 1, conv.ModeRequest(expect="rocm", seconds=20))
     assert isinstance(check, Check)
     assert (check.status, "kept 2 KiB" in check.detail) == ("not-applicable", True)
+
+
+@pytest.mark.parametrize(
+    ("spent", "number", "seconds"), [(0, 0, 60), (50, 0, 60), (150, 0, 35), (150, 3, 60), (282, 2, 4), (300, 3, -10)]
+)
+def test_modes_share_the_time_that_a_cold_default_mode_leaves(
+    monkeypatch: pytest.MonkeyPatch, spent: float, number: int, seconds: float
+) -> None:
+    monkeypatch.setattr(conv.time, "monotonic", lambda: spent)
+    monkeypatch.setattr(conv, "found_bytes", lambda: 1)
+    found = conv.Budget(ends=290.0, kept=0).share_of(Request(expect="rocm", timeout_seconds=300), number)
+    assert found == conv.ModeRequest(expect="rocm", seconds=seconds, first_use=True)
+
+
+@pytest.mark.parametrize(("first_use", "status"), [(True, "not-applicable"), (False, "fail")])
+def test_mode_without_time_fails_unless_miopen_compiled_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, first_use: bool, status: str
+) -> None:
+    monkeypatch.setattr(conv, "run_limited", None)
+    short = conv.ModeRequest(expect="rocm", seconds=conv.LEAST_SECONDS - 0.1, first_use=first_use)
+    found = conv.in_process("find mode fast", 1, short)
+    assert isinstance(found, Check)
+    assert found.status == status
+
+
+@pytest.mark.parametrize("dtype", conv.LIMITS)
+@pytest.mark.parametrize("place", range(len(conv.PARTS)))
+@pytest.mark.parametrize(("share", "status"), [(0.99, "pass"), (1.01, "fail"), (float("nan"), "fail")])
+def test_limit_of_a_convolution_is_where_it_is_stated(dtype: str, place: int, share: float, status: str) -> None:
+    errors = tuple(share * conv.LIMITS[dtype] if part == place else 0.0 for part in range(len(conv.PARTS)))
+    result = conv.Result(shape="3x3", dtype=dtype, errors=errors, not_finite=0, workspace_bytes=0)
+    wanted = ["pass"] * (len(conv.PARTS) + 1)
+    wanted[place] = status
+    assert [check.status for check in conv.judge("default", [result])] == wanted
 
 
 def test_kernels_that_miopen_found_are_counted_in_its_folders(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
-"""The judgement on made-up sensors; the load itself runs on this CPU, and for half a second."""
+"""The judgement on made-up sensors; the load itself runs on this CPU, by a clock that each look moves on."""
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -24,23 +26,47 @@ def windows(clocks: list[float], rates: list[float] | None = None, hot: float = 
     ]
 
 
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Return what sets the seconds between two looks at the clock, whatever else this machine does."""
+
+    def tick(seconds: float) -> None:
+        times = itertools.count(0.0, seconds)
+        monkeypatch.setattr(thermal, "now", lambda: next(times))
+
+    tick(0.1)
+    return tick
+
+
 def failed(found: list[thermal.Window]) -> list[str]:
     return [check.name for check in thermal.checks(CARD, found) if check.status == "fail"]
 
 
+@pytest.mark.usefixtures("clock")
 def test_short_load_on_the_cpu_is_called_one() -> None:
     verdict = thermal.measure(Request(expect="cpu", timeout_seconds=4.4))
     assert verdict.status == "pass"
     assert verdict.summary.startswith("A short load of 2.2 s on the CPU in place of a minute on a card")
 
 
-def test_wrong_result_under_load_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest, calls = thermal.product, []
+@pytest.mark.parametrize("seconds", [0.6, 2.0, 60.0])
+def test_busy_cpu_takes_longer_and_passes(clock: Callable[[float], None], seconds: float) -> None:
+    clock(seconds)  # others take the processor, so that no window ends in time
+    verdict = thermal.measure(Request(expect="cpu", timeout_seconds=4.4))
+    load = next(check for check in verdict.checks if check.name == "load")
+    assert (verdict.status, load.measured) == ("pass", thermal.LEAST_WINDOWS)
+    assert verdict.device is not None
+    assert all(window.rate > 0 for window in thermal.load(verdict.device, 2.2))  # each window has its products
+
+
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize("wrong", [lambda call: call > 1, lambda call: call == 1 + thermal.QUEUED])
+def test_wrong_result_under_load_fails(monkeypatch: pytest.MonkeyPatch, wrong: Callable[[int], bool]) -> None:
+    honest, calls = thermal.product, itertools.count(1)
 
     def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        calls.append(1)
         result = honest(a, b)
-        if len(calls) > 1:
+        if wrong(next(calls)):
             result[3, 4] += 1
         return result
 
@@ -148,6 +174,7 @@ def test_power_decides_alone_for_a_processors_graphics_without_a_critical_temper
     assert [check.name for check in thermal.checks(device, found) if check.status == "fail"] == failing
 
 
+@pytest.mark.usefixtures("clock")
 def test_load_runs_with_the_additions_of_rocblas_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in DETERMINISTIC_ENVIRONMENT:
         monkeypatch.delenv(name, raising=False)

@@ -86,3 +86,10 @@ def test_dockerfile_of_any_text_fails_in_no_other_way(tmp_path, lines):
         assert dockerfile.of_dockerfile(path)
     except RocmatrixError as error:
         assert error.code == "RM311"
+
+
+def test_variable_that_names_itself_is_put_in_once(tmp_path):
+    path = tmp_path / "Dockerfile"
+    path.write_text("FROM a\n" + "".join(f"ENV PATH=${{PATH}}:/opt/{number}\n" for number in range(40)))
+    (stage,) = dockerfile.of_dockerfile(path)
+    assert stage.variables[0].value == "${PATH}" + "".join(f":/opt/{number}" for number in range(40))

@@ -72,7 +72,7 @@ def test_yes_is_added_by_fix_and_nothing_else(tmp_path):
         ("echo export A=b > /etc/profile.d/a.sh", False),
     ],
 )
-def test_what_a_shell_exports_ends_with_it(tmp_path, run, lost):
+def test_export_of_a_shell_ends_with_it(tmp_path, run, lost):
     assert of(tmp_path, f"{BASE}RUN {run}\n") == ([("lost-with-the-shell", "2")] if lost else [])
 
 

@@ -21,6 +21,7 @@ from rocmatrix.runtime.errors import RocmatrixError
 # PyTorch's own index of a ROCm version, on its host or on a mirror; nightlies are another matter
 INDEX = re.compile(r"/whl/(?:test/)?rocm(\d{1,3}(?:\.\d{1,3}){0,2})/?$")
 _REFERENCE = re.compile(r"\$(?:\{(?P<name>\w+)(?::?-(?P<default>[^{}]*))?\}|(?P<plain>[A-Za-z_]\w*))")
+_MASK = chr(0xE0FF)  # a character of private use
 _NESTED = 4  # as deep as a default within a default is replaced
 LARGEST = 1 << 20  # characters of a file: a compose file of others may name any, /dev/zero among them
 _LONGEST = 4096  # characters of a value that is put into others, else a few lines grow to gigabytes
@@ -51,6 +52,7 @@ class _Stage:
     where: str | None = None
     user: str | None = None
     inherits: bool = False
+    copied: bool = False
     notes: dict[str, FileFinding] = field(default_factory=dict)
 
     @property
@@ -180,7 +182,7 @@ def _stage(value: str, stages: Sequence[_Stage], path: Path) -> _Stage:
     user = base.user if base else None
     return _Stage(
         name=name, variables=variables, arguments=arguments, image=image, user=user,
-        inherited=base.pair if base else None, inherits=base is not None,
+        inherited=base.pair if base else None, inherits=base is not None, copied=base is not None and base.copied,
     )  # fmt: skip
 
 
@@ -192,7 +194,8 @@ def _take(
         declared = _arguments(row, where)
         # one without a value is the caller's to give, and stays a name
         stage.arguments |= {name: value or defaults.get(name) or f"${{{name}}}" for name, value in declared.items()}
-    elif instruction == "COPY":
+    elif instruction in ("COPY", "ADD"):
+        stage.copied = stage.copied or "--from=" not in (row["value"] or "")
         for note in instructions.copied(substituted(row["value"] or "", stage.known), where):
             stage.notes.setdefault(note.what, note)
     elif instruction == "USER":
@@ -211,7 +214,9 @@ def _take(
     elif instruction in RUNS:
         text = substituted(_shell_form(row["value"] or ""), stage.known)
         own = Command(text=text, where=where)
-        for command in (own, *named_requirements.commands(text, where, Path(path))):
+        # without a COPY the file is one that the image holds already, such as that of a clone
+        named = named_requirements.commands(text, where, Path(path)) if stage.copied else ()
+        for command in (own, *named):
             stage.commands.append(command)
             stage.pairs += installed(command.text, where)
         absent = defaults.keys() - stage.known.keys() if instruction == "RUN" else set()
@@ -267,7 +272,10 @@ def substituted(text: str, known: dict[str, str]) -> str:
         if len(known.get(name, "")) > _LONGEST:
             return match[0]
         if match["default"] is None:
-            return known.get(name, match[0])
+            found = known.get(name, match[0])
+            # PATH=$PATH:/a names itself; put in once more with each round, a few such lines would fill the memory
+            own = name in known and any(name in (one["name"], one["plain"]) for one in _REFERENCE.finditer(found))
+            return found.replace("$", _MASK) if own else found
         found = known.get(name, "")
         return match["default"] if not found or found.startswith(f"${{{name}") else found
 
@@ -276,7 +284,7 @@ def substituted(text: str, known: dict[str, str]) -> str:
         if filled == text or len(filled) > 16 * _LONGEST:
             break
         text = filled
-    return text
+    return text.replace(_MASK, "$")
 
 
 def _subject(stage: _Stage, *, compiles: bool) -> Subject:

@@ -140,10 +140,14 @@ def _of_version(subject: Subject, one: Install, companion: Companion, rocm: str)
     mine = next((pairing for pairing in by_rocm if within(rocm, str(pairing.when.rocm))), None)
     if mine is None or (within(one.exact, mine.version) if one.exact else not one.newest or mine is by_rocm[-1]):
         return
+    before = by_rocm[: by_rocm.index(mine)]
+    # a version of an older ROCm may hold libraries for the newer as well: bitsandbytes 0.49.2 does, up to ROCm 7.2
+    older = one.exact is not None and any(within(one.exact, pairing.version) for pairing in before)
+    truth = "is the version for an older ROCm, and may have no library" if older else "has no library"
     yield _finding_of(
         "companion-of-another-rocm", subject, one.where, f"{one.name} {one.exact or '(the newest)'} with ROCm {rocm}",
-        "never built", "error",
-        f"that version has no library for ROCm {rocm}; {mine.version} has ({mine.evidence.summary})",
+        "never built", "note" if older else "error",
+        f"that version {truth} for ROCm {rocm}; {mine.version} has ({mine.evidence.summary})",
         f"pip install '{one.name}{mine.version}'",
     )  # fmt: skip
 

@@ -22,6 +22,7 @@ _OF_ROCM = re.compile(
 )  # in the address of an index; a variable may be anything
 _CONFIGURED = re.compile(r"pip3? config (?:--\w+ )?set \S*index-url\s+(?P<index>\S+)")
 _ELSEWHERE = re.compile(r"pip config set|conda|\$\{?\w*(?:INDEX|URL)")
+_OTHER_MAKER = re.compile(r"(?:^|/)intel/|oneapi|arm64|aarch64|ascend", re.IGNORECASE)  # of whom no AMD card is asked
 _WITHOUT_TORCH = re.compile(r"^(?:docker\.io/)?rocm/(?:dev-|rocm-terminal|rocm-build)")
 _WITH_TORCH = re.compile(r"(?:^|/)rocm/(?:pytorch|vllm|sgl)[\w-]*(?::|@|$)")
 
@@ -46,6 +47,8 @@ def found(subject: Subject, installs: Sequence[Install], matrix: Matrix) -> Iter
 def _default_index(subject: Subject, torch: Install, installs: Sequence[Install]) -> Iterator[FileFinding]:
     bare = subject.image is not None and (not is_rocm(subject.image) or bool(_WITHOUT_TORCH.search(subject.image)))
     plain = subject.image is not None and (subject.image.startswith(_NO_IMAGE) or bare)
+    if _OTHER_MAKER.search(subject.image or ""):
+        return
     meant = (subject.for_amd or file_is_for_amd(subject)) and subject.image is None
     plain = plain and not _of_cuda(subject.image or "") and not _rocm_is_default(subject)
     if torch.rocm is None and not torch.indexed and (plain or (meant and not _has_index_elsewhere(subject))):

@@ -101,3 +101,10 @@ def test_values_that_are_put_into_one_another_do_not_grow_without_bound():
     for number in range(1, 6):
         known[f"A{number}"] = dockerfile.substituted(f"$A{number - 1}" * 60, known)
     assert max(map(len, known.values())) < 1 << 20
+
+
+def test_variable_that_names_itself_is_put_in_once(tmp_path):
+    path = tmp_path / "Dockerfile"
+    path.write_text("FROM a\n" + "".join(f"ENV PATH=${{PATH}}:/opt/{number}\n" for number in range(40)))
+    (stage,) = dockerfile.of_dockerfile(path)
+    assert stage.variables[0].value == "${PATH}" + "".join(f":/opt/{number}" for number in range(40))

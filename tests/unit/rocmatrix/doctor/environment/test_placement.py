@@ -73,6 +73,8 @@ def test_companion_of_another_rocm_is_found_by_its_version(tmp_path):
     assert of_dockerfile(tmp_path, image.format("6.3", "bitsandbytes")) == other
     assert of_dockerfile(tmp_path, image.format("6.3", "bitsandbytes==0.50.2")) == other
     assert of_dockerfile(tmp_path, image.format("6.4", "bitsandbytes==0.49.2")) == other
+    found = {row.severity for row in misplaced(dockerfile.of_dockerfile(tmp_path / "Dockerfile"), MATRIX)}
+    assert found == {"note"}  # that version holds libraries up to ROCm 7.2
     assert of_dockerfile(tmp_path, image.format("6.3", "bitsandbytes==0.49.2")) == []
     assert of_dockerfile(tmp_path, image.format("6.3", "bitsandbytes<0.50")) == []
 

@@ -3,6 +3,7 @@
 import pytest
 
 from rocmatrix.doctor.environment import dockerfile
+from rocmatrix.doctor.environment.files import instructions
 
 
 def of(folder, text):
@@ -39,3 +40,9 @@ def test_image_that_is_copied_from_by_a_tag_that_moves_is_a_note(tmp_path, image
 )
 def test_base_of_rocm_is_built_for_one_processor(tmp_path, base, wrong):
     assert of(tmp_path, f"FROM {base}\n") == ([("platform-without-rocm", "1")] if wrong else [])
+
+
+def test_note_on_a_copied_image_names_it_and_its_place():
+    (note,) = instructions.copied("--link --from=ghcr.io/astral-sh/uv:latest /uv /bin/", "a:7")
+    assert (note.what, note.where, note.severity) == ("ghcr.io/astral-sh/uv:latest", "a:7", "note")
+    assert list(instructions.copied("requirements.txt .", "a:7")) == []

@@ -3,6 +3,7 @@
 import pytest
 
 from rocmatrix.doctor.environment import dockerfile
+from rocmatrix.doctor.environment.files import named_requirements
 from rocmatrix.doctor.environment.placement import misplaced
 from tests.fixtures.cells import MATRIX
 
@@ -29,9 +30,15 @@ def test_torch_of_a_named_file_replaces_that_of_the_image(tmp_path, name):
 
 
 def test_file_is_found_in_the_folder_that_the_command_names(tmp_path):
-    text = f"FROM {BASE}\nRUN pip3 install --requirement=deps/gpu.txt && pip list\n"
-    assert of(tmp_path, text, file="deps/gpu.txt") == [("torch-replaced", "2")]
-    assert of(tmp_path, text, file="docker/gpu.txt") == [("torch-replaced", "2")]
+    text = f"FROM {BASE}\nCOPY . .\nRUN pip3 install --requirement=deps/gpu.txt && pip list\n"
+    assert of(tmp_path, text, file="deps/gpu.txt") == [("torch-replaced", "3")]
+    assert of(tmp_path, text, file="docker/gpu.txt") == [("torch-replaced", "3")]
+
+
+def test_file_of_a_clone_is_not_that_of_the_checkout(tmp_path):
+    clone = f"FROM {BASE}\nRUN git clone -b v1.0 https://github.com/me/app /app\nWORKDIR /app\n"
+    assert of(tmp_path, f"{clone}RUN pip install -r requirements.txt\n") == []
+    assert of(tmp_path, f"{clone}COPY --from=other /a /a\nRUN pip install -r requirements.txt\n") == []
 
 
 def test_file_that_is_not_there_or_no_text_is_left_out(tmp_path):
@@ -40,3 +47,13 @@ def test_file_that_is_not_there_or_no_text_is_left_out(tmp_path):
     (tmp_path / "absent.txt").write_bytes(b"\xff\xfe\x00")
     assert of(tmp_path, text) == []
     assert of(tmp_path, f"FROM {BASE}\nRUN cp -r requirements.txt /a && pip install a\n") == []
+
+
+def test_options_of_a_named_file_count_for_each_of_its_packages(tmp_path):
+    (tmp_path / "a.txt").write_text(
+        "--index-url https://example.org/simple\n-r other.txt\ntorch == 2.9.1  # a comment\n"
+    )
+    rows = named_requirements.commands("pip install -r a.txt", "b:2", tmp_path / "Dockerfile")
+    assert [(row.text, row.where) for row in rows] == [
+        ("pip install --index-url https://example.org/simple torch==2.9.1", "b:2")
+    ]

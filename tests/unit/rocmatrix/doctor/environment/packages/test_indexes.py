@@ -58,6 +58,11 @@ def test_image_for_compiling_has_no_torch():
     assert of("torch", image="quay.io/me/rocm-base:6.4") == []
 
 
+def test_image_of_another_maker_is_let_be():
+    assert of("torch", image="intel/oneapi-basekit:2025.0") == of("torch", image="arm64v8/python:3.10") == []
+    assert of("torch", image="python:3.10") == ["torch-from-default-index"]
+
+
 def test_old_index_is_a_note_with_its_newest_torch():
     assert of("torch --index-url https://download.pytorch.org/whl/rocm6.0", image="python:3.12") == ["rocm-release-old"]
     assert of(f"torch {INDEX}", image="python:3.12") == []

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from trainer.diagnostics.probes.verdict import Device, Kind
 
-KFD = Path("/dev/kfd")
+KFD, DXG = Path("/dev/kfd"), Path("/dev/dxg")
 
 
 class NoDeviceError(Exception):
@@ -119,10 +119,12 @@ def versions() -> dict[str, str]:
     return {name: version for name, version in named.items() if version}
 
 
-def why_no_card(kind: str, kfd: Path = KFD) -> str:
+def why_no_card(kind: str, kfd: Path = KFD, dxg: Path = DXG) -> str:
     """The likeliest reason, read from the device nodes, why a build for `kind` sees no card."""
     if kind != "rocm":
         return "torch sees none"
+    if dxg.exists() and not kfd.exists():
+        return f"this is WSL, whose cards are behind {dxg}: torch needs a build of ROCm for it and Windows' driver"
     if not kfd.exists():
         return f"there is no {kfd} here (no amdgpu driver, or the container was not given the device)"
     if not os.access(kfd, os.R_OK | os.W_OK):

@@ -73,8 +73,10 @@ def test_expected_card_that_is_not_there_is_no_device(
 
 
 def test_reason_is_read_from_the_device_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    node = tmp_path / "kfd"
-    assert "there is no" in placement.why_no_card("rocm", node)
+    node, other = tmp_path / "kfd", tmp_path / "dxg"
+    assert "there is no" in placement.why_no_card("rocm", node, other)
+    other.touch()
+    assert "this is WSL" in placement.why_no_card("rocm", node, other)
     node.touch()
     assert "HIP_VISIBLE_DEVICES" in placement.why_no_card("rocm", node)
     monkeypatch.setattr(os, "access", lambda path, mode: False)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rocmatrix.containers.least_privilege import NOGROUP
 from rocmatrix.doctor.catalog import Finding, Status, check
-from rocmatrix.doctor.host import NO_CARD, Host
+from rocmatrix.doctor.host import NO_CARD, Host, User
 from rocmatrix.doctor.knowledge import HostKnowledge, is_within, plain_version
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.host.pci_device import PciDevice
@@ -249,18 +249,23 @@ def _opens(host: Host, code: str, nodes: list[DeviceNode]) -> Finding:
     if host.user is None:
         return Finding(code=code, status="unknown", seen=f"{owners}; whose session it was is not recorded")
     user = host.user
-    closed = [node for node in nodes if user.uid and not node.opens_for(uid=user.uid, groups=user.groups)]
+    closed = [node for node in nodes if _is_bound(node, user) and not node.opens_for(uid=user.uid, groups=user.groups)]
     if not closed:
         return Finding(code=code, status="ok", seen=f"user {user.uid} opens {owners}")
     seen = f"user {user.uid} cannot open {', '.join(f'{n.path} ({n.uid}:{n.gid} {n.mode:04o})' for n in closed)}"
     return Finding(code=code, status="error", seen=seen, fix=_opened(closed[0]))
 
 
+def _is_bound(node: DeviceNode, user: User) -> bool:
+    """Return whether a node's mode holds for a user: for root, too, where its user namespace has no such owners."""
+    return user.uid != 0 or node.uid == node.gid == NOGROUP
+
+
 def _opened(node: DeviceNode) -> str:
     """Return how this user comes to open a node that is closed to it."""
     if node.gid == NOGROUP:  # an owner that the container's user namespace has no number for
-        why = "its owners have no number in this container; on its host"
-        return f"{why}: dev0: {node.path},gid=N in its configuration (Proxmox), N the number of render in here"
+        given = f"a further devM: {node.path},gid=N in its configuration (Proxmox), N the number of render in here"
+        return f"its owners have no number in this container; on its host: {given}; Podman: --group-add keep-groups"
     return f'sudo usermod -aG "$(getent group {node.gid} | cut -d: -f1)" "$(id -un)", then log in again'
 
 

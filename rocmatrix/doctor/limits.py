@@ -42,6 +42,8 @@ def iommu(host: Host) -> Finding:
     known = {str(address): kind for address, kind in kinds.items() if kind}
     if known:
         translating = sorted(address for address, kind in known.items() if kind != "identity")
+        if not translating and len(known) < len(kinds):
+            return _by_command_line(host)
         if not translating:
             return Finding(code="D301", status="ok", seen="every card's group is passed through (identity)")
         seen = f"{', '.join(translating)}: the IOMMU translates ({', '.join(sorted(set(known.values())))})"

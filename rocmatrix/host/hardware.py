@@ -224,7 +224,7 @@ def _card(index: int, node: TopologyNode, files: Files) -> Card:
         gfx=name,
         # Older kernels describe a processor with graphics as one node that has both kinds of cores.
         integrated=name in INTEGRATED or properties.get("cpu_cores_count", 0) > 0,
-        memory_bytes=_memory(node.banks) or properties.get("local_mem_size") or _whole_memory(adapter),
+        memory_bytes=_memory(node.banks) or _whole_memory(adapter),
         compute_units=properties.get("simd_count", 0) // (properties.get("simd_per_cu") or 1) or None,
         unique_id=properties.get("unique_id") or None,
         gpu_id=node.gpu_id,

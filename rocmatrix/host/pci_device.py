@@ -20,7 +20,7 @@ DRM_FOLDERS = ("sys/class/drm", "class/drm", ".")
 DISPLAY_CLASSES = ("0x03", "0x12")  # display and processing accelerator (PCI code and ID assignment)
 OTHER_MAKERS = {"0x10de": "NVIDIA", "0x8086": "Intel", "0x1a03": "ASPEED"}  # the last draws a server's console
 DEEPEST = 12
-HOTTEST = 200.0  # degrees; a sensor that is not there may read 65535, and one that is asked too often 511
+HOTTEST = 200.0  # degrees; a sensor that is not there may read 65535, and one that is read too often 511
 _ADDRESS = re.compile(r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
 
 

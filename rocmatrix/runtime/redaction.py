@@ -133,11 +133,11 @@ MACHINES = (
     (re.compile(r"(?<= ON )[\w.,\[\]-]{1,1000}(?= CANCELLED\b)"), "<host>"),
     (re.compile(r"(?P<name>\bhost )[\w.-]{1,253}(?= port \d)"), r"\g<name><host>"),
     (re.compile(r"(?P<name>^[ \t]{0,20}host[ \t]{1,20}: )[\w.-]{1,253}", re.MULTILINE), r"\g<name><host>"),
-    (re.compile(r"(?P<name>\b(?:SLURM\w{0,40}(?:NODE|HOST|ACCOUNT|USER)\w{0,20}|nodelist|e?ssid)[=:]\s{0,3})[^\s,;]{1,1000}", re.IGNORECASE), r"\g<name><name>"),
+    (re.compile(r"(?P<name>\b(?:SLURM\w{0,40}(?:NODE|HOST|ACCOUNT|USER|CLUSTER|TOPOLOGY_ADDR)\w{0,20}|SBATCH_ACCOUNT|nodelist|e?ssid)[\"']?\s{0,2}[=:]\s{0,3}[\"']?)(?!<)[^\s,;\"']{1,1000}", re.IGNORECASE), r"\g<name><name>"),
     (re.compile(r"(?P<name>\bLinux )[\w.-]{1,64}(?= \d{1,2}\.\d{1,3}\.\d{1,3}\S{0,60} #\d)"), r"\g<name><host>"),  # uname -a
     (re.compile(r"(?P<name>\bwandb: Currently logged in as: )[\w.@-]{1,100}(?: \([\w.@ -]{1,100}\))?"), r"\g<name><name>"),
-    (re.compile(r"(?P<name>\blogin\b[^\n]{0,200}? (?:-u|--username)[ =])(?!<)[^\s\"']{1,200}"), r"\g<name><name>"),
-    (re.compile(r"(?P<name>\bnodes? \"?)(?=[a-z-]{0,100}\d)[a-z][\w.]{0,60}-[\w.-]{1,200}(?=[\s\",:;)]|$)", re.MULTILINE), r"\g<name><host>"),  # a cluster's
+    (re.compile(r"(?P<name>\b(?:docker|podman|apptainer|singularity|oras|helm|nerdctl|skopeo|buildah|registry) login\b[^\n;|&]{0,200}? (?:-u[ =]?|--user(?:name)?[ =])[\"']?)(?!<)[^\s\"';|&]{1,200}"), r"\g<name><name>"),
+    (re.compile(r"(?P<name>(?<![\w-])nodes?[ /][\"']?)(?=[a-z-]{0,100}\d)[a-z][\w.]{0,60}-[\w.]{1,60}-[\w.-]{1,200}(?=[\s\"',:;)/]|$)", re.MULTILINE), r"\g<name><host>"),  # a cluster's
     (re.compile(r"(?<![\w:/.])//[A-Za-z][\w.-]{0,253}/[^\s\"'<>]{1,1000}"), "<path>"),  # a share of a file server
     (re.compile(r"\[[A-Za-z][\w.-]{0,253}\](?=:\d{2,5})"), "[<host>]"),
     (re.compile(r"^[\w.-]{1,64}(?= kernel: )", re.MULTILINE), "<host>"),

@@ -17,7 +17,7 @@ from trainer.runtime.listing import matching
 
 SYSFS = Path("/sys")
 HOTTEST = ("junction", "edge", "mem")  # the junction is what the driver throttles by
-MOST_C = 200.0  # a sensor that is not there may read 65535 °C, and one that is asked too often 511
+MOST_C = 200.0  # a sensor that is not there may read 65535 °C, and one that is read too often 511
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +108,7 @@ def read_hwmon(folder: Path) -> Reading:
     power = _number(folder / "power1_average", 1e-6)
     heat, limit = (_number(folder / f"{channel}_{kind}", 1e-3) for kind in ("input", "crit"))
     return Reading(
-        temperature_c=heat if heat is not None and heat < MOST_C else None,
+        temperature_c=heat if _is_temperature(heat) else None,
         limit_c=limit if limit is not None and limit > 0 else None,
         clock_mhz=_number(folder / "freq1_input", 1e-6),
         power_w=power if power is not None else _number(folder / "power1_input", 1e-6),
@@ -135,7 +135,14 @@ def read_torch(device: str) -> Reading:
 
 def _temperature_channel(folder: Path) -> str:
     labels = {_text(path): path.name.removesuffix("_label") for path in matching(folder, "temp*_label")}
-    return next((labels[label] for label in HOTTEST if label in labels), "temp1")
+    ranked = [labels[label] for label in HOTTEST if label in labels] or ["temp1"]
+    figures = ((channel, _number(folder / f"{channel}_input", 1e-3)) for channel in ranked)
+    return next((channel for channel, figure in figures if _is_temperature(figure)), ranked[0])
+
+
+def _is_temperature(figure: float | None) -> bool:
+    """Return whether a driver has a temperature there: it writes 0 or its largest number for a sensor without one."""
+    return figure is not None and 0 < figure < MOST_C
 
 
 def _number(path: Path, scale: float) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -178,9 +179,13 @@ def _contained(to: SlurmDestination, submission: Submission) -> _LaunchPlan:
     return _LaunchPlan(launcher=launcher, arguments=spec.command, rows=(*rows, *runspec.explain(spec)))
 
 
+# an absolute path, or an address that Apptainer fetches from: a name alone is a file where the job happens to start
+_OF_APPTAINER = re.compile(r"/.|(?:docker|oras|library|shub|https?)://.")
+
+
 def _require_file(to: SlurmDestination, cell: Cell) -> None:
-    """Raise RM404 where Apptainer would be given the tag of an engine, which it takes for a file's name."""
-    if to.under == "apptainer" and to.image is None:
+    """Raise RM404 where Apptainer would be given the tag of an engine, which is the name of a file to it."""
+    if to.under == "apptainer" and not _OF_APPTAINER.match(to.image or ""):
         made = f"apptainer build /shared/{cell.name}.sif docker-daemon:rocmatrix:{cell.name}"
         what = "--under apptainer needs --image: a file that all nodes have, or docker:// and a registry's address"
         raise RocmatrixError("RM404", what=what, next=f"Make the file where the image is: {made}")

@@ -46,9 +46,14 @@ def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
     """
     flat = weight.detach().reshape(-1)
     tables = _tables(weight.device)
-    pieces = [_quantized(piece, tables) for piece in flat.split(PIECE)]
-    codes, scales = (torch.cat(each) for each in zip(*pieces, strict=True))
-    codes = functional.pad(codes[: len(flat)], (0, len(flat) % 2), value=7)  # 7 is the code of 0
+    packed, scales = zip(*(_packed(piece, tables) for piece in flat.split(PIECE)), strict=True)
+    return torch.cat(packed), torch.cat(scales)
+
+
+def _packed(piece: Tensor, tables: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Return a piece's codes, two a byte, and its scales; only the last piece may have an odd number of weights."""
+    codes, scales = _quantized(piece, tables)
+    codes = functional.pad(codes[: len(piece)], (0, len(piece) % 2), value=7)  # 7 is the code of 0
     return (codes[0::2] << 4) | codes[1::2], scales
 
 

@@ -94,7 +94,11 @@ def _blocks(decoder: Decoder, request: Request) -> Choice:
         return Choice(name="plain", why="the unfinished run computed them so")
     plain, exact = Trial(name="plain"), []
     if candidates:
-        exact = exact_results(blocks[0], few(request))
+        try:
+            exact = exact_results(blocks[0], few(request))
+        except OutOfMemory as error:
+            torch.cuda.empty_cache()
+            return Choice(name="plain", why=f"no memory for a block's results in fp64: {first_line(error)}")
         plain = _plain(blocks[0], request, exact)
     trials, kept = [plain], None
     for name, make in candidates.items():

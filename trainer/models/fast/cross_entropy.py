@@ -19,7 +19,7 @@ ROWS = 16  # of the comparison with fp64
 CHUNK_BYTES = {"off": 7 * 2**28, "selective": 7 * 2**28, "full": 5 * 2**26}
 LEAST_CHUNK, MOST_CHUNK = 256, 16384
 # Times as fast as the kernel must be a way that holds a chunk's gradient next to its logits. `plan` counts on the
-# kernel: next to eight other runs on one card it was timed 25 % slower once, and the run held 7 % more than planned.
+# kernel: next to eight other runs on one NVIDIA H200 it was timed 25 % slower once; the run held 7 % more than planned.
 WITH_GRADIENT = 1.25
 TIMED = 2048  # tokens of the timing: torch's operations take some four times the logits' memory in fp32
 

@@ -4,7 +4,7 @@ Sources: Linux `drivers/gpu/drm/amd/amdgpu/amdgpu_ras.c` (`ras/*_err_count` and 
 `ras/gpu_vram_bad_pages`: address, size and R, P or F; `ras/event_state`: "Poison Consumption: count:0, last_seqno:0",
 of all cards of an XGMI hive together), `amdgpu_device.c` (`pcie_replay_count`) and
 Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats (`aer_dev_*`, whose last line is the total, and of a root port
-`aer_rootport_total_err_*`: what all devices below it have signalled to it).
+`aer_rootport_total_err_*`: what all devices below it have signalled to it; read where the card is the only one).
 
 An absent, unreadable or malformed file is unknown, never zero. `xgmi_error` is not read: reading clears it, and
 `ras/xgmi_wafl_err_count` counts the same errors. A replay count of 0 is unknown, for drivers of some cards return a
@@ -93,10 +93,27 @@ def _aer(folder: Path) -> Iterator[tuple[str, int]]:
         for kind in ("correctable", "nonfatal", "fatal"):
             if total := _TOTAL.search(_text(place / f"aer_dev_{kind}")):
                 yield f"aer/{place.name}/{kind}", int(total[1])
-        for kind, word in _SIGNALLED.items():
+        for kind, word in _SIGNALLED.items() if _is_alone(place, folder.resolve()) else ():
             if (count := _whole(place / f"aer_rootport_total_err_{word}")) is not None:
                 yield f"aer/{place.name}/signalled {kind}", count
         place = place.parent
+
+
+def _is_alone(port: Path, card: Path) -> bool:
+    """Return whether every device at the end of a port's branches is a function of the card's."""
+    own = card.name.rpartition(".")[0]
+    return all(name.rpartition(".")[0] == own for name in _ends(port, DEEPEST))
+
+
+def _ends(place: Path, deepest: int) -> Iterator[str]:
+    try:
+        below = [each for each in place.iterdir() if _ADDRESS.match(each.name)] if deepest else []
+    except OSError:
+        below = []
+    for each in below:
+        yield from _ends(each, deepest - 1)
+    if not below:
+        yield place.name
 
 
 def _whole(path: Path) -> int | None:

@@ -194,11 +194,12 @@ def test_driver_is_loaded_though_no_version_can_be_read(cards):
     assert (found.status, found.fix) == ("error", "sudo modprobe amdgpu")
 
 
-def test_node_without_an_owner_in_an_unprivileged_container_is_mended_on_its_host(tmp_path):
+@pytest.mark.parametrize("uid", [0, 1000])  # root of a user namespace is not above the mode of a node without an owner
+def test_node_without_an_owner_in_an_unprivileged_container_is_mended_on_its_host(tmp_path, uid):
     machine = machines.two_rx_7900_xt(tmp_path)
     machine.owners = dict.fromkeys(machine.owners, (65534, 65534, 0o660))  # numbers that its namespace has none for
-    found = findings_on(machine, user=User(uid=1000, groups=frozenset({1000})))
+    found = findings_on(machine, user=User(uid=uid, groups=frozenset({uid})))
     assert found["D110"].status == found["D111"].status == "error"
     assert "usermod" not in found["D110"].fix
-    assert "dev0: /dev/kfd,gid=N" in found["D110"].fix
-    assert "dev0: /dev/dri/renderD128,gid=N" in found["D111"].fix
+    assert "devM: /dev/kfd,gid=N" in found["D110"].fix
+    assert "devM: /dev/dri/renderD128,gid=N" in found["D111"].fix

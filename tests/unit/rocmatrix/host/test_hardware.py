@@ -279,12 +279,3 @@ def test_container_that_hides_all_cards_has_them_unusable_with_the_reason(tmp_pa
     machine.withhold(1)
     machine.withhold(2)
     assert "2 GPU node(s) are hidden" in read_hardware(machine).unusable
-
-
-def test_memory_that_the_node_itself_states_counts_where_its_banks_are_not_to_be_read(tmp_path):
-    machine = sysfs.two_rx_7900_xt(tmp_path)
-    place = f"{sysfs.TOPOLOGY}/1"
-    shutil.rmtree(tmp_path / place / "mem_banks")
-    properties = tmp_path / place / "properties"
-    properties.write_text(properties.read_text() + f"local_mem_size {20 * sysfs.GIB}\n")
-    assert read_hardware(machine).cards[0].memory_bytes == 20 * sysfs.GIB

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -173,7 +175,10 @@ def bytes_of_killed_and_whole(folder, options, name):
     begun.send_signal(signal.SIGKILL)
     begun.wait()
     assert not (folder / "killed").exists()
-    assert main(["train", *options, "--resume", "killed"]) == 0
+    with redirect_stdout(io.StringIO()) as printed:
+        assert main(["train", *options, "--resume", "killed"]) == 0
+    (resumed,) = [event for event in map(json.loads, printed.getvalue().splitlines()) if event["event"] == "resumed"]
+    assert resumed["step"] >= 5 and not resumed["from_start"]
     assert main(["train", *options, "--run", "whole"]) == 0
     return (folder / "killed" / name).read_bytes(), (folder / "whole" / name).read_bytes()
 

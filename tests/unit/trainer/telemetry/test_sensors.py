@@ -56,16 +56,23 @@ def test_critical_temperature_that_the_driver_has_no_value_for_is_unknown(tmp_pa
     assert read_hwmon(card(tmp_path, temp2_crit=crit)).limit_c is None
 
 
-@pytest.mark.parametrize(("reading", "degrees"), [("65535000", None), ("511000", None), ("118000", 118.0)])
-def test_temperature_that_no_card_survives_is_unknown(tmp_path: Path, reading: str, degrees: float | None) -> None:
-    assert read_hwmon(card(tmp_path, temp2_input=reading)).temperature_c == degrees
+@pytest.mark.parametrize("reading", ["65535000", "511000", "0"])
+def test_sensor_without_a_temperature_leaves_the_next_one_with_its_limit(tmp_path: Path, reading: str) -> None:
+    found = read_hwmon(card(tmp_path, temp2_input=reading, temp1_input="101000"))
+    assert (found.temperature_c, found.limit_c) == (101.0, 100.0)
+    alone = read_hwmon(card(tmp_path / "alone", temp1_input=reading, temp2_input=reading, temp3_input=None))
+    assert alone.temperature_c is None
+
+
+def test_temperature_beyond_the_limit_is_read(tmp_path: Path) -> None:
+    assert read_hwmon(card(tmp_path, temp2_input="118000")).temperature_c == 118.0
 
 
 def test_files_that_cannot_be_read_are_silence(tmp_path: Path) -> None:
     folder = card(tmp_path, freq1_input="", temp2_input="N/A", power1_average=None)
     (folder / "power1_cap").unlink()
     (folder / "power1_cap").mkdir()
-    assert read_hwmon(folder).figures() == {"limit_c": 110.0}
+    assert read_hwmon(folder).figures() == {"temperature_c": 54.0, "limit_c": 100.0}
 
 
 def test_card_is_found_by_its_address_and_never_guessed(tmp_path: Path) -> None:

@@ -79,17 +79,20 @@ def measure(request: Request) -> Verdict:
     Raises:
         NoDeviceError: the expected kind of card is not there.
     """
+    budget = Budget(ends=time.monotonic() + request.timeout_seconds - MARGIN_SECONDS, kept=found_bytes())
     device, seed = placement.place(request.expect), numerics.fresh_seed()
     numerics.strict_fp32()
-    budget = Budget(ends=time.monotonic() + request.timeout_seconds - MARGIN_SECONDS, kept=found_bytes())
     results = every(SHAPES, device, seed)
     checks = judge("default", results)
     for number, mode in enumerate(modes(device)):
         found = in_mode(mode, device, seed, budget.share_of(request, number))
         checks += judge(mode, found) if isinstance(found, list) else [found]
+    left_out = sum(each.name in modes(device) and each.status == "not-applicable" for each in checks)
+    every_mode = 1 + len(modes(device))
+    tried = f"{every_mode - left_out} of {every_mode}" if left_out else every_mode
     return conclude(
         probe="conv",
-        summary=f"{len(SHAPES)} convolutions agree with fp64 by {library(device)}, in {1 + len(modes(device))} modes.",
+        summary=f"{len(SHAPES)} convolutions agree with fp64 by {library(device)}, in {tried} modes.",
         checks=checks,
         numbers=[Number(name="seed", value=seed, unit=""), *workspace_numbers(results, device)],
         device=device,
@@ -119,7 +122,7 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class ModeRequest:
-    """What is asked of one mode: the device, its seconds, and whether MIOpen has kept something new before it."""
+    """What one mode is run with: the device, its seconds, and whether MIOpen has kept something new before it."""
 
     expect: entry.Expect
     seconds: float

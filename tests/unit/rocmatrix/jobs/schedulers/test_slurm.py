@@ -89,9 +89,10 @@ def test_unknown_way_to_run_is_refused_with_the_nearest(under):
     assert "docker" in str(refused.value) or "apptainer" in str(refused.value)
 
 
-def test_apptainer_without_a_file_is_refused_with_how_one_is_made(prepare):
+@pytest.mark.parametrize("image", [None, "", "rocm/pytorch:latest", "~/a.sif"])
+def test_apptainer_without_a_file_is_refused_with_how_one_is_made(prepare, image):
     with pytest.raises(RocmatrixError, match="RM404") as refused:
-        prepare(replace(SLURM, under="apptainer"), cell=cells.GFX1100, machine=sysfs.two_rx_7900_xt)
+        prepare(replace(SLURM, under="apptainer", image=image), cell=cells.GFX1100, machine=sysfs.two_rx_7900_xt)
     assert f"docker-daemon:rocmatrix:{cells.GFX1100.name}" in str(refused.value)
 
 

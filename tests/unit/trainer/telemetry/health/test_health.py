@@ -58,6 +58,16 @@ FAULTS = {
 }
 
 
+def test_errors_signalled_by_other_devices_below_a_port_are_not_the_cards(tmp_path: Path) -> None:
+    card = Card(tmp_path).sound()
+    (card.folder.resolve().parent.parent / "0000:09:00.0").mkdir()
+    begun = watch(tmp_path)
+    card.write("../../aer_rootport_total_err_cor", "5\n")
+    report = begun.report()
+    assert report is not None
+    assert report["moved"] == []
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_counter_that_moved_by_one_is_reported_with_its_card(tmp_path: Path, fault: str) -> None:
     name, content, words = FAULTS[fault]

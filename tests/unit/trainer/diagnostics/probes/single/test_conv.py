@@ -107,6 +107,14 @@ def test_mode_without_time_fails_unless_miopen_compiled_meanwhile(
     assert found.status == status
 
 
+def test_summary_counts_the_modes_that_ran(monkeypatch: pytest.MonkeyPatch) -> None:
+    left_out = Check(name="without oneDNN", status="not-applicable", detail="no time was left")
+    monkeypatch.setattr(conv, "in_mode", lambda *_: left_out)
+    found = conv.measure(Request(expect="cpu"))
+    assert found.status == "pass"
+    assert found.summary.endswith("in 1 of 2 modes.")
+
+
 @pytest.mark.parametrize("dtype", conv.LIMITS)
 @pytest.mark.parametrize("place", range(len(conv.PARTS)))
 @pytest.mark.parametrize(("share", "status"), [(0.99, "pass"), (1.01, "fail"), (float("nan"), "fail")])

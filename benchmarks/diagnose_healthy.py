@@ -170,11 +170,15 @@ def _spelled(argv: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 def _output(argv: tuple[str, ...]) -> str | None:
-    """Return what a command prints, or None where it is missing or fails: a failure is no healthy run."""
+    """Return what a command prints, or None where it is missing, fails or takes too long: that is no healthy run."""
     if shutil.which(argv[0]) is None:
         return None
     given = PROGRAM if argv[0] in ("gcc", "g++") else b""
-    done = subprocess.run(argv, cwd=ROOT, input=given, capture_output=True, timeout=SECONDS, check=False)
+    try:
+        done = subprocess.run(argv, cwd=ROOT, input=given, capture_output=True, timeout=SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        print(f"left out, over {SECONDS} s: {' '.join(argv)[:80]}", file=sys.stderr)
+        return None
     return (done.stdout + done.stderr).decode(errors="replace") if done.returncode == 0 else None
 
 

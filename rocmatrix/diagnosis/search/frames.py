@@ -12,6 +12,7 @@ from collections.abc import Sequence
 MOST_LINES = 60  # lines before an exception that are read
 LONGEST = 600  # bytes of a line that are read
 _FRAME = re.compile(rb"File \\?[\"']?([^\"'\n]{1,400}?)\\?[\"']?, line \d")
+_RAISED = re.compile(rb"\s*[\w.]*(?:Error|Exception|Exit|Interrupt|Iteration)(?::|\s*$)")
 _STARTS = (b"Traceback (most recent call last)", b"During handling of the above", b"The above exception was")
 # what stands before a package's folder: an environment, or a checkout that has the package's own name
 _INSTALLED = re.compile(rb"(?:site|dist)-packages[/\\]{1,4}(\w{1,60})")
@@ -44,7 +45,9 @@ def is_ignored(before: Sequence[bytes]) -> bool:
     """
     lines = before[-MOST_LINES:]
     first = next((place for place in range(len(lines) - 1, 0, -1) if _STARTS[0] in lines[place]), None)
-    return first is not None and b"Exception ignored " in lines[first - 1]
+    if first is None or b"Exception ignored " not in lines[first - 1]:
+        return False
+    return not any(_RAISED.match(line) for line in lines[first + 1 :])  # the ignored one has ended: another follows
 
 
 def _newest(before: Sequence[bytes]) -> list[bytes]:

@@ -158,11 +158,11 @@ def _launch(
     return Launch(
         image=image,
         where=where,
-        devices=tuple(text.split(":")[0] for text in _texts(parts.get("devices"))),
+        devices=tuple(text.split(":")[0] for text in _of_host(parts.get("devices"))),
         groups=tuple(_interpolated(text, shell) for text in _texts(parts.get("group_add"))),
         fixed_groups=tuple(text for text in _texts(parts.get("group_add")) if text.isdecimal()),
         groups_at=_where(path, parts["group_add"]) if "group_add" in parts else None,
-        volumes=_texts(parts.get("volumes")),
+        volumes=_of_host(parts.get("volumes")),
         platform=single.get("platform"),
         drivers=tuple(name for name, _ in drivers),
         drivers_at=_where(path, drivers[0][1]) if drivers else None,
@@ -171,9 +171,16 @@ def _launch(
         ipc=single.get("ipc"),
         user=_interpolated(single["user"], shell) if single.get("user") else None,
         privileged=str(single.get("privileged", "")).lower() == "true",
-        partial="extends" in parts,
+        partial=bool({"extends", "device_cgroup_rules"} & parts.keys()),
         variables=tuple((row.name, row.value) for row in rows.values()),
     )
+
+
+def _of_host(node: yaml.Node | None) -> tuple[str, ...]:
+    """Return what is given of the host, in the short form (a text) or the long one (a map with its source)."""
+    rows = node.value if isinstance(node, yaml.SequenceNode) else []
+    named = (row if isinstance(row, yaml.ScalarNode) else _items(row).get("source") for row in rows)
+    return tuple(str(row.value) for row in named if isinstance(row, yaml.ScalarNode))
 
 
 def _texts(node: yaml.Node | None) -> tuple[str, ...]:

@@ -95,7 +95,7 @@ def of_command(argv: Sequence[str], where: str) -> Launch | None:
         runner=argv[runner].rpartition("/")[2],
         drivers=tuple(name for name in options.get("--runtime", ()) if name in ("nvidia", "amd")),
         rootful="sudo" in argv[:runner],
-        partial=partial,
+        partial=partial or "--device-cgroup-rule" in options,
     )
 
 

@@ -84,6 +84,7 @@ class Subject:
     compiles: bool = False
     user: str | None = None
     inherits: bool = False
+    one_shell: bool = False
     notes: tuple[FileFinding, ...] = ()
 
 

@@ -127,7 +127,10 @@ def _volumes(launch: Launch) -> Iterator[FileFinding]:
 
 
 def _has(launch: Launch, node: str) -> bool:
-    return any(node.startswith(device.rstrip("/")) or device.startswith(node) for device in launch.devices)
+    return any(
+        device.startswith("amd.com/") or node.startswith(device.rstrip("/")) or device.startswith(node)
+        for device in launch.devices
+    )
 
 
 def _groups(subject: Subject, launch: Launch) -> Iterator[FileFinding]:

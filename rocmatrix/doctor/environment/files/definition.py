@@ -41,6 +41,7 @@ def _image(path: Path, rows: list[str], start: int, end: int) -> Subject:
         pairs=tuple(pair for one in commands for pair in installed(one.text, one.where)),
         image=image if docker and image else None,
         where=f"{path}:{line}",
+        one_shell=True,
         compiles=any(COMPILES.search(one.text) for one in commands),
     )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rocmatrix.doctor.environment.lint_input import Command
 
+_SPACES = re.compile(r"\s+(?=[<>=!~,;\[@])|(?<=[<>=!~,;@])\s+")  # not those around `and` and `or` of a marker
 _NAMED = re.compile(r"\bpip[\d.]*\s[^;&|\n]{0,400}?(?:-r|--requirement)[ =]+(?P<file>[^\s;&|\"'$<>()]{1,200})")
 _LARGEST = 200_000  # bytes; a longer file is no list that a person wrote
 _FOLDERS_UP = 2  # how far above the Dockerfile its context may begin
@@ -30,7 +31,7 @@ def commands(text: str, where: str, dockerfile: Path) -> Iterator[Command]:
         options = " ".join(row for row in rows if row.startswith("-") and not row.startswith(("-r", "-c", "--req")))
         for row in rows:
             if not row.startswith("-"):
-                yield Command(text=f"pip install {options} {shlex.quote(row.replace(' ', ''))}", where=where)
+                yield Command(text=f"pip install {options} {shlex.quote(_SPACES.sub('', row))}", where=where)
 
 
 def _file(name: str, dockerfile: Path) -> Path | None:

@@ -55,15 +55,15 @@ def _on_one_node(options: Mapping[str, tuple[str, int]]) -> bool:
 def _directives(rows: list[str], path: str) -> Iterator[FileFinding]:
     """Yield a script that sbatch refuses, directives that it does not read, and cards of another maker."""
     places = [number for number, row in enumerate(rows, 1) if row.startswith("#SBATCH")]
-    first = next((number for number, row in enumerate(rows, 1) if row.strip() and not row.startswith("#")), len(rows))
-    if places and not rows[0].startswith("#!"):
+    first = next((number for number, row in enumerate(rows, 1) if row.strip() and not row.startswith("#")), len(rows) + 1)
+    if places and places[0] < first and not rows[0].startswith("#!"):
         yield FileFinding(
             rule="slurm-without-shebang", where=f"{path}:1", what=rows[0][:60] or "an empty line", severity="error",
             truth="sbatch refuses a script whose first line names no interpreter",
             instead="#!/bin/bash as the first line",
         )  # fmt: skip
-    written = any("<<" in row for row in rows[: places[0] if places else 0])  # a script that writes another
-    late = next((number for number in places if number > first and not written), None)
+    written = next((number for number, row in enumerate(rows, 1) if "<<" in row), len(rows) + 1)  # another script
+    late = next((number for number in places if first < number < written), None)
     if late is not None:
         yield FileFinding(
             rule="slurm-directive-ignored", where=f"{path}:{late}", what=rows[late - 1].strip(), severity="warning",

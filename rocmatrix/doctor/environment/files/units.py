@@ -36,9 +36,10 @@ def _set_twice(rows: tuple[Assignment, ...]) -> Iterator[FileFinding]:
     first: dict[str, Assignment] = {}
     for row in rows:
         before = first.setdefault(row.name, row)
-        if before.value != row.value:
+        extends = re.search(rf"\$\{{?{re.escape(row.name)}\b", row.value)
+        if before.value != row.value and not extends:
             yield FileFinding(
-                rule="set-twice", where=row.where, what=f"{row.name}={row.value}, and {before.value} before",
+                rule="set-twice", where=row.where, what=f"{row.name}, also in {before.where}",  # values may be secret
                 severity="warning", truth="the later value counts; which of the two was meant is not to be seen",
                 instead="one line for each variable",
             )  # fmt: skip

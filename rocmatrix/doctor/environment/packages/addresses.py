@@ -21,6 +21,9 @@ _REPLACES = re.compile(r"(?:^|\s)(?:--index-url|-i)[= ]\s*[\"']?(?P<url>https?:/
 _EXTRA = re.compile(r"--extra-index-url[= ]\s*(?P<url>https?://download\.pytorch\.org/whl/(?:nightly/)?rocm\d\S*)")
 _CUDA = re.compile(r"(download\.pytorch\.org/whl/(?:nightly/|test/)?cu\d{2,3}|torch\S{0,20}==[\d.]{1,20}\+cu\d{2,3})\b")
 _NIGHTLY = re.compile(r"download\.pytorch\.org/whl/nightly/rocm(\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)(?![\d.])")
+_FURTHER = re.compile(r"pip3? config set \S*extra-index-url")
+_FURTHER_NAMES = ("PIP_EXTRA_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_INDEX", "PIP_FIND_LINKS")
+_OF_ROCM = re.compile(r"/whl/(?:nightly/|test/)?rocm\d")  # a script or a job that serves either maker
 _CHOICE = re.compile(r"\b(?:elif|else|case)\b")  # one of several that the caller chooses from
 _KEPT = 2  # releases of ROCm that nightlies are built for at a time
 # what PyTorch's own index is known to lack: none of it is torch, or asked for by torch
@@ -40,7 +43,7 @@ def found(subject: Subject, matrix: Matrix) -> Iterator[FileFinding]:
     if listed:
         yield from _next_to_pypi(subject)
     for command in subject.commands:
-        for note in (*_replaced(command), *_ended(command, matrix), *_of_cuda(subject, command)):
+        for note in (*(() if _names_others(subject) else _replaced(command)), *_ended(command, matrix), *_of_cuda(subject, command)):
             if not listed:
                 yield note
             elif note.rule not in seen:  # a file of requirements names its index once for all
@@ -60,6 +63,12 @@ def _next_to_pypi(subject: Subject) -> Iterator[FileFinding]:
             "torch for CUDA is newer",
             instead=separately("torch", match["url"]),
         )  # fmt: skip
+
+
+def _names_others(subject: Subject) -> bool:
+    """Return whether a variable or pip's own settings give a further index, which stays beside --index-url."""
+    configured = any(_FURTHER.search(command.text) for command in subject.commands)
+    return configured or any(row.name in _FURTHER_NAMES for row in subject.variables)
 
 
 def _replaced(command: Command) -> Iterator[FileFinding]:
@@ -84,7 +93,8 @@ def _not_there(command: Command, url: str, absent: Sequence[str]) -> FileFinding
 
 
 def _of_cuda(subject: Subject, command: Command) -> Iterator[FileFinding]:
-    match = _CUDA.search(command.text) if "install" in command.text and meant(subject) else None
+    either = " stage " not in subject.name and any(_OF_ROCM.search(one.text) for one in subject.commands)
+    match = _CUDA.search(command.text) if not either and any(installs(command)) and meant(subject) else None
     if match and not _CHOICE.search(command.text) and not re.search(r"\bif\s", command.text):
         yield FileFinding(
             rule="index-of-cuda", where=command.where, what=match[1], severity="error",

@@ -13,6 +13,7 @@ from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.matrix.release import Release
 
 _PARTNERS = ("pytorch-triton-rocm", "triton-rocm", "torchaudio")
+_OTHER_PYTHON = re.compile(r"\buv\b.*(?:--python|-p)\b|\buv python install\b|\bconda\b|\bmamba\b|\bpyenv\b")
 _PYTHON = re.compile(r"(?:^|/)python:(3\.\d{1,2})(?:[.-]|$)")
 
 
@@ -46,6 +47,8 @@ def _partners(torch: Install, installs: Sequence[Install], matrix: Matrix) -> It
 def _python(subject: Subject, torch: Install, matrix: Matrix) -> Iterator[FileFinding]:
     named = _PYTHON.search(subject.image or "")
     release = _newest(torch, matrix)
+    if any(_OTHER_PYTHON.search(command.text) for command in subject.commands):
+        return
     if named and release is not None and named[1] not in release.pythons:
         yield FileFinding(
             rule="python-without-wheel", where=torch.where, what=f"torch {release.torch} on Python {named[1]}",

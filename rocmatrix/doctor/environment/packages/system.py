@@ -33,7 +33,7 @@ def found(subject: Subject) -> Iterator[FileFinding]:
 
 def _lost(subject: Subject) -> Iterator[FileFinding]:
     """Yield commands that change a shell alone, which ends with them."""
-    for command in subject.commands:
+    for command in () if subject.one_shell else subject.commands:
         rows = [words for words in parts(command.text) if words]
         if (
             rows
@@ -67,9 +67,9 @@ def _questions(subject: Subject) -> Iterator[FileFinding]:
                     truth="without -y apt asks before it installs further packages; a build has no one to answer, and "
                     "stops",
                     instead=f"{before} -y",
-                    fix=Fix(where=command.where, before=before, after=f"{before} -y"),
+                    fix=Fix(where=command.where, before=before, after=f"{before} -y")
+                    if command.text.count(before) == 1 else None,
                 )  # fmt: skip
-                return
 
 
 def _upgrades(subject: Subject) -> Iterator[FileFinding]:
@@ -90,7 +90,9 @@ def _without_lists(subject: Subject) -> Iterator[FileFinding]:
         return
     for command in subject.commands:
         if re.search(
-            r"\bapt(?:-get)?\b[^;&|]{0,80}\bupdate\b|apt-add-repository|add-apt-repository|\bnala\b", command.text
+            r"\bapt(?:-get)?\b[^;&|]{0,80}\bupdate\b|apt-add-repository|add-apt-repository|\bnala\b"
+            r"|\|\s*(?:sudo )?(?:-E )?(?:ba)?sh\b",  # a script that is fetched may update them
+            command.text,
         ):
             return
         if next(_calls(command, "install"), None) is not None:

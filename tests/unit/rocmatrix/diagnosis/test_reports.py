@@ -8,7 +8,7 @@ from tests.unit.rocmatrix.diagnosis.known import best
 REPORTED = (
     (
         "pytorch/pytorch#104415",
-        "host-memory-allocation-failed",
+        "bad-alloc",
         "Python 3.10.6\n>>> import torch\nterminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\nAborted (core dumped)",
     ),
     ("pytorch/examples#1313", "hip-invalid-device-function", "RuntimeError: HIP error: invalid device function"),

@@ -67,7 +67,7 @@ class Subject:
     `image` is what it is built on or started from, named at `where`; `launch` how it is started, where that is written.
     `for_amd` states that the file itself means an AMD card; `notes` are what its reader saw. `compiles`: something is
     built from source in it; `user`: whom its commands run as, where a Dockerfile names one; `inherits`: another stage
-    is its base, whose commands have run.
+    is its base, whose commands have run; `one_shell`: its commands run in one shell, one after another.
     """
 
     name: str

@@ -55,7 +55,8 @@ def _on_one_node(options: Mapping[str, tuple[str, int]]) -> bool:
 def _directives(rows: list[str], path: str) -> Iterator[FileFinding]:
     """Yield a script that sbatch refuses, directives that it does not read, and cards of another maker."""
     places = [number for number, row in enumerate(rows, 1) if row.startswith("#SBATCH")]
-    first = next((number for number, row in enumerate(rows, 1) if row.strip() and not row.startswith("#")), len(rows) + 1)
+    commands = (number for number, row in enumerate(rows, 1) if row.strip() and not row.startswith("#"))
+    first = next(commands, len(rows) + 1)
     if places and places[0] < first and not rows[0].startswith("#!"):
         yield FileFinding(
             rule="slurm-without-shebang", where=f"{path}:1", what=rows[0][:60] or "an empty line", severity="error",

@@ -43,7 +43,8 @@ def found(subject: Subject, matrix: Matrix) -> Iterator[FileFinding]:
     if listed:
         yield from _next_to_pypi(subject)
     for command in subject.commands:
-        for note in (*(() if _names_others(subject) else _replaced(command)), *_ended(command, matrix), *_of_cuda(subject, command)):
+        replaced = () if _names_others(subject) else _replaced(command)
+        for note in (*replaced, *_ended(command, matrix), *_of_cuda(subject, command)):
             if not listed:
                 yield note
             elif note.rule not in seen:  # a file of requirements names its index once for all
@@ -66,7 +67,7 @@ def _next_to_pypi(subject: Subject) -> Iterator[FileFinding]:
 
 
 def _names_others(subject: Subject) -> bool:
-    """Return whether a variable or pip's own settings give a further index, which stays beside --index-url."""
+    """Return whether a variable or pip's own settings give a further index, which stays next to --index-url."""
     configured = any(_FURTHER.search(command.text) for command in subject.commands)
     return configured or any(row.name in _FURTHER_NAMES for row in subject.variables)
 

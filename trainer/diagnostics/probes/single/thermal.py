@@ -38,9 +38,7 @@ START_SHARE = 0.5  # of the time limit that the load may take, where it is short
 WINDOW_SECONDS = 0.5
 WARM_UP = 2  # windows; clocks rise and kernels are chosen
 LEAST_WINDOWS = WARM_UP + 2  # with fewer, there is no speed at the end to compare with one at the start
-QUEUED = (
-    8  # products between two comparisons, whose share of the time was measured on no card
-)
+QUEUED = 8  # products between two comparisons, whose share of the time was measured on no card
 SLOWEST_LIMIT = 0.5  # last windows' speed over the first ones'
 COOL = 10.0  # °C below the critical temperature from which on heat is not taken to slow a card down
 FLOOR = 0.2  # of the same, whatever power is drawn

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rocmatrix.diagnosis.search.frames import MOST_LINES, packages
+from rocmatrix.diagnosis.search.frames import MOST_LINES, is_ignored, packages
 
 START = b"Traceback (most recent call last):"
 
@@ -49,3 +49,10 @@ def test_frames_of_an_earlier_traceback_do_not_count():
 
 def test_frames_are_read_from_lines_near_the_exception_alone():
     assert packages([VLLM, *[b"x"] * MOST_LINES]) == {}
+
+
+def test_ignored_exception_ends_with_its_own_line():
+    ignored = [b"Exception ignored in: <function f>", START, AITER]
+    assert is_ignored(ignored)
+    assert not is_ignored([*ignored, b"AttributeError: x"])
+    assert not is_ignored([START, AITER])

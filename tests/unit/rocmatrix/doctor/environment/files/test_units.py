@@ -177,12 +177,23 @@ def test_conf_without_sections_holds_variables_and_one_of_another_program_is_ref
 
 @pytest.mark.parametrize(
     ("text", "line"),
-    [("ROCM_VERSION=6.2\nA=b\nROCM_VERSION=6.3\n", "3"), ("A=b\nA=b\n", None), ("A=b\nB=c\n", None)],
+    [
+        ("ROCM_VERSION=6.2\nA=b\nROCM_VERSION=6.3\n", "3"),
+        ("A=b\nA=b\n", None),
+        ("A=b\nB=c\n", None),
+        ("PATH=/a\nPATH=${PATH}:/b\n", None),
+    ],
 )
 def test_variable_that_is_set_twice_is_reported_at_the_later_place(tmp_path, text, line):
     (subject,) = read(tmp_path, "a.env", text)
     found = [(note.rule, note.where.rpartition(":")[2]) for note in subject.notes]
     assert found == ([("set-twice", line)] if line else [])
+
+
+def test_finding_on_a_variable_shows_no_value(tmp_path):
+    (subject,) = read(tmp_path, "a.env", "HF_TOKEN=hf_secretone\nHF_TOKEN=hf_secrettwo\n")
+    (note,) = subject.notes
+    assert "secret" not in f"{note.what} {note.truth} {note.instead}"
 
 
 @pytest.mark.parametrize(

@@ -90,3 +90,22 @@ def test_nightlies_are_of_the_newest_releases_alone(tmp_path, rocm, ended):
     assert of(scripts.of_file(path)) == ([("nightly-ended", "1")] if ended else [])
     text = f"FROM python:3.12\nRUN if a; then b; else pip install --pre torch --index-url {index}; fi\n"
     assert of(dockerfile.of_dockerfile(put(tmp_path, "Dockerfile", text))) == []  # one of several to choose from
+
+
+def test_index_given_elsewhere_stays_next_to_the_one_of_a_command(tmp_path):
+    install = f"RUN pip install --index-url {INDEX} torch transformers\n"
+    for before, rules in (
+        ("", ["index-replaces-pypi"]),
+        ("ENV PIP_EXTRA_INDEX_URL=https://pypi.org/simple\n", []),
+        ("RUN pip config set global.extra-index-url https://pypi.org/simple\n", []),
+    ):
+        subjects = dockerfile.of_dockerfile(put(tmp_path, "Dockerfile", f"FROM python:3.12\n{before}{install}"))
+        assert [rule for rule, _ in of(subjects)] == rules
+
+
+def test_script_for_either_maker_may_name_the_index_of_cuda(tmp_path):
+    cuda = "pip install torch --index-url https://download.pytorch.org/whl/cu126"
+    either = f"if command -v nvidia-smi; then\n  {cuda}\nelse\n  pip install torch --index-url {INDEX}\nfi\n"
+    assert of(scripts.of_file(put(tmp_path, "install-rocm.sh", either))) == []
+    printed = f'echo "for NVIDIA: {cuda}"\n'
+    assert of(scripts.of_file(put(tmp_path, "print-rocm.sh", printed))) == []

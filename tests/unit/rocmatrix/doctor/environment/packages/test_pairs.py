@@ -8,11 +8,10 @@ from rocmatrix.doctor.environment.packages.pairs import found
 from tests.fixtures.cells import MATRIX
 
 
-def of(text, image=None):
+def of(text, image=None, *, before="true"):
     command = Command(text=f"pip install {text}", where="a:2")
-    return [
-        row.rule for row in found(Subject(name="a", image=image, commands=(command,)), tuple(installs(command)), MATRIX)
-    ]
+    subject = Subject(name="a", image=image, commands=(Command(text=before, where="a:1"), command))
+    return [row.rule for row in found(subject, tuple(installs(command)), MATRIX)]
 
 
 @pytest.mark.parametrize(
@@ -47,3 +46,11 @@ def test_partner_belongs_to_one_torch(text, rules):
 )
 def test_torch_needs_a_wheel_for_the_python_of_the_image(image, text, missing):
     assert of(text, image) == (["python-without-wheel"] if missing else [])
+
+
+@pytest.mark.parametrize(
+    "before", ["uv venv --python 3.12 /opt/venv", "uv python install 3.12", "conda create python=3.12"]
+)
+def test_python_of_another_program_is_not_the_images(before):
+    text = "torch==2.3.1 --index-url https://download.pytorch.org/whl/rocm6.0"
+    assert of(text, "python:3.13", before=before) == []

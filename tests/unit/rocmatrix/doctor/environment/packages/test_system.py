@@ -88,6 +88,7 @@ def test_upgrade_changes_what_the_tag_stands_for(tmp_path):
         (BASE + "RUN apt-get install -y git\n", "2"),
         (BASE + "RUN apt-get update\nRUN apt-get install -y git\n", None),
         (BASE + "RUN add-apt-repository -y ppa:a/b && apt-get install -y git\n", None),
+        (BASE + "RUN curl -fsSL https://deb.nodesource.com/setup_22.x | bash - && apt-get install -y nodejs\n", None),
         (f"{BASE[:-1]} AS a\nRUN apt-get update\nFROM a\nRUN apt-get install -y git\n", None),
         ("FROM me/rocm-base:1\nRUN apt-get install -y git\n", None),
     ],

@@ -120,7 +120,13 @@ def versions() -> dict[str, str]:
 
 
 def why_no_card(kind: str, kfd: Path = KFD, dxg: Path = DXG) -> str:
-    """The likeliest reason, read from the device nodes, why a build for `kind` sees no card."""
+    """Return the likeliest reason, read from the device nodes, why a build for `kind` sees no card.
+
+    Args:
+        kind: rocm, cuda or cpu.
+        kfd: node of the kernel driver.
+        dxg: node through which WSL reaches cards.
+    """
     if kind != "rocm":
         return "torch sees none"
     if dxg.exists() and not kfd.exists():

@@ -26,7 +26,7 @@ _NESTED = 4  # as deep as a default within a default is replaced
 LARGEST = 1 << 20  # characters of a file: a compose file of others may name any, /dev/zero among them
 _LONGEST = 4096  # characters of a value that is put into others, else a few lines grow to gigabytes
 # indexes of AMD's own builds and other makers' mirrors: of other pairs than PyTorch's
-_OTHER_INDEX = re.compile(r"https?://(?!pypi\.org|files\.pythonhosted\.org|download\.pytorch\.org/whl/?$)[\w.-]+/")
+_OTHER_INDEX = re.compile(r"https?://(?!pypi\.|files\.python|download\.pytorch\.org/whl/?$)[\w.-]+/")
 HEREDOC = re.compile(r"<<-?[\"']?(\w+)[\"']?")
 # what is built from source, in a stage or in one that builds on it (ONBUILD)
 COMPILES = re.compile(

@@ -26,12 +26,9 @@ from tests.container.rehearsal.scenario import (
     merge_journal,
     small_disk,
 )
-from tests.left_out import long
+from tests.left_out import long, one_of
 
 pytestmark = pytest.mark.container
-
-
-# A night that is killed, at each of its stages.
 
 
 @long
@@ -287,9 +284,6 @@ def test_older_image_that_is_promoted_again_has_the_level_of_its_own(play):
     assert truth.cell_status["inputs"] == before.cell_status["inputs"]
 
 
-# The host: engine, disk, clock, evidence file.
-
-
 def test_engine_that_is_not_there_begins_nothing(refused):
     refused.checkout.environment = {"DOCKER_HOST": f"unix://{refused.folder}/none.sock"}
     ended = refused.checkout.night()
@@ -298,15 +292,7 @@ def test_engine_that_is_not_there_begins_nothing(refused):
     refused.says(*GREEN)
 
 
-@pytest.mark.parametrize(
-    "stage",
-    [
-        pytest.param("build", marks=long),
-        pytest.param("prove", marks=long),
-        "smoke",
-        pytest.param("promote", marks=long),
-    ],
-)
+@pytest.mark.parametrize("stage", one_of(["smoke", "build", "prove", "promote"]))
 def test_engine_that_goes_away_in_a_stage_is_no_failure_of_the_cell(play, stage):
     play.checkout.change_trainer()
     proxy = play.proxied(lambda _: "gone" if play.checkout.leg(stage) == "running" else None)

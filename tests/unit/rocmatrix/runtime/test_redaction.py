@@ -134,7 +134,7 @@ def test_secret_is_removed_however_it_is_laid_out(text):
     "text", ["2026-11-22T10:00:00Z ERROR vllm: x", "Basic Information of the card", "a basic example", "tokens: 128, max_tokens=4096", "On the host: ls /dev/kfd", "pad_token = eos_token; x",
              "tokens: [1,2]", "input_tokens=[101, 2023]", '{"tokens": [1,2], "n": 3}', "tokens=tensor([1, 2])", "tokens: [[1, 2], [3]]", "tokens: [1, ..., 7]",
              "password:\nnext: 1", "tokens:\n  input: 12\n  output: 7\n", "token counts:\n    12 in\n", "HSA_OVERRIDE_GFX_VERSION=11.0.0", "CACHE_KEY: 17", "tokens:\n- 12\n- 13\n",
-             "Private-Lines are none", "https://pypi.org/simple?key=1", "auth: none",
+             "Private-Lines are none", "https://pypi.example/simple?key=1", "auth: none",
              "PWD=/work", "forward_pass=0.31", "kind: ConfigMap\ndata:\n  size: 17\n", "data:\n  size: big\nkind: ConfigMap\n", "tokens | 1234.5678 |", "('token', 'word')", "env TOKENIZERS_PARALLELISM false"]
 )  # fmt: skip
 def test_text_without_a_secret_stays(text):

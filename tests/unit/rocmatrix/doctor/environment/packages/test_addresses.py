@@ -27,9 +27,9 @@ def of(subjects):
         (f"-i {INDEX}\ntorch\ntransformers==4.40\npandas\n", "1"),
         (f"--index-url={INDEX}\ntorch\ngradio\n", "1"),
         (f"--extra-index-url {INDEX}\ntorch\nfastapi\n", None),
-        (f"--index-url {INDEX}\n--extra-index-url https://pypi.org/simple\ntorch\nfastapi\n", None),
+        (f"--index-url {INDEX}\n--extra-index-url https://pypi.example/simple\ntorch\nfastapi\n", None),
         (f"--index-url {INDEX}\ntorch\ntorchvision\nnumpy\n", None),
-        ("--index-url https://pypi.org/simple\nfastapi\n", None),
+        ("--index-url https://pypi.example/simple\nfastapi\n", None),
     ],
 )
 def test_index_of_a_requirements_file_replaces_pypi_for_all(tmp_path, text, line):
@@ -96,8 +96,8 @@ def test_index_given_elsewhere_stays_next_to_the_one_of_a_command(tmp_path):
     install = f"RUN pip install --index-url {INDEX} torch transformers\n"
     for before, rules in (
         ("", ["index-replaces-pypi"]),
-        ("ENV PIP_EXTRA_INDEX_URL=https://pypi.org/simple\n", []),
-        ("RUN pip config set global.extra-index-url https://pypi.org/simple\n", []),
+        ("ENV PIP_EXTRA_INDEX_URL=https://pypi.example/simple\n", []),
+        ("RUN pip config set global.extra-index-url https://pypi.example/simple\n", []),
     ):
         subjects = dockerfile.of_dockerfile(put(tmp_path, "Dockerfile", f"FROM python:3.12\n{before}{install}"))
         assert [rule for rule, _ in of(subjects)] == rules

@@ -102,6 +102,13 @@ def test_image_for_vulkan_needs_no_kfd(tmp_path):
     assert of_compose(tmp_path, image.format("rocm"), "devices: [/dev/dri]") == ["kfd-not-given"]
 
 
+def test_encoder_of_video_without_an_image_of_its_own_needs_no_kfd(tmp_path):
+    path = tmp_path / "docker-compose.amd.yml"
+    for service, found in (("handbrake-encoder", False), ("trainer", True)):
+        path.write_text(f"services:\n  {service}:\n    devices: [/dev/dri]\n")
+        assert ("kfd-not-given" in rules(compose.of_compose(path, shell={}))) is found
+
+
 GIVEN = ROOT.parent / "shared" / "data" / "lint"
 
 

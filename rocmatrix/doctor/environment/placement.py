@@ -33,7 +33,9 @@ _CUDA_IMAGES = re.compile(
     r"nvcr\.io/|[:_-]cu(?:da)?-?1\d"
 )
 # programs that reach a card through /dev/dri alone: graphics interfaces, and other makers' cards
-_WITHOUT_KFD = re.compile(r"vulkan|vaapi|openvino|sycl|intel|handbrake|jellyfin|plex|emby|tdarr|transcod|ffmpeg", re.IGNORECASE)
+_WITHOUT_KFD = re.compile(
+    r"vulkan|vaapi|openvino|sycl|intel|handbrake|jellyfin|plex|emby|tdarr|transcod|ffmpeg", re.IGNORECASE
+)
 _PYTORCH_TAG = re.compile(r"rocm\d+(?:\.\d+){1,2}_(?:ubuntu|centos|rhel)\d+(?:\.\d+)?_py\d")
 
 
@@ -182,7 +184,8 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
         )  # fmt: skip
     if launch.privileged or not launch.for_amd or launch.partial:
         return
-    named = f"{subject.image or launch.image} {subject.name.rpartition(' ')[2]}"  # a service that another file completes
+    service = subject.name.rpartition(" ")[2]  # all there is where another file names the image
+    named = f"{subject.image or launch.image} {service}"
     if _WITHOUT_KFD.search(named):
         return
     if any("dri" in device for device in launch.devices) and not any("kfd" in device for device in launch.devices):

@@ -183,7 +183,7 @@ MEASURED = (
     ),
     (
         "unslothai/unsloth#160",
-        "triton-hip-error",
+        "block-too-large-for-card",
         "RuntimeError: Triton Error [HIP]:  Code: 1, Messsage: invalid argument",
     ),
     (

@@ -183,7 +183,7 @@ MEASURED = (
     ),
     (
         "unslothai/unsloth#160",
-        "block-too-large-for-card",
+        "triton-hip-error",
         "RuntimeError: Triton Error [HIP]:  Code: 1, Messsage: invalid argument",
     ),
     (

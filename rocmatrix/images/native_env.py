@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,7 @@ for name in sys.argv[1:]:
         pass
 print(json.dumps(found))
 """
+_BYTE_CODE = "PIP_NO_COMPILE"
 PIP_INSTALL = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes")
 
 
@@ -83,12 +85,18 @@ def install_or_plain(cell: Cell, root: Path) -> str:
     try:
         install(cell, root)
     except RocmatrixError as error:
-        if error.code != "RM104" or other is None:
+        if other is None or not _lacks_torch(error, cell):
             raise
         plain_wheels.agree(other, error)
         install(other.cell, root, plain_wheels.folder(root, cell))
         return taken
     return ""
+
+
+def _lacks_torch(error: RocmatrixError, cell: Cell) -> bool:
+    """Say whether a fetch failed for torch itself: the package index's torch needs all the other wheels, too."""
+    files = [file for file, wheel in cell.wheels if wheel.name == "torch"]
+    return error.code == "RM104" and any(error.what.startswith(file) for file in files)
 
 
 def _is_installed(cell: Cell) -> bool:
@@ -194,7 +202,7 @@ def _replace(cell: Cell, root: Path, folder: Path | None) -> None:
         with held(Path(sys.prefix) / USING):
             (Path(sys.prefix) / STAMP).unlink(missing_ok=True)  # first: killed half-way, it must not be believed
             requirements.write_text(render.requirements_lock(cell), encoding="utf-8")
-            run_pip(pip_argv(folder, requirements))
+            run_pip(pip_argv(folder, requirements), environment=wheelhouse_alone(os.environ))
     except HeldError as error:
         what = f"the wheels of {cell.release.name} would replace those that a running job loads from"
         raise RocmatrixError("RM670", what=what, where=sys.prefix, why=f"held by {error}") from None
@@ -203,6 +211,19 @@ def _replace(cell: Cell, root: Path, folder: Path | None) -> None:
 def pip_argv(folder: Path, requirements: Path) -> list[str]:
     """Return the command that installs a lock from a wheelhouse, with no index to fall back on."""
     return [*PIP_INSTALL, "--no-index", "--no-deps", f"--find-links={folder}", f"--requirement={requirements}"]
+
+
+def wheelhouse_alone(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables for an installation from a wheelhouse: pip's settings of this machine are left out.
+
+    A folder of wheels that a pip.conf names is a source even under --no-index, and its torch 2.13.0+cpu is preferred
+    to a locked torch 2.13.0, whose hash it does not have. Whether byte code is written stays as set.
+
+    Args:
+        environment: variables of this process.
+    """
+    kept = {name: value for name, value in environment.items() if not name.startswith("PIP_") or name == _BYTE_CODE}
+    return {**kept, "PIP_CONFIG_FILE": os.devnull}
 
 
 def install_requirements(root: Path, name: str) -> None:
@@ -220,9 +241,13 @@ def install_requirements(root: Path, name: str) -> None:
         stamp.write_bytes(content)
 
 
-def run_pip(argv: list[str]) -> None:
-    """Run pip. Raises RM402 with its last lines when it fails."""
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+def run_pip(argv: list[str], *, environment: Mapping[str, str] = os.environ) -> None:
+    """Run pip. Raises RM402 with its last lines when it fails.
+
+    Args:
+        environment: variables of pip's process.
+    """
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, env=environment)
     if done.returncode != 0 and shutil.disk_usage(sys.prefix).free < FULL_BYTES:
         raise RocmatrixError("RM205", what="pip ended with no space left", where=sys.prefix)
     if done.returncode != 0:

@@ -1,9 +1,12 @@
 """The native environment takes the resolved cell's own wheels, or says what it takes instead."""
 
+import hashlib
 import json
+import os
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -46,6 +49,36 @@ def test_pip_installs_from_the_wheelhouse_alone(tmp_path):
     assert {"--no-index", "--require-hashes", "--no-deps"} <= set(argv)
 
 
+def _wheel(folder, version):
+    """Write a wheel of a package without code, and return its sha256."""
+    name = f"demo-{version}.dist-info"
+    folder.mkdir()
+    path = folder / f"demo-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(f"{name}/METADATA", f"Metadata-Version: 2.1\nName: demo\nVersion: {version}\n")
+        archive.writestr(f"{name}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{name}/RECORD", "")
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("setting", ["variable", "file"])
+def test_wheels_of_this_machines_pip_settings_are_no_source(setting, tmp_path):
+    """pip prefers demo 1.0+cpu of a folder that is configured, also under --no-index, and then refuses its hash."""
+    wanted, _ = _wheel(tmp_path / "wheelhouse", "1.0"), _wheel(tmp_path / "configured", "1.0+cpu")
+    lock, config = tmp_path / "lock", tmp_path / "pip.conf"
+    lock.write_text(f"demo==1.0 --hash=sha256:{wanted}\n")
+    config.write_text(f"[global]\nfind-links = {tmp_path / 'configured'}\n")
+    named = {"variable": {"PIP_FIND_LINKS": str(tmp_path / "configured")}, "file": {"PIP_CONFIG_FILE": str(config)}}
+    argv = [*native_env.pip_argv(tmp_path / "wheelhouse", lock), "--target", str(tmp_path / "installed")]
+    environment = {**os.environ, **named[setting], "PIP_NO_COMPILE": "0"}
+    with pytest.raises(RocmatrixError, match="RM402"):
+        native_env.run_pip(argv, environment=environment)
+    alone = native_env.wheelhouse_alone(environment)
+    native_env.run_pip(argv, environment=alone)
+    assert (tmp_path / "installed" / "demo-1.0.dist-info").is_dir()
+    assert alone["PIP_NO_COMPILE"] == "0" and alone["PATH"] == os.environ["PATH"]
+
+
 def test_failing_pip_is_rm402():
     with pytest.raises(RocmatrixError, match="RM402"):
         native_env.run_pip(["sh", "-c", "echo hash mismatch >&2; exit 1"])
@@ -78,7 +111,7 @@ root, prefix, log, cell, seconds, stay = sys.argv[1:]
 sys.prefix = prefix
 log = Path(log)
 wheelhouse.fetch = lambda cell, folder: folder
-def pip(argv):
+def pip(argv, environment):
     for word in ("begins", "ends"):
         with log.open("a") as file:
             file.write(f"{cell} {word}\\n")

@@ -20,7 +20,8 @@ from tests.fixtures.cells import MATRIX
 
 ROOT = Path(__file__).resolve().parents[5]
 CPU = MATRIX.cell("cpu-torch2.13.0")
-GONE = RocmatrixError("RM104", what="torch-2.13.0+cpu.whl", why="PyTorch's own index: connection refused")
+TORCH = next(file for file, wheel in CPU.wheels if wheel.name == "torch")
+GONE = RocmatrixError("RM104", what=TORCH, why="PyTorch's own index: connection refused")
 
 
 class Terminal(io.StringIO):
@@ -83,7 +84,7 @@ def test_plain_torch_is_taken_on_a_terminal_where_the_answer_is_yes(
         with pytest.raises(RocmatrixError, match="RM114") as caught:
             plain_wheels.agree(found(), GONE, environment)
         assert "connection refused" in caught.value.why
-    assert "torch-2.13.0+cpu.whl" in printed.getvalue() and "2.7 GB" in printed.getvalue()
+    assert TORCH in printed.getvalue() and "2.7 GB" in printed.getvalue()
     assert ("[y/N]" in printed.getvalue()) is not bool(given)
 
 
@@ -103,7 +104,7 @@ def test_small_build_that_cannot_be_fetched_is_replaced_once_and_remembered(
     """The second start asks no index about the small build again."""
     tried, installed = [], []
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    monkeypatch.setattr(native_env, "run_pip", installed.append)
+    monkeypatch.setattr(native_env, "run_pip", lambda argv, **_: installed.append(argv))
     monkeypatch.setattr(plain_wheels, "agree", lambda *_: None)
 
     def fetch(cell: object, folder: Path) -> Path:
@@ -123,10 +124,15 @@ def test_small_build_that_cannot_be_fetched_is_replaced_once_and_remembered(
 
 def test_other_failures_of_fetching_are_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    for code, cell in (("RM103", CPU), ("RM104", MATRIX.cell("rocm6.3-torch2.7.1-gfx1100"))):
+    card = MATRIX.cell("rocm6.3-torch2.7.1-gfx1100")
+    for code, cell, file in (
+        ("RM103", CPU, TORCH),
+        ("RM104", card, next(file for file, wheel in card.wheels if wheel.name == "torch")),
+        ("RM104", CPU, "mpmath-1.3.0-py3-none-any.whl"),  # of a network that fails now and then: both need this wheel
+    ):
 
-        def fetch(*_: object, code: str = code) -> Path:
-            raise RocmatrixError(code, what="x")
+        def fetch(*_: object, code: str = code, file: str = file) -> Path:
+            raise RocmatrixError(code, what=file)
 
         monkeypatch.setattr("rocmatrix.images.wheelhouse.fetch", fetch)
         with pytest.raises(RocmatrixError, match=code):

@@ -70,7 +70,8 @@ def test_wheels_of_this_machines_pip_settings_are_no_source(setting, tmp_path):
     config.write_text(f"[global]\nfind-links = {tmp_path / 'configured'}\n")
     named = {"variable": {"PIP_FIND_LINKS": str(tmp_path / "configured")}, "file": {"PIP_CONFIG_FILE": str(config)}}
     argv = [*native_env.pip_argv(tmp_path / "wheelhouse", lock), "--target", str(tmp_path / "installed")]
-    environment = {**os.environ, **named[setting], "PIP_NO_COMPILE": "0"}
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
+    environment = {**plain, **named[setting], "PIP_NO_COMPILE": "0"}
     with pytest.raises(RocmatrixError, match="RM402"):
         native_env.run_pip(argv, environment=environment)
     alone = native_env.wheelhouse_alone(environment)

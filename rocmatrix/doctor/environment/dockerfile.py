@@ -6,6 +6,8 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
@@ -16,6 +18,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from rocmatrix.doctor.environment.files import build_arguments, instructions, named_requirements
 from rocmatrix.doctor.environment.intent import means_amd
 from rocmatrix.doctor.environment.lint_input import Assignment, Command, FileFinding, Pair, Subject
+from rocmatrix.doctor.environment.shell.words import parts
 from rocmatrix.runtime.errors import RocmatrixError
 
 # PyTorch's own index of a ROCm version, on its host or on a mirror; nightlies are another matter
@@ -33,7 +36,7 @@ COMPILES = re.compile(
     r"setup\.py|\bcmake\b|bdist_wheel|--no-build-isolation|-m build\b|\bninja\b|\bmake\b|hipcc|install\.sh|git\+https|"
     r"pip[\d.]* (?:install|wheel) (?:-\S+ )*(?:-e )?\.{1,2}(?:[/\[\s\"']|$)|--no-binary|git clone"
 )
-SEPARATORS = {"&&", "||", ";", "|", "&"}
+_TEXT: ContextVar[tuple[Path, str] | None] = ContextVar("text in place of a file's", default=None)
 RUNS = ("RUN", "CMD", "ENTRYPOINT", "ONBUILD")
 OPTIONS = ("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--default-index", "--index")
 
@@ -88,8 +91,21 @@ def of_dockerfile(path: Path) -> tuple[Subject, ...]:
     return tuple(_subject(stage, compiles=compiles) for stage in stages)
 
 
+@contextmanager
+def with_text(path: Path, text: str) -> Iterator[None]:
+    """Read `text` in place of the file's own, as for a file that a script writes."""
+    token = _TEXT.set((path, text))
+    try:
+        yield
+    finally:
+        _TEXT.reset(token)
+
+
 def read_text(path: Path) -> str:
     """Return a file's text, without a byte order mark. Raises RM310 where it is missing or no text."""
+    held = _TEXT.get()
+    if held is not None and held[0] == path:
+        return held[1]
     try:
         with path.open(encoding="utf-8") as file:
             text = file.read(LARGEST + 1)
@@ -102,11 +118,7 @@ def read_text(path: Path) -> str:
 
 def installed(command: str, where: str) -> Iterator[Pair]:
     """Yield the torch that pip (or uv pip) is asked for in a shell command, with the ROCm of the index it names."""
-    try:
-        words = shlex.split(command, comments=False)
-    except ValueError:
-        words = command.split()
-    for part in _split(words):
+    for part in parts(command):
         if "install" in part and any(re.fullmatch(r"(.*/)?(pip[\d.]*|uv)", word) for word in part):
             yield from _torch_of_install(part[part.index("install") + 1 :], where)
 
@@ -129,20 +141,6 @@ def _torch_of_install(argv: Sequence[str], where: str) -> Iterator[Pair]:
         rocm = index or (exact[1] if exact else None)
         if rocm is not None:
             yield Pair(torch=re.sub(r"\+[\w.]+", "", str(wanted.specifier)), rocm=rocm, where=where)
-
-
-def _split(argv: Sequence[str]) -> Iterator[list[str]]:
-    part: list[str] = []
-    for word in argv:
-        if word in SEPARATORS:
-            yield part
-            part = []
-        elif word.endswith(";"):
-            yield [*part, word[:-1]]
-            part = []
-        else:
-            part.append(word)
-    yield part
 
 
 def _instructions(text: str) -> Iterator[dict[str, Any]]:

@@ -36,6 +36,7 @@ _CUDA_IMAGES = re.compile(
 _WITHOUT_KFD = re.compile(
     r"vulkan|vaapi|openvino|sycl|intel|handbrake|jellyfin|plex|emby|tdarr|transcod|ffmpeg", re.IGNORECASE
 )
+_OF_AMD = ("HSA_", "ROCR_", "HIP_", "PYTORCH_ROCM")  # what names of variables begin with
 _PYTORCH_TAG = re.compile(r"rocm\d+(?:\.\d+){1,2}_(?:ubuntu|centos|rhel)\d+(?:\.\d+)?_py\d")
 
 
@@ -96,19 +97,15 @@ def _of_image(subject: Subject) -> Iterator[LintFinding]:
             "release_2.6.0); this one has not all four, so none of that name was published",
             "take a whole tag from hub.docker.com/r/rocm/pytorch/tags",
         )  # fmt: skip
-    amd = (
-        subject.for_amd
-        or (subject.launch and subject.launch.for_amd)
-        or any(row.name.startswith(("HSA_", "ROCR_", "HIP_", "PYTORCH_ROCM")) for row in subject.variables)
-    )
+    amd = _of_amd(subject)
     if amd and _CUDA_IMAGES.search(image) and "rocm" not in image:
         yield _finding_of(
             "cuda-image", subject, where, image, "conflict", "error",
             "this image is built for CUDA, and the settings with it are for an AMD card: it finds no card",
             "take the ROCm image of the same project (rocm/vllm, vllm/vllm-openai-rocm, rocm/pytorch)",
         )  # fmt: skip
-
-    if amd and (bare := re.search(r"(?:^|/)ollama/ollama(?::latest|:[\d.]+)?$", image)):
+    graphics = subject.launch is not None and any("dri" in device for device in subject.launch.devices)
+    if (amd or graphics) and (bare := re.search(r"(?:^|/)ollama/ollama(?::latest|:[\d.]+)?$", image)):
         finding = _finding_of(
             "ollama-without-rocm", subject, where, image, "conflict", "error",
             "that tag of Ollama holds the libraries of CUDA alone; an AMD card is served by the tags that end in rocm",
@@ -186,7 +183,7 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
         return
     service = subject.name.rpartition(" ")[2]  # all there is where another file names the image
     named = f"{subject.image or launch.image} {service}"
-    if _WITHOUT_KFD.search(named):
+    if _WITHOUT_KFD.search(named) or (_CUDA_IMAGES.search(subject.image or launch.image) and not _of_amd(subject)):
         return
     if any("dri" in device for device in launch.devices) and not any("kfd" in device for device in launch.devices):
         finding = _finding_of(
@@ -211,6 +208,13 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
             "an engine gives a container 64 MB of /dev/shm; data loaders and RCCL between cards need more",
             "shm_size: 8g (--shm-size 8g), or ipc: host",
         )  # fmt: skip
+
+
+def _of_amd(subject: Subject) -> bool:
+    """Return whether a card of AMD is meant for certain: a node for graphics and --privileged serve others, too."""
+    launch = subject.launch
+    given = launch is not None and any("kfd" in device for device in launch.devices)
+    return subject.for_amd or given or any(row.name.startswith(_OF_AMD) for row in subject.variables)
 
 
 def _loses_groups(launch: Launch) -> bool:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from rocmatrix.doctor.environment.dockerfile import COMPILES, installed, read_text
 from rocmatrix.doctor.environment.lint_input import Command, Subject
-from rocmatrix.doctor.environment.scripts import assigned, lines
+from rocmatrix.doctor.environment.scripts import assigned
+from rocmatrix.doctor.environment.shell.words import lines
 from rocmatrix.runtime.errors import RocmatrixError
 
 _HEADER = re.compile(r"^(?P<key>bootstrap|from|stage)\s*:\s*(?P<value>\S.*?)\s*$", re.IGNORECASE)

@@ -17,7 +17,8 @@ import yaml
 from rocmatrix.doctor.environment.dockerfile import installed, read_text
 from rocmatrix.doctor.environment.launch import Launch, of_command
 from rocmatrix.doctor.environment.lint_input import Assignment, Command, FileFinding, Fix, Subject
-from rocmatrix.doctor.environment.scripts import launches, lines
+from rocmatrix.doctor.environment.scripts import launches
+from rocmatrix.doctor.environment.shell.words import lines
 from rocmatrix.runtime.errors import RocmatrixError
 
 AMD, NVIDIA = "amd.com/gpu", "nvidia.com/gpu"

@@ -14,7 +14,7 @@ from rocmatrix.doctor.environment import compose
 from rocmatrix.doctor.environment.dockerfile import read_text
 from rocmatrix.doctor.environment.launch import Launch, of_command
 from rocmatrix.doctor.environment.lint_input import Assignment, FileFinding, Subject
-from rocmatrix.doctor.environment.scripts import parts
+from rocmatrix.doctor.environment.shell.words import parts
 from rocmatrix.runtime.errors import RocmatrixError
 
 _ROW = re.compile(r"^\s*(?P<key>[A-Z]\w*)\s*=\s*(?P<value>.*?)\s*$")
@@ -64,11 +64,16 @@ def of_unit(path: Path) -> tuple[Subject, ...]:
         if key == "Environment"
         for name, _, value in (word.partition("=") for word in _words(text))
     )
+    repeated = tuple(_set_twice(variables))
     image = next((text for _, key, text in rows if key == "Image"), None)
     if image is not None:
         launch = _quadlet(rows, image, variables, path)
-        return (Subject(name=str(path), variables=variables, image=image, where=launch.where, launch=launch),)
-    return (Subject(name=str(path), variables=variables), *_started(rows, path))
+        return (
+            Subject(
+                name=str(path), variables=variables, image=image, where=launch.where, launch=launch, notes=repeated
+            ),
+        )  # fmt: skip
+    return (Subject(name=str(path), variables=variables, notes=repeated), *_started(rows, path))
 
 
 def _rows(text: str) -> Iterator[tuple[int, re.Match[str]]]:

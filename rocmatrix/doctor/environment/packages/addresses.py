@@ -14,7 +14,7 @@ from rocmatrix.doctor.environment.lint_input import Command, FileFinding, Subjec
 from rocmatrix.doctor.environment.packages.indexes import meant
 from rocmatrix.doctor.environment.packages.installs import installs
 from rocmatrix.doctor.environment.packages.requirement import separately
-from rocmatrix.doctor.environment.scripts import parts
+from rocmatrix.doctor.environment.shell.words import parts
 from rocmatrix.matrix.matrix import Matrix
 
 _REPLACES = re.compile(r"(?:^|\s)(?:--index-url|-i)[= ]\s*[\"']?(?P<url>https?://download\.pytorch\.org/whl/\S*)")

@@ -10,7 +10,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from rocmatrix.doctor.environment.dockerfile import INDEX
 from rocmatrix.doctor.environment.lint_input import Command
-from rocmatrix.doctor.environment.scripts import parts
+from rocmatrix.doctor.environment.shell.words import parts
 
 _PIP = re.compile(r"(?:.*/)?(?:pip[\d.]*|uv)")
 # options whose value may be mistaken for a package

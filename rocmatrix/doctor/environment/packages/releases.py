@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rocmatrix.doctor.environment.lint_input import FileFinding, Subject
-from rocmatrix.doctor.environment.scripts import parts
+from rocmatrix.doctor.environment.shell.words import parts
 
 Kind = Literal["base", "apt", "wheels", "index"]
 _NUMBER = r"(?P<rocm>\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)"

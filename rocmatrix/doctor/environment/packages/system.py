@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from rocmatrix.doctor.environment.intent import file_name, means_amd
 from rocmatrix.doctor.environment.lint_input import Command, FileFinding, Fix, Subject
-from rocmatrix.doctor.environment.scripts import parts
+from rocmatrix.doctor.environment.shell.words import parts
 
 _OF_A_SHELL = re.compile(r"(?:export \w+=\S*|cd \S+|conda activate\b.*|source \S*activate|\. \S*activate)$")
 _APT = ("apt", "apt-get")

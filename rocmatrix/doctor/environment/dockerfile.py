@@ -156,6 +156,7 @@ def _instructions(text: str) -> Iterator[dict[str, Any]]:
                 opened = None
             else:
                 opened["value"] += f" ; {row['content'].strip()}"
+                opened["endline"] = row["endline"]
             continue
         if row["instruction"] == "COMMENT":
             continue
@@ -211,7 +212,7 @@ def _take(
             stage.variables[name] = Assignment(name=name, value=value, where=f"{path}:{line + 1}")
     elif instruction in RUNS:
         text = substituted(_shell_form(row["value"] or ""), stage.known)
-        own = Command(text=text, where=where)
+        own = Command(text=text, where=where, rows=tuple(lines[row["startline"] : row["endline"] + 1]))
         # without a COPY the file is one that the image holds already, such as that of a clone
         named = named_requirements.commands(text, where, Path(path)) if stage.copied else ()
         for command in (own, *named):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from rocmatrix.doctor.environment.dockerfile import COMPILES, installed, read_text, substituted
@@ -59,7 +60,8 @@ def _of_script(path: Path) -> Iterator[Subject]:
     own = heredocs.without_other_texts(text)
     known = _constants(own)
     commands = tuple(
-        _resolved(Command(text=line.text, where=f"{path}:{line.number}"), known) for line in words.lines(own)
+        _resolved(Command(text=line.text, where=f"{path}:{line.number}", rows=line.rows), known)
+        for line in words.lines(own)
     )
     rows = tuple(row for command in commands for row in assigned(command))
     pairs = tuple(pair for command in commands for pair in installed(command.text, command.where))
@@ -93,9 +95,7 @@ def _resolved(command: Command, known: dict[str, str]) -> Command:
     if _SET.match(command.text + "\n"):
         return command
     text = _ALL.sub(lambda match: known.get(f"{match['name']}[@]", match[0]), command.text)
-    return Command(
-        text=substituted(text, {name: value for name, value in known.items() if "[" not in name}), where=command.where
-    )
+    return replace(command, text=substituted(text, {name: value for name, value in known.items() if "[" not in name}))
 
 
 def assigned(command: Command) -> Iterator[Assignment]:

@@ -56,4 +56,4 @@ def _commands(path: Path, rows: list[str], start: int, end: int, section: str) -
         now = head["name"] if head else now
         kept.append(row if now == section and not head else "")
     for line in lines("\n".join(kept)):
-        yield Command(text=line.text, where=f"{path}:{line.number}")
+        yield Command(text=line.text, where=f"{path}:{line.number}", rows=line.rows)

@@ -224,7 +224,7 @@ def of_workflow(path: Path) -> tuple[Subject, ...]:
 def _of_job(path: Path, name: str, job: Mapping[str, yaml.Node], shared: tuple[Assignment, ...]) -> Iterator[Subject]:
     steps = [items(row) for row in members(job.get("steps"))]
     commands = tuple(
-        Command(text=line.text, where=f"{path}:{_first(step['run']) + line.number}")
+        Command(text=line.text, where=f"{path}:{_first(step['run']) + line.number}", rows=line.rows)
         for step in steps
         if "run" in step
         for line in lines(text(step["run"]))

@@ -18,23 +18,25 @@ _WITHIN = re.compile(r"(?<=[^\s;|&])#")  # begins no comment: the end of an addr
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """A line of shell with what continues it, and its number."""
+    """A line of shell with what continues it, its number, and the rows of the file that it spans."""
 
     text: str
     number: int
+    rows: tuple[str, ...] = ()
 
 
 def lines(script: str) -> Iterator[Line]:
     """Yield a script's lines, each with what a backslash continues; comments are left out."""
     text, start = "", 0
-    for number, row in enumerate(script.splitlines(), 1):
+    rows = script.splitlines()
+    for number, row in enumerate(rows, 1):
         start = start or number
         text += row.rstrip("\\") if row.endswith("\\") else row
         if row.endswith("\\"):
             text += " "
             continue
         if text.strip() and not text.lstrip().startswith("#"):
-            yield Line(text=text.strip(), number=start)
+            yield Line(text=text.strip(), number=start, rows=tuple(rows[start - 1 : number]))
         text, start = "", 0
 
 

@@ -18,6 +18,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from rocmatrix.doctor.environment.files import build_arguments, instructions, named_requirements
 from rocmatrix.doctor.environment.intent import means_amd
 from rocmatrix.doctor.environment.lint_input import Assignment, Command, FileFinding, Pair, Subject
+from rocmatrix.doctor.environment.shell import quotes
 from rocmatrix.doctor.environment.shell.words import parts
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -74,8 +75,10 @@ def of_dockerfile(path: Path) -> tuple[Subject, ...]:
     text = read_text(path)
     stages: list[_Stage] = []
     defaults: dict[str, str] = {}
+    divided: list[FileFinding] = []
     for row in _instructions(text):
         where = f"{path}:{row['startline'] + 1}"
+        divided += quotes.of_argument(_words_of_argument(row, where), where)
         if row["instruction"] == "FROM":
             stages.append(_stage(substituted(row["value"], defaults), stages, path))
             stages[-1].where = where
@@ -87,6 +90,7 @@ def of_dockerfile(path: Path) -> tuple[Subject, ...]:
             _take(stages[-1], row, where, text.splitlines(), defaults, str(path))
     if not stages:
         raise RocmatrixError("RM311", what="there is no FROM in it", where=str(path))
+    stages[0].notes |= {note.where: note for note in divided}
     compiles = any(COMPILES.search(command.text) for stage in stages for command in stage.commands)
     return tuple(_subject(stage, compiles=compiles) for stage in stages)
 
@@ -249,18 +253,16 @@ def _pairs(row: dict[str, Any], where: str, stage: _Stage) -> list[tuple[str, st
 _SINGLE = re.compile(r"'[^'\n]*'|[^']+|'")
 
 
-def _outside_quotes(part: str, stage: _Stage) -> str:
-    return part if part.startswith("'") else substituted(part, stage.known)
-
-
 def _arguments(row: dict[str, Any], where: str) -> dict[str, str]:
-    if row["instruction"] != "ARG":
-        return {}
+    return {name: value for name, _, value in (word.partition("=") for word in _words_of_argument(row, where))}
+
+
+def _words_of_argument(row: dict[str, Any], where: str) -> list[str]:
+    """Return what an ARG declares; of another instruction nothing."""
     try:
-        words = shlex.split(row["value"] or "")
+        return shlex.split(row["value"] or "") if row["instruction"] == "ARG" else []
     except ValueError as error:
         raise RocmatrixError("RM311", what=f"ARG {row['value']}", where=where, why=str(error)) from error
-    return {name: value for name, _, value in (word.partition("=") for word in words)}
 
 
 def substituted(text: str, known: dict[str, str]) -> str:

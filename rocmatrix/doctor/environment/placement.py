@@ -12,6 +12,7 @@ from rocmatrix.doctor.environment.lint import LintFinding
 from rocmatrix.doctor.environment.lint_input import FileFinding, Fix, Subject
 from rocmatrix.doctor.environment.packages import (
     addresses,
+    folders,
     indexes,
     pairs,
     pinned,
@@ -23,6 +24,7 @@ from rocmatrix.doctor.environment.packages import (
 )
 from rocmatrix.doctor.environment.packages.installs import Install, installs
 from rocmatrix.doctor.environment.rules import Kind, Severity
+from rocmatrix.doctor.environment.shell import quotes
 from rocmatrix.matrix.companion import Companion
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.matrix.statement import within
@@ -66,6 +68,7 @@ def _misplaced(rows: tuple[Subject, ...], matrix: Matrix) -> Iterator[LintFindin
 def _of_packages(subject: Subject, listed: Sequence[Install], matrix: Matrix) -> Iterator[FileFinding]:
     yield from indexes.found(subject, listed, matrix)
     yield from addresses.found(subject, matrix)
+    yield from folders.found(subject)
     yield from pairs.found(subject, listed, matrix)
     yield from releases.found(subject)
     yield from sources.found(subject)
@@ -73,6 +76,7 @@ def _of_packages(subject: Subject, listed: Sequence[Install], matrix: Matrix) ->
     yield from system.found(subject)
     for command in subject.commands:
         yield from requirement.of_command(command)
+        yield from quotes.of_command(command)
     if indexes.meant(subject):
         rocm = subject.rocm or releases.rocm_of_image(subject.image)
         yield from without_rocm.found(listed, rocm or next((one.rocm for one in listed if one.rocm), None))

@@ -12,7 +12,7 @@ from rocmatrix.doctor.environment.dockerfile import COMPILES, installed, read_te
 from rocmatrix.doctor.environment.files import slurm
 from rocmatrix.doctor.environment.launch import of_command
 from rocmatrix.doctor.environment.lint_input import Assignment, Command, Subject
-from rocmatrix.doctor.environment.packages import requirement
+from rocmatrix.doctor.environment.packages import folders, requirement
 from rocmatrix.doctor.environment.shell import heredocs, names, words
 
 _EXPORT = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.DOTALL)
@@ -47,6 +47,8 @@ def of_requirements(path: Path) -> tuple[Subject, ...]:
     places = [(row, f"{path}:{number}") for number, row in wanted]
     notes = [note for row, place in places for note in requirement.of_requirement(row, place)]
     notes += [note for row, place in places for note in requirement.of_one_machine(row, place)][:1]
+    options_at = [Command(text=row, where=f"{path}:{n}") for n, row in enumerate(rows, 1) if row.startswith("-")]
+    notes += [note for one in options_at for note in folders.of_text(one)]
     index = next(
         (number for number, row in enumerate(rows, 1) if re.match(r"-i\b|--(?:extra-)?index-url\b|--pre ", row)), None
     )

@@ -17,7 +17,7 @@ _FORMS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("apt", re.compile(rf"repo\.radeon\.com/rocm/(?:apt|rhel\d+|el\d+|yum|zyp/zypper)/{_NUMBER}")),
     ("apt", re.compile(rf"repo\.radeon\.com/amdgpu-install/{_NUMBER}/")),
     ("wheels", re.compile(rf"repo\.radeon\.com/rocm/manylinux/rocm-rel-{_NUMBER}")),
-    ("index", re.compile(rf"/whl/(?:test/)?rocm{_NUMBER}")),
+    ("index", re.compile(rf"/whl/(?:test/|nightly/)?rocm{_NUMBER}")),
 )
 _SOURCE = re.compile(
     r"repo\.radeon\.com/(?:(?:rocm|amdgpu|graphics)/\S*?\s+(?P<code>focal|jammy|noble)\b"

@@ -18,7 +18,10 @@ def linted(path, text):
 
 UNIT = '[Service]\nEnvironment="HSA_OVERRIDE_GFX_VERSION=gfx1100"\n'
 COMPOSE = "services:\n  a:\n    image: rocm/app:1\n    ipc: host\n    devices: [/dev/dri]\n"
-POD = "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - image: rocm/app:1\n    resources: {limits: {amd.com/gpu: 0.5}}\n"
+POD = (
+    "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n"
+    "  - image: rocm/app:1\n    resources: {limits: {amd.com/gpu: 0.5}}\n"
+)
 
 
 @pytest.mark.parametrize(

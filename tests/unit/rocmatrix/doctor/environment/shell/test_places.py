@@ -21,8 +21,8 @@ INDEX = "https://download.pytorch.org/whl"
         ),
         (
             "Dockerfile",
-            f"FROM rocm/pytorch:latest\nENV A=1 \\\n    TORCH_COMMAND='pip install torch --extra-index-url {INDEX}/rocm6.2'"
-            "\nRUN true && \\\n    python -m $TORCH_COMMAND\n",
+            f"FROM rocm/pytorch:latest\nENV A=1 \\\n    TORCH_PIP='pip install torch --extra-index-url {INDEX}/rocm6.2'"
+            "\nRUN true && \\\n    python -m $TORCH_PIP\n",
             "torch-index-next-to-pypi",
             3,
         ),

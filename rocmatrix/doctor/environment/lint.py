@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rocmatrix.doctor.environment.lint_input import Assignment, Fix, Subject
+from rocmatrix.doctor.environment.packages.releases import of_run
 from rocmatrix.doctor.environment.rules import EnvironmentRule, Kind, Severity
 from rocmatrix.matrix import gfx
 from rocmatrix.matrix.statement import Selector, within
@@ -44,7 +45,7 @@ def lint(subjects: Iterable[Subject], rules: Iterable[EnvironmentRule]) -> tuple
     known = tuple(rules)
     found: dict[tuple[str, str, str], LintFinding] = {}
     for subject in subjects:
-        for finding in _of(subject, known):
+        for finding in _of(of_run(subject), known):
             found.setdefault((finding.rule, finding.where, finding.what), finding)
     return in_order(_without_contradiction(found.values()))
 
@@ -65,7 +66,7 @@ def _on_condition(rows: list[LintFinding]) -> LintFinding:
     return replace(
         rows[0],
         truth="; ".join(f"{row.condition}: {row.truth}" for row in rows),
-        instead="name the cell or the card (--cell) to see which holds;  "
+        instead="name the cell or the card (--cell) to see which holds; "
         + "; ".join(dict.fromkeys(row.instead for row in rows)),
         condition="one of them holds, depending on the versions and the card",
     )

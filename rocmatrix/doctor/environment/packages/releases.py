@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from rocmatrix.doctor.environment.lint_input import FileFinding, Subject
@@ -13,6 +13,7 @@ from rocmatrix.doctor.environment.shell.words import parts
 Kind = Literal["base", "apt", "wheels", "index"]
 _NUMBER = r"(?P<rocm>\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)"
 _BASE = re.compile(rf"rocm[-_]?{_NUMBER}|(?:^|/)rocm/(?:dev|rocm)-[\w.-]+:{_NUMBER.replace('rocm', 'tag')}")
+_TORCH = re.compile(r"^(?:docker\.io/)?rocm/pytorch:rocm\S*_pytorch_(?:release_)?(?P<torch>\d+\.\d+\.\d+)")
 _FORMS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("apt", re.compile(rf"repo\.radeon\.com/rocm/(?:apt|rhel\d+|el\d+|yum|zyp/zypper)/{_NUMBER}")),
     ("apt", re.compile(rf"repo\.radeon\.com/amdgpu-install/{_NUMBER}/")),
@@ -54,6 +55,17 @@ def rocm_of_image(image: str | None) -> str | None:
     """Return the ROCm that an image's name states; None where it states none."""
     match = _BASE.search(image or "")
     return (match["rocm"] or match["tag"]) if match else None
+
+
+def of_run(subject: Subject) -> Subject:
+    """Return a subject with the ROCm and the torch that its image's name states, where nothing else names them."""
+    image = subject.image or (subject.launch.image if subject.launch else None)
+    torch = _TORCH.search(image or "")
+    return replace(
+        subject,
+        rocm=subject.rocm or rocm_of_image(image),
+        torch=subject.torch or (torch["torch"] if torch and not subject.pairs else None),
+    )
 
 
 def found(subject: Subject) -> Iterator[FileFinding]:

@@ -9,11 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from rocmatrix.doctor.environment.dockerfile import COMPILES, installed, read_text, substituted
-from rocmatrix.doctor.environment.files import slurm
 from rocmatrix.doctor.environment.launch import of_command
 from rocmatrix.doctor.environment.lint_input import Assignment, Command, Subject
 from rocmatrix.doctor.environment.packages import folders, requirement
-from rocmatrix.doctor.environment.shell import heredocs, names, words
+from rocmatrix.doctor.environment.shell import heredocs, names, slurm, words
 
 _EXPORT = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.DOTALL)
 # a variable or an array that is set or appended to, on a line of its own

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rocmatrix.doctor.environment import compose, dockerfile, scripts
 from rocmatrix.doctor.environment.dockerfile import read_text
-from rocmatrix.doctor.environment.files import definition, manifests, projects, units
+from rocmatrix.doctor.environment.files import definition, manifests, poetry, projects, pyproject, units
 from rocmatrix.doctor.environment.lint_input import Subject
 from rocmatrix.doctor.environment.shell import heredocs
 from rocmatrix.matrix.matrix import Matrix
@@ -71,7 +71,7 @@ def _reader(name: str, ending: str) -> _Reader | None:
 def _reader_of_ending(ending: str) -> _Reader | None:
     if ending in _SCRIPTS:
         return scripts.of_file
-    return {".toml": projects.of_pyproject, ".def": definition.of_definition}.get(ending)
+    return {".toml": _of_toml, ".def": definition.of_definition}.get(ending)
 
 
 def _reader_of_text(text: str) -> _Reader | None:
@@ -94,6 +94,10 @@ def _unit_reader(name: str) -> _Reader | None:
     if name.endswith(".env") or name.startswith(".env"):
         return units.of_env
     return units.of_devcontainer if "devcontainer" in name and name.endswith(".json") else None
+
+
+def _of_toml(path: Path) -> tuple[Subject, ...]:
+    return poetry.of_poetry(path) or pyproject.of_pyproject(path)
 
 
 def _of_yaml(path: Path, shell: Mapping[str, str], matrix: Matrix | None) -> tuple[Subject, ...]:

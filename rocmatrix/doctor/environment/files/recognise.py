@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rocmatrix.doctor.environment import compose, dockerfile, scripts
 from rocmatrix.doctor.environment.dockerfile import read_text
-from rocmatrix.doctor.environment.files import definition, manifests, poetry, projects, pyproject, units
+from rocmatrix.doctor.environment.files import definition, manifests, poetry, projects, pyproject, units, workflows
 from rocmatrix.doctor.environment.lint_input import Subject
 from rocmatrix.doctor.environment.shell import heredocs
 from rocmatrix.matrix.matrix import Matrix
@@ -29,8 +29,9 @@ def subjects(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = No
     of those that are known.
 
     Args:
-        path: a Dockerfile, a compose file, a script, a requirements, pyproject or conda file, a manifest, a workflow,
-            an env file, a unit of Podman or systemd, a devcontainer.json, or a definition file of Apptainer.
+        path: a Dockerfile, a compose file, a script, a requirements, pyproject or conda file, a manifest, a workflow or
+            a pipeline of GitLab, an env file, a unit of Podman or systemd, a devcontainer.json, or a definition file
+            of Apptainer.
         shell: variables of the shell by name, for compose files.
     """
     read = _reader(path.name.lower(), path.suffix.lower())
@@ -106,18 +107,20 @@ def _of_yaml(path: Path, shell: Mapping[str, str], matrix: Matrix | None) -> tup
     if "services" in keys:
         return compose.of_compose(path, shell=shell, matrix=matrix)
     if "jobs" in keys and "apiVersion" not in keys:
-        return manifests.of_workflow(path)
+        return workflows.of_workflow(path)
     if {"apiVersion", "kind"} <= keys:
         return manifests.of_manifests(path)
     if "dependencies" in keys:
         return projects.of_conda(path)
+    if documents and workflows.is_pipeline(path, documents[0]):
+        return workflows.of_pipeline(path)
     raise _unknown(path)
 
 
 def _unknown(path: Path) -> RocmatrixError:
     what = (
         "it is none of the forms known: Dockerfile, compose, script, requirements, pyproject, conda, manifest, "
-        "workflow, env file, unit, devcontainer, definition file of Apptainer"
+        "workflow, pipeline of GitLab, env file, unit, devcontainer, definition file of Apptainer"
     )
     advice = "Give it the usual name or ending; render templates first (`helm template`, `kubectl kustomize`)."
     return RocmatrixError("RM311", what=what, where=str(path), next=advice)

@@ -195,8 +195,8 @@ def _mounted(path: Path, pod: Mapping[str, yaml.Node], container: Mapping[str, y
         if node == "/dev/kfd":
             yield FileFinding(
                 rule="k8s-device-mounted", where=line_of(path, row), what=f"hostPath {node}", severity="error",
-                truth="a mount shows the node and gives no access: the container's list of devices lacks it, and to open "
-                "it fails (Operation not permitted)",
+                truth="a mount shows the node and gives no access: the container's list of devices lacks it, and no "
+                "program can open it (Operation not permitted)",
                 instead=f"{AMD} in limits, from AMD's device plugin (privileged: true opens all devices of the host)",
             )  # fmt: skip
 

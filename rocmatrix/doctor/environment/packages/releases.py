@@ -131,7 +131,8 @@ def _finding(row: _Mention, other: _Mention) -> FileFinding:
     )  # fmt: skip
 
 
-def _codename(image: str) -> str | None:
+def codename(image: str) -> str | None:
+    """Return the release of Ubuntu that an image's name states, or the one that AMD names for its Debian."""
     ubuntu = re.search(r"ubuntu[-:_]?(20\.04|22\.04|24\.04)", image)
     if ubuntu:
         return _CODENAMES[ubuntu[1]]
@@ -141,16 +142,16 @@ def _codename(image: str) -> str | None:
 
 
 def _of_another_distribution(subject: Subject) -> Iterator[FileFinding]:
-    codename = _codename(subject.image or "")
+    release = codename(subject.image or "")
     for command in subject.commands:
         for match in _SOURCE.finditer(command.text):
             named = match["code"] or match["path"]
-            if codename is not None and named != codename:
+            if release is not None and named != release:
                 yield FileFinding(
                     rule="source-of-another-release", where=command.where, what=f"{named} on {subject.image}",
                     severity="warning",
-                    truth=f"the packages are built for {named}, the image is {codename}: its libraries differ",
-                    instead=f"{codename} in the address, or the image that {named} is",
+                    truth=f"the packages are built for {named}, the image is {release}: its libraries differ",
+                    instead=f"{release} in the address, or the image that {named} is",
                 )  # fmt: skip
         if "fedora" in (subject.image or "") and (
             other := re.search(r"repo\.radeon\.com/rocm/(rhel\d+|el\d+)", command.text)

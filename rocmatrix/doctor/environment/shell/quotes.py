@@ -1,4 +1,4 @@
-"""Lists of targets without quotes: a shell ends a command at their semicolon, and ARG a value at their space."""
+"""Lists of targets without quotes: a shell ends a command at their semicolon, and ARG its value at a space."""
 
 from __future__ import annotations
 
@@ -32,16 +32,15 @@ def of_argument(words: Sequence[str], where: str) -> Iterator[FileFinding]:
         where: its file and line.
     """
     first = next((at for at, word in enumerate(words) if at and re.fullmatch(_TARGET, word.rstrip(";,"))), None)
-    if first is not None and "=" in words[first - 1]:
-        name, _, value = words[first - 1].partition("=")
-        yield _finding(
-            where, f"ARG {' '.join(words[: first + 1])}", f"without quotes {name} is {value or 'empty'}: each word is "
-            "an argument of its own",
-        )  # fmt: skip
+    if first is not None:
+        name, equals, value = words[first - 1].partition("=")
+        why = f"without quotes {name} is {value or 'empty'}" if equals else f"without = {name} has no default"
+        what = f"ARG {' '.join(words[: first + 1])}"
+        yield _finding(where, what, f"{why}: each word is an argument of its own")
 
 
 def _finding(where: str, what: str, truth: str) -> FileFinding:
     return FileFinding(
         rule="list-without-quotes", where=where, what=what, severity="error", truth=truth,
-        instead="the whole list in quotes",
+        instead="NAME=value, with a list in quotes",
     )  # fmt: skip

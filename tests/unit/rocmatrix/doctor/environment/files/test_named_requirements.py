@@ -39,7 +39,9 @@ def test_file_of_a_clone_is_not_that_of_the_checkout(tmp_path):
     clone = f"FROM {BASE}\nRUN git clone -b v1.0 https://github.com/me/app /app\nWORKDIR /app\n"
     unread = [("torch-may-be-replaced", "4")]
     assert of(tmp_path, f"{clone}RUN pip install -r requirements.txt\n") == unread
-    assert of(tmp_path, f"{clone}COPY --from=other /a /a\nRUN pip install -r requirements.txt\n") == [(unread[0][0], "5")]
+    assert of(tmp_path, f"{clone}COPY --from=other /a /a\nRUN pip install -r requirements.txt\n") == [
+        (unread[0][0], "5")
+    ]
 
 
 def test_file_that_is_not_there_or_no_text_is_left_out(tmp_path):

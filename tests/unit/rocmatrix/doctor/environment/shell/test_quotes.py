@@ -35,6 +35,7 @@ def test_value_of_a_variable_is_not_divided_again():
     [
         (["A=", "gfx803", "gfx900"], "A is empty"),
         (["A=gfx803;", "gfx900"], "A is gfx803;"),
+        (["A", "gfx803"], "A has no default"),
         (["A=gfx803", "B=gfx900"], ""),
     ],
 )

@@ -37,6 +37,7 @@ COMPILES = re.compile(
     r"setup\.py|\bcmake\b|bdist_wheel|--no-build-isolation|-m build\b|\bninja\b|\bmake\b|hipcc|install\.sh|git\+https|"
     r"pip[\d.]* (?:install|wheel) (?:-\S+ )*(?:-e )?\.{1,2}(?:[/\[\s\"']|$)|--no-binary|git clone"
 )
+_FOR_AMD = ("copied-image-moves", "cuda-architectures")  # notes that another maker's image is no place for
 _TEXT: ContextVar[tuple[Path, str] | None] = ContextVar("text in place of a file's", default=None)
 RUNS = ("RUN", "CMD", "ENTRYPOINT", "ONBUILD")
 OPTIONS = ("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--default-index", "--index")
@@ -197,6 +198,8 @@ def _take(
         declared = _arguments(row, where)
         # one without a value is the caller's to give, and stays a name
         stage.arguments |= {name: value or defaults.get(name) or f"${{{name}}}" for name, value in declared.items()}
+        for note in build_arguments.of_cuda(stage.arguments, where):
+            stage.notes.setdefault(note.rule, note)
     elif instruction in ("COPY", "ADD"):
         stage.copied = stage.copied or "--from=" not in (row["value"] or "")
         for note in instructions.copied(substituted(row["value"] or "", stage.known), where):
@@ -304,5 +307,5 @@ def _subject(stage: _Stage, *, compiles: bool) -> Subject:
         user=stage.user,
         inherits=stage.inherits,
     )
-    kept = (note for note in stage.notes.values() if note.rule != "copied-image-moves" or means_amd(subject))
+    kept = (note for note in stage.notes.values() if note.rule not in _FOR_AMD or means_amd(subject))
     return replace(subject, notes=tuple(kept))

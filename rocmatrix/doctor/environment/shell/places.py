@@ -30,12 +30,18 @@ def located(findings: Iterable[LintFinding], subjects: Iterable[Subject]) -> Ite
 def _place(finding: LintFinding, command: Command, variables: Sequence[Assignment]) -> str:
     path, _, first = finding.where.rpartition(":")
     said, meant = _told(finding.what), _told(finding.truth)
-    scores = [(_score(said, row), _score(meant, row)) for row in command.rows]
-    if max(scores)[0]:
+    scores = [(_holds(finding.what, row), _score(said, row), _score(meant, row)) for row in command.rows]
+    if any(max(scores)[:2]):
         return f"{path}:{int(first) + scores.index(max(scores))}"
     used = [row for row in variables if re.search(rf"\$\{{?{re.escape(row.name)}\b", "\n".join(command.rows))]
     best = max(used, key=lambda row: _score(said, row.value), default=None)
     return best.where if best is not None and _score(said, best.value) else finding.where
+
+
+def _holds(text: str, row: str) -> bool:
+    """Return whether a line holds the whole text, quotes aside."""
+    plain = row.replace('"', "").replace("'", "")
+    return not row.lstrip().startswith("#") and bool(re.search(rf"{re.escape(text)}(?![\w\[.])", plain))
 
 
 def _told(text: str) -> set[str]:

@@ -233,6 +233,18 @@ CASES = [
     ("one-thread", "warning", {"OMP_NUM_THREADS": "1"}, {"OMP_NUM_THREADS": "1", "WORLD_SIZE": "2"}),
     ("hip-path-layout", "warning", {"HIP_PATH": "/opt/rocm/hip"}, {"HIP_PATH": "/opt/rocm"}),
     (
+        "folder-of-old-layout",
+        "warning",
+        {"commands": ("ln -s /opt/rocm/hip/lib/libamdhip64.so /venv/lib/",), **OLD},
+        {"commands": ("ln -s /opt/rocm/lib/libamdhip64.so /venv/lib/",), **OLD},
+    ),
+    (
+        "folder-of-old-layout",
+        "warning",
+        {"commands": ("ls /opt/rocm/hip/bin",), **NEW},
+        {"rocm": "5.7", "commands": ("ls /opt/rocm/hip/bin",)},
+    ),
+    (
         "async-alloc",
         "error",
         {"PYTORCH_HIP_ALLOC_CONF": "backend:cudaMallocAsync", **NEW},

@@ -32,6 +32,12 @@ INDEX = "https://download.pytorch.org/whl"
             "pair-never-built",
             4,
         ),
+        (
+            "Dockerfile",
+            'FROM rocm/pytorch:latest\nRUN if a; then \\\n  pip install -e ".[b]"; else \\\n  pip install -e "."; fi\n',
+            "torch-may-be-replaced",
+            4,
+        ),
         ("run.sh", "docker run \\\n  -e A=1 \\\n  --device=/dev/dri \\\n  rocm/app:1\n", "kfd-not-given", 3),
     ],
 )

@@ -79,7 +79,7 @@ def in_order(findings: Iterable[LintFinding]) -> tuple[LintFinding, ...]:
 
 def _of(subject: Subject, rules: tuple[EnvironmentRule, ...]) -> Iterator[LintFinding]:
     for rule in rules:
-        if rule.command is not None:
+        if rule.command is not None and _holds(rule.when, subject) is not False:
             for command in subject.commands:
                 if (match := re.search(rule.command, command.text)) is not None:
                     yield _finding(rule, subject, where=command.where, what=match[0])

@@ -15,10 +15,10 @@ from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from rocmatrix.doctor.environment.files import build_arguments, instructions, named_requirements
+from rocmatrix.doctor.environment.files import instructions, named_requirements
 from rocmatrix.doctor.environment.intent import means_amd
 from rocmatrix.doctor.environment.lint_input import Assignment, Command, FileFinding, Pair, Subject
-from rocmatrix.doctor.environment.shell import quotes
+from rocmatrix.doctor.environment.shell import build_arguments, quotes
 from rocmatrix.doctor.environment.shell.words import parts
 from rocmatrix.runtime.errors import RocmatrixError
 

@@ -114,6 +114,8 @@ def _passes(rule: EnvironmentRule, variable: Assignment, subject: Subject, other
         return not subject.compiles
     if rule.test == "single-process":
         return not any(_LAUNCHERS.search(command.text) for command in subject.commands)
+    if rule.test == "override-not-compiled":
+        return _not_among(variable.value, next(others[name] for name in rule.given if name in others))
     if rule.test == "differ":
         return any(others[name] != variable.value for name in rule.given if name in others)
     return _overrides(rule.test, variable.value, subject)
@@ -130,6 +132,17 @@ def _overrides(test: str, value: str, subject: Subject) -> bool:
     if test == "override-native":
         return named in subject.architectures
     return bool(subject.architectures) and all(not _same_family(named, card) for card in subject.architectures)
+
+
+def _not_among(override: str, targets: str) -> bool:
+    """Say whether an override names none of the targets that are compiled for; what cannot be told is none."""
+    try:
+        named = gfx.from_isa_version(override)
+    except ValueError:
+        return False
+    listed = [target.partition(":")[0] for target in re.split(r"[;,\s]+", targets) if target]
+    exact = bool(listed) and all(re.fullmatch(r"gfx\d{2,3}[0-9a-f]", target) for target in listed)
+    return exact and named not in listed
 
 
 def _same_family(one: str, other: str) -> bool:

@@ -160,13 +160,13 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
         if not device.startswith("/dev/") and "=" not in device:
             whole = f"/dev/{device.strip('/').removeprefix('dev/')}"
             finding = _finding_of(
-                "device-path", subject, launch.where, device, "malformed", "error",
+                "device-path", subject, launch.line_of(device), device, "malformed", "error",
                 "device nodes lie below /dev; the engine refuses a path that does not exist", whole,
             )  # fmt: skip
-            yield replace(finding, fix=Fix(where=launch.where, before=device, after=whole))
+            yield replace(finding, fix=Fix(where=finding.where, before=device, after=whole))
     if launch.gpus is not None and (launch.for_amd or "rocm" in launch.image):
         yield _finding_of(
-            "gpus-option-of-nvidia", subject, launch.where, f"--gpus {launch.gpus}", "conflict", "error",
+            "gpus-option-of-nvidia", subject, launch.line_of("gpus"), f"--gpus {launch.gpus}", "conflict", "error",
             "--gpus asks for NVIDIA's container runtime; with an AMD card the engine refuses or gives none",
             "--device /dev/kfd --device /dev/dri, or AMD's container toolkit with --runtime=amd",
         )  # fmt: skip
@@ -179,7 +179,8 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
         )  # fmt: skip
     if launch.privileged and any("kfd" in device or "dri" in device for device in launch.devices):
         yield _finding_of(
-            "privileged-with-devices", subject, launch.where, launch.image or subject.name, "harmful", "note",
+            "privileged-with-devices", subject, launch.line_of("privileged"), launch.image or subject.name, "harmful",
+            "note",
             "the devices are given, so --privileged adds nothing for ROCm, and opens the whole host to the container",
             "leave privileged out; add the groups video and render where the user is not root",
         )  # fmt: skip
@@ -190,15 +191,15 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
     if _WITHOUT_KFD.search(named) or (_CUDA_IMAGES.search(subject.image or launch.image) and not _of_amd(subject)):
         return
     if any("dri" in device for device in launch.devices) and not any("kfd" in device for device in launch.devices):
+        node = next(device for device in launch.devices if "dri" in device)
         finding = _finding_of(
-            "kfd-not-given", subject, launch.where, " ".join(launch.devices), "conflict", "error",
+            "kfd-not-given", subject, launch.line_of(node), " ".join(launch.devices), "conflict", "error",
             "compute goes through /dev/kfd; with /dev/dri alone ROCm finds no card", "add --device /dev/kfd",
         )  # fmt: skip
-        node = next(device for device in launch.devices if "dri" in device)
-        yield replace(finding, fix=Fix(where=launch.where, before=node, after="/dev/kfd", added=True))
+        yield replace(finding, fix=Fix(where=finding.where, before=node, after="/dev/kfd", added=True))
     if launch.user not in (None, "0", "root", "0:0", "root:root") and not launch.groups:
         yield _finding_of(
-            "groups-not-given", subject, launch.where, f"user {launch.user}", "conflict", "warning",
+            "groups-not-given", subject, launch.line_of("user"), f"user {launch.user}", "conflict", "warning",
             "another user than root is in none of the groups that own the device nodes",
             "add the numbers of the host's groups render and video (group_add, --group-add)",
         )  # fmt: skip

@@ -122,4 +122,14 @@ def launches(command: Command, name: str) -> Iterator[Subject]:
         launch = of_command(part, command.where)
         if launch is not None:
             given = tuple(Assignment(name=n, value=v, where=command.where) for n, v in launch.variables)
-            yield Subject(name=f"{name} {launch.image}", variables=given, image=launch.image, launch=launch)
+            yield Subject(
+                name=f"{name} {launch.image}", variables=given, image=launch.image, launch=launch, where=command.where,
+                compiles=_for_work(part, launch.image),
+            )  # fmt: skip
+
+
+def _for_work(argv: list[str], image: str) -> bool:
+    """Return whether a container is started for its shell, in which its user may compile."""
+    at = argv.index(image) if image in argv else len(argv)
+    interactive = any(word == "--interactive" or re.fullmatch(r"-[dt]*i[dt]*", word) for word in argv[:at])
+    return interactive and all(re.search(r"(?:^|/)(?:ba|z)?sh$|^-l$", word) for word in argv[at + 1 :])

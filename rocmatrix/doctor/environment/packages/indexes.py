@@ -90,7 +90,7 @@ def _next_to_pypi(torch: Install, matrix: Matrix) -> Iterator[FileFinding]:
         yield FileFinding(
             rule="torch-index-next-to-pypi", where=torch.where, severity="warning" if newer else "note",
             what=f"torch{torch.wanted} from PyPI or the index of ROCm {torch.rocm}",
-            truth="with --extra-index-url pip takes the highest version of both indexes, and "
+            truth="pip takes the highest version of all indexes, as uv does with unsafe-best-match, and "
             + ("PyPI's torch for CUDA is newer" if newer else "PyPI may have a newer torch, for CUDA"),
             instead=f"--index-url for torch in a command of its own, or pin torch==X.Y.Z+rocm{torch.rocm}",
         )  # fmt: skip

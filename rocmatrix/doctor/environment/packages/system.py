@@ -10,7 +10,10 @@ from rocmatrix.doctor.environment.lint_input import Command, FileFinding, Fix, S
 from rocmatrix.doctor.environment.packages.releases import codename
 from rocmatrix.doctor.environment.shell.words import parts
 
-_OF_A_SHELL = re.compile(r"(?:export \w+=\S*|cd \S+|conda activate\b.*|source \S*activate|\. \S*activate)$")
+_OF_A_SHELL = re.compile(
+    r"(?:export \w+=(?:\$\([^()]*\)|`[^`]*`|\S*)|cd \S+|conda activate\b.*|source \S*activate|\. \S*activate)$"
+)
+_SUBSTITUTED = re.compile(r"\$\([^()]*\)|`[^`]*`")  # what a shell puts in
 _APT = ("apt", "apt-get")
 _YES = re.compile(r"-\w*y\w*|-q{2,}\w*|--yes|--assume-yes|--assume-no|-s|--simulate|--download-only|--print-uris")
 _ASSUMED = re.compile(r"Assume-Yes|\byes\b[^;&|]{0,80}\|", re.IGNORECASE)
@@ -24,6 +27,9 @@ _GONE = {"libgl1-mesa-glx": "libgl1", "libegl1-mesa": "libegl1", "python3-distut
 _MANAGED = re.compile(
     r"^(?:docker\.io/)?(?:library/)?(?:ubuntu(?::(?:23|24|25|26)\.\d\d|:noble|:latest|$)|debian(?::1[2-9]|:bookworm|:trixie"
     r"|:latest|:stable|$)|rocm/dev-ubuntu-24\.04)"
+)
+_CUDA_PACKAGE = re.compile(
+    r"(?:nvidia-(?:cuda|driver|utils|container|docker)|cuda-(?:toolkit|runtime|libraries|\d)|libcudnn|libnccl|nvidia-cudnn)"
 )
 _OTHER_PYTHON = re.compile(
     r"venv|virtualenv|conda|mamba|pyenv|pixi|\buv\b|pipx|deadsnakes|get-pip|break[-_]system|externally.managed|poetry|"
@@ -45,6 +51,7 @@ def found(subject: Subject) -> Iterator[FileFinding]:
     yield from _without_lists(subject)
     yield from _of_distribution(subject)
     yield from _gone(subject)
+    yield from _of_cuda(subject)
     yield from _managed(subject)
 
 
@@ -55,7 +62,7 @@ def _lost(subject: Subject) -> Iterator[FileFinding]:
         if (
             rows
             and all(_OF_A_SHELL.match(" ".join(words)) for words in rows)
-            and not re.search(r"[>|`(]", command.text)
+            and not re.search(r"[>|`(]", _SUBSTITUTED.sub("", command.text))
         ):
             yield FileFinding(
                 rule="lost-with-the-shell", where=command.where, what=command.text[:80], severity="warning",
@@ -152,6 +159,16 @@ def _gone(subject: Subject) -> Iterator[FileFinding]:
                 rule="package-gone", where=command.where, what=f"{name} on {subject.image}", severity="error",
                 truth="that release has no package of the name: apt installs nothing, and the build stops",
                 instead=_GONE[name], fix=Fix(where=command.where, before=name, after=_GONE[name]),
+            )  # fmt: skip
+
+
+def _of_cuda(subject: Subject) -> Iterator[FileFinding]:
+    """Yield packages of NVIDIA's that apt installs into an image for AMD cards."""
+    for command in () if re.search(r"nvidia|cuda", subject.image or "") else subject.commands:
+        for name in (word for words in _calls(command, "install") for word in words if _CUDA_PACKAGE.match(word)):
+            yield FileFinding(
+                rule="cuda-package", where=command.where, what=name, severity="warning",
+                truth="this package is CUDA's, and nothing of it runs on an AMD card", instead="remove it",
             )  # fmt: skip
 
 

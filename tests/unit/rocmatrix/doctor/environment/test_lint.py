@@ -113,6 +113,19 @@ CASES = [
         {"HSA_OVERRIDE_GFX_VERSION": "10.3.0", "architectures": ("gfx906",)},
         {"HSA_OVERRIDE_GFX_VERSION": "10.3.0", "architectures": ("gfx1031",)},
     ),
+    ("targets-at-run-time", "note", {"HCC_AMDGPU_TARGET": "gfx1030"}, {"HIP_PATH": "/opt/rocm"}),
+    (
+        "override-not-compiled",
+        "warning",
+        {"HSA_OVERRIDE_GFX_VERSION": "11.5.0", "PYTORCH_ROCM_ARCH": "gfx1151"},
+        {"HSA_OVERRIDE_GFX_VERSION": "11.5.1", "PYTORCH_ROCM_ARCH": "gfx1100;gfx1151"},
+    ),
+    (
+        "override-not-compiled",
+        "warning",
+        {"HSA_OVERRIDE_GFX_VERSION": "10.3.0", "PYTORCH_ROCM_ARCH": "gfx90a gfx942:xnack-"},
+        {"HSA_OVERRIDE_GFX_VERSION": "10.3.0", "PYTORCH_ROCM_ARCH": "gfx10-3-generic"},
+    ),
     (
         "override-without-code-rdna2",
         "warning",

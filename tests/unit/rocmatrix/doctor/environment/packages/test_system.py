@@ -68,7 +68,8 @@ def test_yes_is_added_by_fix_and_nothing_else(tmp_path):
         ("export A=b && make", False),
         ("cd /app && make", False),
         ("export PATH=$PATH:/opt/rocm/bin", True),
-        ("export ROCM=$(hipconfig -R)", False),
+        ("export ROCM=$(hipconfig -R)", True),
+        ("export ROCM=$(hipconfig -R) && make", False),
         ("echo export A=b > /etc/profile.d/a.sh", False),
     ],
 )

@@ -30,7 +30,7 @@ POD = (
         ("cat > /etc/systemd/system/a.service.d/gpu.conf <<'EOF'", UNIT, {("override-malformed", 4)}),
         ("sudo tee /etc/systemd/system/a.service > /dev/null <<EOF", UNIT, {("override-malformed", 4)}),
         ("cat <<EOF | sudo tee -a ~/.config/x.conf", UNIT, {("override-malformed", 4)}),
-        ("cat <<-EOF > docker-compose.yml", COMPOSE, {("kfd-not-given", 5)}),
+        ("cat <<-EOF > docker-compose.yml", COMPOSE, {("kfd-not-given", 7)}),
         ("cat >Dockerfile.rocm <<EOF", "FROM rocm/app:1\nENV HSA_OVERRIDE_GFX_VERSION=\\$X 1\n", set()),
         ("cat >Dockerfile.rocm <<EOF", "FROM python:3.12\nRUN pip install torch\n", {("torch-from-default-index", 4)}),
         ("kubectl apply -f - <<EOF", POD, {("k8s-gpu-fraction", 8)}),

@@ -46,6 +46,7 @@ def of_requirements(path: Path) -> tuple[Subject, ...]:
     places = [(row, f"{path}:{number}") for number, row in wanted]
     notes = [note for row, place in places for note in requirement.of_requirement(row, place)]
     notes += [note for row, place in places for note in requirement.of_one_machine(row, place)][:1]
+    notes += requirement.of_wheels(places)
     options_at = [Command(text=row, where=f"{path}:{n}") for n, row in enumerate(rows, 1) if row.startswith("-")]
     notes += [note for one in options_at for note in folders.of_text(one)]
     index = next(

@@ -48,7 +48,7 @@ class Doctor:
 
     file: str = option(
         "only this file, whatever it is: a Dockerfile, compose file, script, requirements file, pyproject.toml, conda "
-        "environment, Kubernetes manifest or GitHub workflow"
+        "environment, Kubernetes manifest, GitHub workflow or GitLab pipeline"
     )
     fix: bool = option(
         "print safe corrections of the named file as a difference, then write them; a backup is kept", default=False

@@ -22,7 +22,8 @@ SYS, DEV = Path("/sys"), Path("/dev")
 class CardSnapshot:
     """One card at one moment: its counters, its energy in joules and its throttled cycles; empty where unknown.
 
-    `listed`: beginnings of the names whose source could be read, so that a counter without an entry is 0.
+    `listed`: beginnings of the names whose source could be read, so that a counter without an entry is 0. `limits` are
+    throttled cycles of a processor's graphics, which has no total of them.
     """
 
     counters: Mapping[str, int]
@@ -30,12 +31,14 @@ class CardSnapshot:
     energy_j: float | None
     cycles: Mapping[str, int]
     narrow_energy: bool = False  # the counter of energy may have 32 bits
+    limits: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
     """What became of one card: counters that rose or fell as (before, after), throttled shares, joules.
 
+    `limited` counts the cycles in which a limit held, where no total makes a share of them.
     `known` counts the counters that were read both times; with none, nothing is known of the card's errors.
     """
 
@@ -45,6 +48,7 @@ class Change:
     gone: bool
     throttled: Mapping[str, float]
     energy_j: float | None
+    limited: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def moved(self) -> bool:
@@ -136,6 +140,7 @@ def read_card(folder: Path) -> CardSnapshot:
         energy_j=metrics_table.energy(table),
         cycles=metrics_table.cycles(table),
         narrow_energy=metrics_table.version(table) in metrics_table.NARROW_LAYOUTS,
+        limits=metrics_table.limits(table),
     )
 
 
@@ -162,6 +167,7 @@ def compare(before: CardSnapshot, after: CardSnapshot | None, seconds: float = 0
         gone=False,
         throttled=metrics_table.throttled(before.cycles, after.cycles),
         energy_j=metrics_table.used(before.energy_j, after.energy_j, seconds, narrow=before.narrow_energy),
+        limited=metrics_table.held(before.limits, after.limits),
     )
 
 
@@ -172,5 +178,6 @@ def _described(change: Change) -> dict[str, Any]:
         "fell": {name: list(pair) for name, pair in change.fell.items()},
         "gone": change.gone,
         "throttled": dict(change.throttled),
+        "limited": dict(change.limited),
         "energy_j": change.energy_j,
     }

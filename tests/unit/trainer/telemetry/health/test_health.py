@@ -184,3 +184,14 @@ def test_energy_of_a_long_run_is_unknown_where_its_counter_may_have_started_anew
     report = begun.report()
     assert report is not None
     assert report["cards"][BDF]["energy_j"] == joules
+
+
+def test_limits_that_held_on_a_processors_graphics_are_reported_by_their_cycles(tmp_path: Path) -> None:
+    card = Card(tmp_path).sound()
+    card.write("gpu_metrics", table(kind=(3, 0), limits=(0, 5, 10, 0, 0, 0, 0)))
+    begun = watch(tmp_path)
+    card.write("gpu_metrics", table(kind=(3, 0), limits=(0, 5, 30, 0, 0, 1, 0)))
+    report = begun.report()
+    assert report is not None
+    assert report["cards"][BDF]["limited"] == {"fast power": 20, "graphics temperature": 1}
+    assert (report["cards"][BDF]["throttled"], report["moved"]) == ({}, [])

@@ -66,7 +66,9 @@ while kill -0 "$step" 2>/dev/null; do
     status=0
     wait "$step" || status=$?
 done
-{after}if [ -n "$again" ] && [ "$status" -ne 0 ]; then
+{after}# Within the grace time of a preemption Slurm signals the step alone, and a job that ends then counts as failed.
+[ "$status" -eq 0 ] || case $(scontrol show job "$SLURM_JOB_ID") in *" PreemptTime="[0-9]*) again=yes ;; esac
+if [ -n "$again" ] && [ "$status" -ne 0 ]; then
     scontrol requeue "$SLURM_JOB_ID"
 fi
 exit "$status"

@@ -43,6 +43,7 @@ class SlurmOptions(Nodes):
     gres: str = option("Slurm's generic resources in its own words, such as gpu:mi300x:8, in place of gpu:CARDS")
     gpus_per_node: str = option("Slurm's --gpus-per-node, such as mi300x:8, where a site asks for it in place of gres")
     modules: str = option("environment modules to load on the nodes, such as slurm,apptainer/1.3")
+    sbatch: str = option("further options of sbatch, such as 'exclude=n7,n8 hint=nomultithread exclusive'")
 
 
 def _no_request() -> SlurmRequest:
@@ -82,7 +83,10 @@ def _destination(options: SlurmOptions) -> SlurmDestination:
 
     names = ("partition", "account", "qos", "reservation", "constraint", "cpus", "gres", "gpus_per_node", "memory")
     request = SlurmRequest(
-        time_limit=options.time or None, modules=comma_separated(options.modules), **options.named(*names)
+        time_limit=options.time or None,
+        modules=comma_separated(options.modules),
+        further=tuple(options.sbatch.split()),
+        **options.named(*names),
     )
     return SlurmDestination(**options.about_nodes, **options.named("under", "checkout", "python"), slurm=request)
 

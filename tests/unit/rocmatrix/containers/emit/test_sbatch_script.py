@@ -81,6 +81,7 @@ def test_site_settings_equal_the_reviewed_text(under):
     request = SlurmRequest(
         partition="gpu", account="proj-1", qos="high", reservation="maint", constraint="[mi300x|mi250]&ib",
         memory="64G", cpus=16, gres="gpu:mi300x:8,lustre:1", modules=("slurm", "apptainer/1.3"),
+        further=("exclude=n7,n8", "hint=nomultithread"),
     )  # fmt: skip
     assert request.cards == 8
     script = sbatch_script(replace(BATCH, cards=8, request=request), under(spec(rdma=True), cards=True, rdma=True))

@@ -38,7 +38,9 @@ class CardSnapshot:
 class Change:
     """What became of one card: counters that rose or fell as (before, after), throttled shares, joules.
 
-    `limited` counts the cycles in which a limit held, where no total makes a share of them.
+    `limited` counts the cycles in which a limit held, where no total makes a share of them. `lost` names counters of
+    RAS that could be read before and no longer: the driver withholds them while it resets a card (amdgpu_ras.c, "Query
+    currently inaccessible").
     `known` counts the counters that were read both times; with none, nothing is known of the card's errors.
     """
 
@@ -49,11 +51,12 @@ class Change:
     throttled: Mapping[str, float]
     energy_j: float | None
     limited: Mapping[str, int] = field(default_factory=dict)
+    lost: tuple[str, ...] = ()
 
     @property
     def moved(self) -> bool:
-        """Whether an error counter changed, or the card is no longer there."""
-        return bool(self.rose or self.fell or self.gone)
+        """Whether an error counter changed or is lost, or the card is no longer there."""
+        return bool(self.rose or self.fell or self.gone or self.lost)
 
     def summary(self) -> str:
         """Return the change as text, empty for none."""
@@ -62,6 +65,7 @@ class Change:
         parts += [
             f"{name} fell from {before} to {after}: it started anew" for name, (before, after) in self.fell.items()
         ]
+        parts += [f"{', '.join(self.lost)} can no longer be read"] if self.lost else []
         return ", ".join(parts)
 
 
@@ -168,6 +172,7 @@ def compare(before: CardSnapshot, after: CardSnapshot | None, seconds: float = 0
         throttled=metrics_table.throttled(before.cycles, after.cycles),
         energy_j=metrics_table.used(before.energy_j, after.energy_j, seconds, narrow=before.narrow_energy),
         limited=metrics_table.held(before.limits, after.limits),
+        lost=tuple(name for name in old if name.startswith("ras/") and name not in new),
     )
 
 
@@ -177,6 +182,7 @@ def _described(change: Change) -> dict[str, Any]:
         "rose": {name: list(pair) for name, pair in change.rose.items()},
         "fell": {name: list(pair) for name, pair in change.fell.items()},
         "gone": change.gone,
+        "lost": list(change.lost),
         "throttled": dict(change.throttled),
         "limited": dict(change.limited),
         "energy_j": change.energy_j,

@@ -89,7 +89,9 @@ def _throttled(now: list[tuple[Card, tuple[str, ...]]]) -> Finding:
     seen = "; ".join(f"card {card.index}: {', '.join(cause)}" for card, cause in now)
     if cool:
         degrees = f"{COOL:.0f} °C and more below their limits"
-        seen += f"; the sensors of card {', '.join(str(card.index) for card in cool)} are {degrees}: look again under load"
+        seen += (
+            f"; the sensors of card {', '.join(str(card.index) for card in cool)} are {degrees}: look again under load"
+        )
     fix = "temperature: cooling. Power or current: the card's limit is reached, which is normal under full load"
     return Finding(code="D503", status="warning" if len(hot) > len(cool) else "note", seen=seen, fix=fix)
 

@@ -3,8 +3,8 @@
 Layouts: Linux `drivers/gpu/drm/amd/include/kgd_pp_interface.h`: a header of u16 size, u8 format, u8 content; then the
 fields in their natural alignment, little-endian. A field of ones is not reported. Since Linux 6.19 (v1.9) a table lists
 its fields: their number as i32, and for each a u64 (unit, type, id, number of values; AMDGPU_METRICS_ENC_ATTR) and its
-values, packed (smu_cmn.h, DECLARE_SMU_METRICS_CLASS). v3.0, of Strix Point and Strix Halo, counts the cycles of a timer in
-which each limit held, without a total (smu14_driver_if_v14_0_0.h, ThrottleResidency_*).
+values, packed (smu_cmn.h, DECLARE_SMU_METRICS_CLASS). v3.0, of Strix Point and Strix Halo, counts the cycles of a
+timer in which each limit held, without a total (smu14_driver_if_v14_0_0.h, ThrottleResidency_*).
 """
 
 from __future__ import annotations

@@ -56,6 +56,7 @@ def why_none(
         wsl2: cards are behind Windows' driver.
         loaded: the amdgpu driver is.
         topology: the kernel's topology lists anything.
+        devices: AMD's graphics devices on the PCI bus.
     """
     if wsl2:
         return "this is WSL2: cards are reached through /dev/dxg, and there is no /dev/kfd to pass on"

@@ -45,7 +45,9 @@ def check(cell: Cell, reference: str, *, root: Path, wheels: Path | None = None)
             return Check(name=NAME, summary="nothing was built", findings=(Finding(code=CODE, what=other),))
         tag = f"{build.tag(cell)}-rebuilt"
         with engine_lock.alone(client, tag, waiting=f"another program on this engine builds {tag}"):
-            made, packages = _built(client, cell, labels, tag=tag, root=root, wheels=wheels or default_folder(root, cell))
+            made, packages = _built(
+                client, cell, labels, tag=tag, root=root, wheels=wheels or default_folder(root, cell)
+            )
         check = compared(held, made)
         if check.findings and (moved := distribution_packages.moved(_packages(client, reference), packages)):
             (finding,) = check.findings

@@ -113,5 +113,7 @@ def test_results_belong_to_the_user_and_the_root_file_system_is_closed(rootless,
         rootless_engine.give(rootless_engine.node(rootless, name), mode=0o666)
     script = f"id -u; {TRY_TO_WRITE}"
     done = run(card(rootless, tmp_path, place=False), results, script, "/training/made", "/bin/made", "/cache/made")
-    assert done.stdout.splitlines() == ["0", "/training/made written", "/bin/made kept", "/cache/made written"], done.stderr
+    assert done.stdout.splitlines() == ["0", "/training/made written", "/bin/made kept", "/cache/made written"], (
+        done.stderr
+    )
     assert (results / "made").stat().st_uid == UID

@@ -101,7 +101,7 @@ def test_node_without_adapters_ends_the_job_before_an_image_is_unpacked(elsewher
     assert not (elsewhere.notes / "container").exists()
 
 
-def test_site_without_pyxis_says_so(elsewhere, tmp_path):
+def test_site_without_pyxis_names_what_its_srun_lacks(elsewhere, tmp_path):
     srun = elsewhere.notes / "machine" / "site" / "srun"
     text = srun.read_text()
     srun.write_text(text.replace("container-image=[", "mem=["))

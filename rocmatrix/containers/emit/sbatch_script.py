@@ -1,7 +1,7 @@
 """A run as a Slurm batch script: srun starts torchrun once a node, and its ranks meet on the batch host.
 
-Underneath is a Python that the nodes share, Docker, Apptainer or Pyxis: a `Launcher` each, made from data alone. The script
-holds no variable of the submitter's shell, so no secret: a job gets the environment of a login on its node, so
+Underneath is a Python that the nodes share, Docker, Apptainer or Pyxis: a `Launcher` each, made from data alone. The
+script holds no variable of the submitter's shell, so no secret: a job gets the environment of a login on its node, so
 programs are found where the node has them. What only the node knows it finds out itself (`cluster.on_node`).
 A stop reaches the ranks as SIGTERM, on which they write a checkpoint; before its time limit a job is stopped early
 enough and queued again.

@@ -8,8 +8,8 @@ Energy is in units of 2^-16 J there from v1.4 on; rocm_smi_lib takes the same re
 no card has shown it here. The firmware of Navi cards counts in 32 bits (`EnergyAccumulator` of smu11_driver_if_* and
 smu13_driver_if_v13_0_0.h): 65,536 J, which 300 W fill in four minutes. Newer drivers give 2^32 - 1 for them, not
 reported (smu_v13_0_7_ppt.c, smu_v14_0_2_ppt.c). Residencies are counts of the same cycles as `accumulation_counter`
-(rocm_smi.h, v1.6). v3.0, of Strix Point and Strix Halo, has no energy and counts the cycles of a timer in which each limit
-held, without a total (smu14_driver_if_v14_0_0.h, ThrottleResidency_*).
+(rocm_smi.h, v1.6). v3.0, of Strix Point and Strix Halo, has no energy and counts the cycles of a timer in which each
+limit held, without a total (smu14_driver_if_v14_0_0.h, ThrottleResidency_*).
 """
 
 from __future__ import annotations

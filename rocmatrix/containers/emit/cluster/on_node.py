@@ -60,7 +60,8 @@ for node in {nodes}; do
 done
 """
 # Enroot has the image's own variables in /etc/environment, and starts a login's shell, whose /etc/profile sets another
-# PATH on Debian. Pyxis adds the node's variables: a PYTHONPATH and libraries of its modules would go before the image's.
+# PATH on Debian. Pyxis adds the node's variables: its PYTHONPATH and libraries of its modules would go before the
+# image's.
 PYXIS_CLEAN = """\
 of_image=$(sed -n 's/^PATH=//p' /etc/environment)
 PATH=${of_image:-$PATH}

@@ -45,7 +45,7 @@ def in_pyxis(spec: RunSpec, *, cards: bool, rdma: bool = False) -> Launcher:
     mounts += [mount for setting in spec.settings for mount in _mounts(setting)]
     step = [
         f"--container-image={shlex.quote(spec.image)}",
-        f"--container-mounts={','.join(mounts)},\"$work\":{CACHE_FOLDER}",
+        f'--container-mounts={",".join(mounts)},"$work":{CACHE_FOLDER}',
         "--container-workdir=/training",
         "--container-readonly",
         "--no-container-mount-home",

@@ -17,9 +17,9 @@ MEMORY = re.compile(r"\d+(?:[KMGT]B?)?", re.IGNORECASE | re.ASCII)  # Slurm read
 GPUS = re.compile(r"(?:(?P<type>(?=[\w.-]*[A-Za-z])\w[\w.-]*):)?(?P<count>[1-9]\d*)", re.ASCII)
 FURTHER = re.compile(r"(?:--)?(?P<name>[a-z][a-z-]{1,30})(?:=(?P<value>[\w.,:&|\[\]()*@+=!/%-]{1,200}))?", re.ASCII)
 # What the script needs as it has it: one task a node, one log, a login's environment, a signal and the queue.
-OF_THE_SCRIPT = frozenset(
-    "array chdir export export-file get-user-env input job-name no-requeue nodes ntasks ntasks-per-core ntasks-per-gpu "
-    "ntasks-per-node ntasks-per-socket open-mode output parsable propagate requeue signal test-only wait wrap".split()
+OF_THE_SCRIPT = re.compile(
+    r"array|chdir|export(?:-file)?|get-user-env|input|job-name|(?:no-)?requeue|nodes|open-mode|output|parsable|propagate"
+    r"|ntasks(?:-per-(?:core|gpu|node|socket))?|signal|test-only|wait|wrap"
 )
 OF_AN_OPTION = {
     "mem": "memory", "cpus-per-task": "cpus", "gpus": "cards", "gpus-per-task": "cards", "gpus-per-socket": "cards",
@@ -31,8 +31,8 @@ GRES_GPUS = re.compile(rf"(?:^|,)gpu:{GPUS.pattern}(?=,|$)", re.ASCII)
 class SlurmRequest:
     """What #SBATCH lines say of a site. `gres` or `gpus_per_node` are in Slurm's words and replace `gpu:COUNT`.
 
-    `memory` is each node's, `cpus` are each node's (a node has one task, torchrun); `modules` are loaded first. `further`
-    are other options of sbatch in its own words, such as `exclude=n7`.
+    `memory` is each node's, `cpus` are each node's (a node has one task, torchrun); `modules` are loaded first.
+    `further` are other options of sbatch in its own words, such as `exclude=n7`.
     """
 
     partition: str | None = None
@@ -111,7 +111,7 @@ def _check_further(word: str) -> None:
     if found is None:
         raise ValueError(f"{word!r} is no option of sbatch such as exclude=n7 or exclusive")
     name = found["name"]
-    if name in OF_THE_SCRIPT:
+    if OF_THE_SCRIPT.fullmatch(name):
         raise ValueError(f"--{name} is set by the script that is submitted, which would not work otherwise")
     own = OF_AN_OPTION.get(name, name.replace("-", "_"))
     if name in OF_AN_OPTION or own in SlurmRequest.__dataclass_fields__ or name == "time":

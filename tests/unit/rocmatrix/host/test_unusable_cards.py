@@ -32,8 +32,8 @@ def test_card_that_the_topology_lacks_is_named_next_to_one_that_serves(tmp_path)
     found = read_hardware(laptop(tmp_path))
     assert found.architectures == ("gfx1103",)
     assert found.unusable == (
-        "1 AMD card(s) more are there and cannot be used (0000:07:00.0, PCI device 0x744c, gfx1100, which is not in the "
-        "kernel's KFD topology; see ./invokew doctor)"
+        "1 AMD card(s) more are there and cannot be used (0000:07:00.0, PCI device 0x744c, gfx1100, which is not in "
+        "the kernel's KFD topology; see ./invokew doctor)"
     )
 
 
@@ -41,7 +41,9 @@ def test_card_of_a_virtual_machine_is_named_with_its_driver(tmp_path):
     assert "gfx1100, whose driver is vfio-pci" in read_hardware(laptop(tmp_path, driver="vfio-pci")).unusable
 
 
-@pytest.mark.parametrize("device", ["0x164e", "0x6818", "0xfffe"])  # a processor's graphics, a chip before ROCm, unknown
+@pytest.mark.parametrize(
+    "device", ["0x164e", "0x6818", "0xfffe"]
+)  # a processor's graphics, a chip before ROCm, unknown
 def test_device_that_no_release_has_code_for_is_not_missed(tmp_path, device):
     assert read_hardware(laptop(tmp_path, device=device)).unusable is None
 

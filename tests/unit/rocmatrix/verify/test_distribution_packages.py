@@ -43,7 +43,9 @@ def client(content=None, error=None):
         return iter([content[:100], content[100:]]), {}
 
     def create(*words, **options):
-        made.append(SimpleNamespace(get_archive=get_archive, remove=lambda force: made.append("removed"), options=options))
+        made.append(
+            SimpleNamespace(get_archive=get_archive, remove=lambda force: made.append("removed"), options=options)
+        )
         return made[0]
 
     return SimpleNamespace(containers=SimpleNamespace(create=create), made=made)

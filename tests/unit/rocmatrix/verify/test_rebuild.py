@@ -175,6 +175,6 @@ def test_packages_of_an_archive_that_moved_on_are_named_before_the_layers(engine
 
 def test_equal_packages_say_nothing_of_a_layer_that_differs(engine, tmp_path):
     engine.made["RootFS"]["Layers"][1] = "sha256:x"
-    engine.packages = dict.fromkeys(["sha256:1", f"rocmatrix:{CPU.name}-rebuilt"], {"gcc": "12.2.0-14"})
+    engine.packages = {name: {"gcc": "12.2.0-14"} for name in ("sha256:1", f"rocmatrix:{CPU.name}-rebuilt")}
     (finding,) = rebuild.check(CPU, "sha256:1", root=tmp_path).findings
     assert finding.places == ("layer 2 (sha256:b)",)

@@ -91,14 +91,18 @@ def test_unknown_way_to_run_is_refused_with_the_nearest(under):
 
 
 @pytest.mark.parametrize("image", [None, "", "rocm/pytorch:latest", "~/a.sif"])
-@pytest.mark.parametrize(("under", "made"), [("apptainer", "docker-daemon:rocmatrix:"), ("pyxis", "dockerd://rocmatrix:")])
+@pytest.mark.parametrize(
+    ("under", "made"), [("apptainer", "docker-daemon:rocmatrix:"), ("pyxis", "dockerd://rocmatrix:")]
+)
 def test_program_without_a_file_is_refused_with_how_one_is_made(prepare, image, under, made):
     with pytest.raises(RocmatrixError, match="RM404") as refused:
         prepare(replace(SLURM, under=under, image=image), cell=cells.GFX1100, machine=sysfs.two_rx_7900_xt)
     assert f"{made}{cells.GFX1100.name}" in str(refused.value)
 
 
-@pytest.mark.parametrize("image", ["/shared/a b.sqsh", "registry.example.org#team/rocmatrix:1", "dockerd://rocmatrix:1"])
+@pytest.mark.parametrize(
+    "image", ["/shared/a b.sqsh", "registry.example.org#team/rocmatrix:1", "dockerd://rocmatrix:1"]
+)
 def test_pyxis_takes_a_file_or_an_image_with_its_registry(prepare, image):
     text = file_of(prepare(replace(SLURM, under="pyxis", image=image)))
     assert f"--container-image={shlex.quote(image)} " in text

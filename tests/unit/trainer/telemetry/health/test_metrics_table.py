@@ -100,7 +100,11 @@ def test_list_of_fields_that_does_not_fit_its_table_is_unknown(broken: bytes) ->
 @pytest.mark.parametrize(
     ("before", "after", "held"),
     [
-        ((28, 1868, 92382, 257, 1795, 0, 0), (28, 1870, 92400, 257, 1795, 0, 0), {"sustained power": 2, "fast power": 18}),
+        (
+            (28, 1868, 92382, 257, 1795, 0, 0),
+            (28, 1870, 92400, 257, 1795, 0, 0),
+            {"sustained power": 2, "fast power": 18},
+        ),
         ((28, 1868, 92382, 257, 1795, 0, 0), (0, 1, 1, 0, 0, 0, 0), {}),  # it started anew
         ((0xFFFFFFFF,) * 7, (0xFFFFFFFF,) * 7, {}),
     ],

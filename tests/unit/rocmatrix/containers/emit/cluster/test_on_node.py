@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -112,7 +113,7 @@ def test_step_of_pyxis_has_the_images_variables_and_path_and_of_the_nodes_slurms
     done = run(text, "env", **node, **kept)
     seen = dict(line.split("=", 1) for line in done.stdout.splitlines())
     seen.pop("_", None)
-    assert seen == {**kept, "PATH": "/opt/venv/bin:/usr/bin:/bin", "PWD": os.getcwd()}
+    assert seen == {**kept, "PATH": "/opt/venv/bin:/usr/bin:/bin", "PWD": str(Path.cwd())}
 
 
 def test_step_of_pyxis_keeps_the_path_of_an_image_without_one(run, tmp_path):

@@ -154,7 +154,7 @@ def decide(requested: str, *, cards: tuple[str, ...], engine: str | None, why_no
     if not cards:
         return Decision(
             where="native",
-            why=f"no AMD GPU found{f' ({why_none})' if why_none else ''}; running natively",
+            why=f"no AMD GPU that a run could use{f' ({why_none})' if why_none else ''}; running natively",
         )
     if engine is not None:
         return Decision(where="native", why=f"an AMD card ({cards[0]}) is there, but no engine: {engine}")

@@ -73,12 +73,18 @@ DECIDING = (
     "data/readers/column_names.py",
     "data/readers/csv_rows.py",
     "data/readers/data_file.py",
+    "data/readers/forms/by_content.py",
+    "data/readers/forms/clocks.py",
+    "data/readers/forms/marks.py",
+    "data/readers/forms/spellings.py",
+    "data/readers/forms/volume_names.py",
     "data/readers/headers.py",
     "data/readers/joined_series.py",
     "data/readers/numbers.py",
     "data/readers/stream.py",
     "data/readers/timestamps.py",
     "data/sessions.py",
+    "data/tables/number_marks.py",
     "data/ticks.py",
 )
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from trainer.config.choices import BarTime, JoinOutside
 from trainer.data.bar import Bars, Dates, Floats
-from trainer.data.readers.column_names import CLOCK, SPELLINGS, named_zone, plain
+from trainer.data.readers.column_names import named_zone, plain
+from trainer.data.readers.forms.spellings import CLOCK, SPELLINGS
 from trainer.data.readers.numbers import numbers_of
 from trainer.data.readers.timestamps import falls, find_format, parse
 from trainer.data.sessions import instants

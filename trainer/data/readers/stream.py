@@ -16,7 +16,7 @@ from typing import IO, Protocol, cast
 
 import numpy as np
 
-from trainer.data.readers.column_names import SPELLINGS
+from trainer.data.readers.forms.spellings import SPELLINGS
 from trainer.runtime.errors import TrainerError
 
 READ = 1 << 22  # bytes at a time
@@ -25,7 +25,7 @@ BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_U
 
 
 # Encodings older than UTF-8, known by words of a header; Windows-1252, that of Western Europe, by its letters
-OLDER = ("cp932", "gb18030", "cp949", "big5", "cp1251", "cp1254", "cp1250")
+OLDER = ("cp932", "gb18030", "cp949", "big5", "cp1251", "cp1254", "cp1250", "cp1253", "cp1255", "cp1256", "cp874")
 WORDS = tuple(
     word for words in SPELLINGS.values() for word in words if len(word) > 1 and b"?" in word.encode("cp1252", "replace")
 )

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from trainer.config.sections.table import TableConfig
 from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset, Target, class_weights
-from trainer.data.readers.column_names import SPELLINGS, plain
+from trainer.data.readers.column_names import plain
 from trainer.data.readers.data_file import DataFile, digest_of, recorded_source
+from trainer.data.readers.forms.spellings import SPELLINGS
 from trainer.data.readers.timestamps import find_format, parse
 from trainer.data.split import Scaler, Split
 from trainer.data.tables.encoding import MISSING, Column, are_times, features_of, kind_of

@@ -49,7 +49,8 @@ def train(job_request: JobRequest, _: Kept) -> None:
         return
     done, place = ended
     if done.status != 0:
-        explain(done, place)
+        if not (done.has_usage_error or done.has_input_error):  # its own words are the cause
+            explain(done, place)
         sys.exit(done.status)
     if (end := done.last("done")) is not None and not job_request.as_json:
         _print_end(end, job_request.output / end["run"])

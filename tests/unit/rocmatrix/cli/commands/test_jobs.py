@@ -1,5 +1,8 @@
 """What the tasks that build and run print."""
 
+import contextlib
+from dataclasses import replace
+
 import pytest
 
 from rocmatrix.cli.commands import build as build_command
@@ -12,7 +15,7 @@ from rocmatrix.host.hardware import read_hardware
 from rocmatrix.images import build
 from rocmatrix.images.build import Built
 from rocmatrix.jobs.job import JobRequest
-from rocmatrix.jobs.programs import PROGRAMS, SMOKE
+from rocmatrix.jobs.programs import PROGRAMS, SMOKE, TRAIN
 from rocmatrix.jobs.runner import Decision, Finished
 from rocmatrix.matrix.resolver.resolve import Request
 from tests.fixtures import cells, sysfs
@@ -156,3 +159,14 @@ def test_jobs_keep_their_logs_where_builds_keep_theirs(in_container, monkeypatch
     (log,) = seen
     assert log.parent == build.log_file(cells.CPU, build_command.ROOT).parent
     assert log.name.startswith(f"{program}-{cells.CPU.name}-")
+
+
+@pytest.mark.parametrize(("code", "diagnosed"), [("RM730", False), ("RM500", False), ("RM521", True)])
+def test_training_that_refused_its_input_is_not_diagnosed(in_container, monkeypatch, capsys, code, diagnosed):
+    done = Finished(status=2, events=({"event": "error", "code": code},))
+    monkeypatch.setattr("rocmatrix.jobs.runner.run", lambda *_, **__: done)
+    monkeypatch.setattr(recorder, "watched", lambda *_: contextlib.nullcontext(lambda _: None))
+    request = replace(CPU_JOB, program=TRAIN, options={})
+    with pytest.raises(SystemExit):
+        known()["train"].body(request, None)
+    assert ("diagnosis" in capsys.readouterr().err) is diagnosed

@@ -158,7 +158,7 @@ class History:
             close=float(np.rint(close / self.conventions.tick)),
             last_close=close,
             profile=done.profiles[session],
-            volume=np.bincount(slots, block.bars.volume[rows], self.slots),
+            volume=np.bincount(slots, block.bars.volume[rows], self.slots).astype(np.float64),
             bars=np.bincount(slots, minlength=self.slots),
             vix=float("nan") if vix is None else float(vix[rows.stop - 1]),
         )

@@ -93,7 +93,7 @@ def find_header(rows: Sequence[Sequence[str]], number: int, where: str, chosen: 
     if begin is not None and not chosen and len(rows) > 1 and is_data(rows[1][begin:]):
         bare = _without([row[begin:] for row in rows[1:]], where, chosen)
         return replace(bare, names=(*("row",) * begin, *bare.names), line=number, known_as=f"{bare.known_as}, numbered")
-    if _is_yfinance(rows):
+    if is_yfinance(rows):
         return Header(
             names=("Date", *first[1:]), line=number + 2, chosen=dict(chosen), known_as="yfinance, three lines"
         )
@@ -106,7 +106,7 @@ def is_data(cells: Sequence[str]) -> bool:
     return len(numbers) >= 4 and any(DATED.fullmatch(cell) for cell in cells[:4])
 
 
-def _is_yfinance(rows: Sequence[Sequence[str]]) -> bool:
+def is_yfinance(rows: Sequence[Sequence[str]]) -> bool:
     """Return whether these are the three lines of yfinance since 0.2.51: Price, Ticker, Date."""
     heads = [plain(row[0]) for row in rows[:3]]
     return heads[:2] == ["price", "ticker"] and heads[2:] in (["date"], ["datetime"])

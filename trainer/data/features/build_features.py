@@ -76,6 +76,7 @@ DECIDING = (
     "data/readers/forms/by_content.py",
     "data/readers/forms/clocks.py",
     "data/readers/forms/marks.py",
+    "data/readers/forms/other_files.py",
     "data/readers/forms/plain_table.py",
     "data/readers/forms/spellings.py",
     "data/readers/forms/volume_names.py",

@@ -34,8 +34,20 @@ class UnderscoreParser(Parser):
 
         known = {flag for context in self.contexts.values() for flag in context.flags}
         end = argv.index("--") if "--" in argv else len(argv)
+        if (name := self._explained_task(argv[:end])) and self.initial is not None:
+            self.initial.flags["--help"].value = name
+            return super().parse_argv([])
         own = translated([dashed(word, known) for word in argv[:end]], known)
         return super().parse_argv([*own, *argv[end:]])
+
+    def _explained_task(self, argv: list[str]) -> str:
+        """Return the task in front of a --help, empty for none: invoke takes it for a task's argument without a flag.
+
+        Args:
+            argv: words in front of `--`.
+        """
+        place = next((place for place, word in enumerate(argv) if word in ("--help", "-h")), 0)
+        return next((word for word in reversed(argv[:place]) if word in self.contexts), "")
 
 
 class TaskProgram(Program):
@@ -114,9 +126,8 @@ class TaskProgram(Program):
         from rocmatrix.runtime.console import edge
 
         command = self.collection[name].command
-        usage = (
-            f"Usage: {self.binary} [--core-opts] {name} {'[--options] ' * bool(command.flags)}[other tasks here ...]"
-        )
+        own = " ".join(flag.name.upper().replace("-", "_") for flag in command.flags if flag.positional)
+        usage = f"Usage: {self.binary} {name}{' [--options]' * bool(command.flags)}{f' [{own}]' * bool(own)}"
         text = task_help.page(command, usage, program=self.binary, everything=self.every_option, width=pty_size()[0])
         edge(print)(text, flush=True)
 

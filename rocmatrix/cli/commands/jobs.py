@@ -95,7 +95,7 @@ class Smoke(Kept):
 def smoke(job_request: JobRequest, args: Smoke) -> None:
     """Run the probes and print a table; a verdict that is neither a pass nor not applicable, or none, is a failure."""
     if args.listing:
-        return list_probes(args.probe)
+        return list_probes(args.probe, as_json=job_request.as_json)
     if (ended := run_and_record(replace(job_request, options={**job_request.options, **args.chosen}))) is None:
         return
     done, place = ended
@@ -118,7 +118,7 @@ def _print_verdicts(verdicts: Collection[Event]) -> None:
         say("\n".join([f"{name} was traced:", *(f"  {word + ':':<14} {found}" for word, found in trace.items())]))
 
 
-def list_probes(names: Collection[str]) -> None:
+def list_probes(names: Collection[str], *, as_json: bool = False) -> None:
     """Print the probes, or those that are named: the cards and seconds each may take, and what it proves."""
     from rocmatrix.runtime.paths import TRAINER_PROBES
 
@@ -128,6 +128,9 @@ def list_probes(names: Collection[str]) -> None:
         if name not in known:
             raise RocmatrixError("RM404", what=f"no probe is called {name!r}", next=suggestion(name, known))
     meant = [each for each in probes if not names or {each["probe"], each["part_of"]} & {*names}]
+    if as_json:
+        print(json.dumps(meant, indent=1))
+        return
     rows = ((each["probe"], str(each["cards"]), f"{each['timeout_seconds']:g} s", each["summary"]) for each in meant)
     table(("PROBE", "CARDS", "LIMIT", "WHAT IT PROVES"), rows)
 

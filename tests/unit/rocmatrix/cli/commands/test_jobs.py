@@ -1,6 +1,7 @@
 """What the tasks that build and run print."""
 
 import contextlib
+import json
 from dataclasses import replace
 
 import pytest
@@ -41,6 +42,17 @@ def test_probes_are_listed_with_their_limits(capsys):
         "two_gpu_step_fsdp2",
         "two_gpu_step_pipeline",
     ]
+
+
+def test_probes_are_listed_as_json_for_programs(capsys):
+    jobs.list_probes(["two_gpu_step"], as_json=True)
+    assert [each["probe"] for each in json.loads(capsys.readouterr().out)][0] == "two_gpu_step"
+
+
+def test_list_of_features_as_json_is_refused_rather_than_printed_as_text(capsys):
+    with pytest.raises(SystemExit):
+        known()["features"].run({"list": True, "json": True})
+    assert "RM404" in (told := capsys.readouterr()).err and told.out == ""
 
 
 def test_probe_that_is_not_known_is_named_with_its_neighbour(capsys):

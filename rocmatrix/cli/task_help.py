@@ -12,6 +12,7 @@ from rocmatrix.cli.options.command import Command, Flag
 INDENT = "  "
 MOST = 28  # columns for the options beside their texts; a longer one stands above its text
 LEAST = 30  # columns that a text needs beside the options; with fewer, it stands below
+NARROW = 72  # columns below which a remark has no room behind a command
 UNDERSCORES = " (underscores may stand for dashes)"
 
 
@@ -116,10 +117,10 @@ def table(usage: str, title: str, rows: Sequence[tuple[str, str]], *, width: int
 
 
 def _examples(examples: Sequence[str], width: int) -> Iterator[str]:
-    """Yield commands, with what is said of one behind it or, where that has no room, in the line above."""
+    """Yield commands, with what is said of one behind it or, on a narrow terminal, in the line above."""
     for example in examples:
         command, _, remark = example.partition("   ")
-        if len(INDENT + example) < width or not remark:
+        if width >= NARROW or not remark:
             yield INDENT + example
         else:
             yield from (f"{INDENT}# {remark.strip()}", INDENT + command)

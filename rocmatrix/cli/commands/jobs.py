@@ -183,6 +183,9 @@ def prepared_job(job_request: JobRequest) -> tuple[Job, Place]:
     from rocmatrix.evidence.recorder import Place
     from rocmatrix.jobs import job
 
+    if (wheels := job_request.wheelhouse) and not Path(wheels).is_dir():  # a native run may need none; a typo is one
+        advice = "Name the folder that holds the locked wheels, or leave --wheelhouse out."
+        raise RocmatrixError("RM404", what="--wheelhouse names no folder", where=wheels, next=advice)
     matrix, hardware = common.known_matrix(), common.hardware_here()
     choice = common.choose(matrix, job_request.request, hardware, force=job_request.force)
     job_request = replace(job_request, forced=tuple(rule.id for rule in choice.forced))

@@ -46,7 +46,7 @@ def test_probes_are_listed_with_their_limits(capsys):
 
 def test_probes_are_listed_as_json_for_programs(capsys):
     jobs.list_probes(["two_gpu_step"], as_json=True)
-    assert [each["probe"] for each in json.loads(capsys.readouterr().out)][0] == "two_gpu_step"
+    assert json.loads(capsys.readouterr().out)[0]["probe"] == "two_gpu_step"
 
 
 def test_list_of_features_as_json_is_refused_rather_than_printed_as_text(capsys):

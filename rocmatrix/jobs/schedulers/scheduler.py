@@ -57,6 +57,8 @@ def known() -> Mapping[str, Scheduler]:
 
 def destination(engine: str, nodes: Nodes) -> Destination:
     """Return where a job goes, from options as typed. Raises RM404 for an unknown engine, and what no option takes."""
+    if not engine:
+        raise RocmatrixError("RM404", what="submit needs --engine", next=f"One of {', '.join(known())}.")
     if engine not in known():
         raise RocmatrixError("RM404", what=f"--engine takes no {engine!r}", why=suggestion(engine, known()))
     _refuse_foreign(engine, nodes)

@@ -2,7 +2,7 @@
 
     python -m benchmarks.plan_error              # both; about two CPU minutes
     python -m benchmarks.plan_error --record     # against benchmarks/results/language_speed.json alone
-    python -m benchmarks.plan_error --card       # against benchmarks/results/plan_card*.json alone: real steps on a card
+    python -m benchmarks.plan_error --card       # against benchmarks/results/plan_card*.json alone: steps on a card
 
 On a CPU the plan is compared with the bytes that torch's own allocator reports (torch.profiler, profile_memory) during
 the same step on real tensors: another source than the operations that the plan follows, kernels' workspaces included.

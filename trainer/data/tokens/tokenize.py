@@ -7,14 +7,14 @@ Every refusal names file and line. Policies: `bad_rows` (stop, drop) for rows th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainer.data.tokens.chat_template import ChatTemplate, Message
 from trainer.data.tokens.records import Record
 from trainer.data.tokens.row import TokenRow
-from trainer.data.tokens.tokenizer import Tokenizer, with_begin, with_stop
+from trainer.data.tokens.tokenizer import Encoded, Tokenizer, with_begin, with_stop
 from trainer.runtime.errors import TrainerError
 
 
@@ -183,6 +183,7 @@ def _conversation(record: Record, tokenizer: Tokenizer, template: ChatTemplate |
     if template is None:
         raise TrainerError("RM706", what="conversations need a chat template", where=record.where)
     _require_tools(record, template)
+    _require_answers(record)
     rendered = template.render(record.messages, record.tools)
     weights = [weight for message, weight in zip(record.messages, record.weights, strict=True) if _answers(message)]
     if len(rendered.answers) != len(weights):
@@ -192,8 +193,9 @@ def _conversation(record: Record, tokenizer: Tokenizer, template: ChatTemplate |
     tokens, spans = list(encoded.ids), list(encoded.spans)
     loss = [float(policy.whole)] * len(tokens)
     appended: list[int] = []
-    for span, weight in zip(rendered.answers, weights, strict=True):
-        inside = _inside(span, spans, tokens, tokenizer)
+    closes: Sequence[int | None] = rendered.closes or [None] * len(weights)
+    for span, close, weight in zip(rendered.answers, closes, weights, strict=True):
+        inside = _inside(span, spans, tokens, tokenizer) if close is None else _closed(span, close, encoded, tokenizer)
         for place in inside:
             loss[place] = weight
         if weight > 0 and not any(tokens[place] in tokenizer.stops for place in inside[-1:]):
@@ -215,6 +217,14 @@ def _require_tools(record: Record, template: ChatTemplate) -> None:
             raise TrainerError("RM706", what=what, where=record.where, next="Use a model whose template does.")
 
 
+def _require_answers(record: Record) -> None:
+    """Raise RM709 for an answer that carries loss and has no text: the model would learn to end at once."""
+    for number, (message, weight) in enumerate(zip(record.messages, record.weights, strict=True), 1):
+        if weight > 0 and not str(message["content"]).strip() and not message.get("tool_calls"):
+            what = f"the answer in message {number} is empty: of it only the stop token would be trained"
+            raise TrainerError("RM709", what=what, where=record.where)
+
+
 def _answers(message: Message) -> bool:
     return bool(message["role"] == "assistant")
 
@@ -230,6 +240,21 @@ def _inside(span: tuple[int, int], spans: list[tuple[int, int]], tokens: list[in
     after = [place for place in inside if stops and place > stops[-1]]
     text_after = tokenizer.decode([tokens[place] for place in after])
     return [place for place in inside if place <= stops[-1]] if stops and not text_after.strip() else inside
+
+
+def _closed(span: tuple[int, int], close: int, encoded: Encoded, tokenizer: Tokenizer) -> list[int]:
+    """Return the tokens of an answer to the first stop token from `close` on; without one those of its own text.
+
+    Args:
+        span: characters from the answer's text to the next message's.
+        close: end of the answer's own text.
+        encoded: the whole conversation.
+    """
+    begun = [place for place, (begin, end) in enumerate(encoded.spans) if span[0] <= begin < span[1] and end > begin]
+    after = [place for place in begun if encoded.spans[place][0] >= close]
+    stop = next((place for place in after if encoded.ids[place] in tokenizer.stops), None)
+    own = [place for place in begun if encoded.spans[place][0] < close]
+    return list(range(begun[0], (own[-1] if stop is None else stop) + 1)) if own else []
 
 
 def _without_stop(where: str, count: int, tokenizer: Tokenizer) -> TrainerError:

@@ -198,7 +198,8 @@ def test_empty_completion_is_refused():
     ],
 )
 def test_tools_that_the_template_leaves_out_are_refused_not_trained_as_an_empty_answer(more, tools, name):
-    messages = ({"role": "user", "content": "a"}, {"role": "assistant", "content": "", **more})
+    answer = {"role": "assistant", "content": "" if more else "b", **more}
+    messages = ({"role": "user", "content": "a"}, answer)
     record = Record(where="a:1", messages=messages, weights=(0.0, 1.0), tools=tools)
     template = ChatTemplate(text=CHATML, source="ChatML", special={})
     with pytest.raises(TrainerError, match="RM706") as caught:
@@ -258,3 +259,30 @@ def test_answer_by_a_tokenizer_that_trims_spaces_carries_loss_without_holes(tmp_
     places = [place for place, weight in enumerate(row.weights) if weight]
     assert places == list(range(places[0], places[-1] + 1))
     assert tokenizer.decode([row.tokens[place] for place in places]) == "é 中 x"
+
+
+def test_answers_of_a_template_that_rewrites_earlier_turns_end_with_their_own_stop_token(tmp_path):
+    text = (
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n"
+        "{% if loop.last and m.role == 'assistant' %}<think>\n\n</think>\n\n{% endif %}{{ m.content }}<|im_end|>\n"
+        "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    template = ChatTemplate(text=text, source="as of Qwen3")
+    path = write(tmp_path / "a.jsonl", {"messages": [USER, ANSWER, USER, {**ANSWER, "content": "Bye"}]})
+    (row,) = rows_of(path, template).rows
+    assert trained(row) == "Hello<|im_end|>Bye<|im_end|>"
+
+
+@pytest.mark.parametrize("content", ["", "  \n"])
+def test_empty_answer_that_carries_loss_is_refused_and_dropped_where_bad_rows_are(tmp_path, content):
+    path = write(
+        tmp_path / "a.jsonl", {"messages": [USER, {**ANSWER, "content": content}]}, {"messages": [USER, ANSWER]}
+    )
+    with pytest.raises(TrainerError) as caught:
+        rows_of(path)
+    assert (caught.value.code, caught.value.where.endswith(":1")) == ("RM709", True)
+    assert len(rows_of(path, bad_rows="drop").rows) == 1
+    (only,) = rows_of(
+        write(tmp_path / "b.jsonl", {"messages": [USER, {**ANSWER, "content": content, "weight": 0}, USER, ANSWER]})
+    ).rows
+    assert trained(only) == "Hello<|im_end|>"

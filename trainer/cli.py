@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 import trainer
 from trainer.analysis import options as after_training
+from trainer.analysis.command_table import flags_of
 from trainer.analysis.language import options as language
 from trainer.config import synonyms
 from trainer.config.listing import ABOUT, OUTSIDE, flags, options, train_help
@@ -262,7 +263,7 @@ def known_flags(command: str) -> list[str]:
     made = [each.flag for each in settings_of(FeaturesConfig).values()]
     more = {"train": train, "features": made}
     more |= {each: after_training.flags_of(each) for each in after_training.COMMANDS}
-    more |= {each: [f"--{name.replace('_', '-')}" for name in known] for each, (_, known) in language.COMMANDS.items()}
+    more |= {each: flags_of(language.COMMANDS, each) for each in language.COMMANDS}
     return [*more.get(command, []), "--help"]
 
 

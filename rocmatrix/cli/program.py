@@ -35,7 +35,20 @@ class UnderscoreParser(Parser):
         known = {flag for context in self.contexts.values() for flag in context.flags}
         end = argv.index("--") if "--" in argv else len(argv)
         own = translated([dashed(word, known) for word in argv[:end]], known)
+        if task := self._with_help(own):
+            found = super().parse_argv([])
+            found[0].args["help"].value = task
+            return found
         return super().parse_argv([*own, *argv[end:]])
+
+    def _with_help(self, argv: list[str]) -> str | None:
+        """Return the task whose help is requested, where it takes a bare word: invoke would read --help as that."""
+        task = None
+        for word in argv:
+            task = word if word in self.contexts else task
+            if task and word in ("--help", "-h") and self.contexts[task].missing_positional_args:
+                return task
+        return None
 
 
 class TaskProgram(Program):
@@ -114,10 +127,7 @@ class TaskProgram(Program):
         from rocmatrix.runtime.console import edge
 
         command = self.collection[name].command
-        usage = (
-            f"Usage: {self.binary} [--core-opts] {name} {'[--options] ' * bool(command.flags)}[other tasks here ...]"
-        )
-        text = task_help.page(command, usage, program=self.binary, everything=self.every_option, width=pty_size()[0])
+        text = task_help.page(command, program=self.binary, everything=self.every_option, width=pty_size()[0])
         edge(print)(text, flush=True)
 
     @contextmanager

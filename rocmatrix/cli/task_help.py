@@ -10,85 +10,79 @@ from rocmatrix.cli import option_sections
 from rocmatrix.cli.options.command import Command, Flag
 
 INDENT = "  "
-MOST = 28  # columns for the options beside their texts; a longer one stands above its text
-LEAST = 30  # columns that a text needs beside the options; with fewer, it stands below
-UNDERSCORES = " (underscores may stand for dashes)"
+MOST = 28  # columns for the options with their texts next to them; a longer one stands above its text
+LEAST = 30  # columns that a text needs next to the options; with fewer, it stands below
+
+Row = tuple[str, str]  # an option as it is typed, and its text
 
 
-def page(command: Command, usage: str, *, program: str, everything: bool, width: int) -> str:
+def page(command: Command, *, program: str, everything: bool, width: int) -> str:
     """Return the help of a command: in sections where the trainer states the sections of its options.
 
     Args:
-        usage: how the command is called, in one line.
         program: what is typed before the command's name, such as ./invokew.
         everything: list also the options that few need.
         width: columns of the terminal, of which the last one stays free.
     """
     described, name = command.described, command.name
-    bare = {flag.name.replace("-", "_") for flag in command.flags if flag.kind in (list, float)}
-    options = option_sections.with_types(pairs(command.flags), described, bare=bare)
+    usage = " ".join([f"Usage: {program} {name}", *required(command.flags), *["[--options]"] * bool(command.flags)])
     if not any("section" in each for each in described.values()):
-        return text(usage, command.about, options, width=width)
-    found = option_sections.sections(options, described, everything=everything)
+        options = rows(command.flags)
+        return in_sections(usage, command.about, [("Options", options)] if options else [], width=width)
+    found = option_sections.sections({each.key: row(each) for each in command.flags}, described, everything=everything)
     count = option_sections.further(described) * (not everything)
     ends = [f"{program} {name} --help=all lists {count} further options."] if count else []
-    ends += ["", "Examples", *(f"  {program} {each}" for each in command.examples)] if command.examples else []
+    ends += ["", "Examples", *(f"{INDENT}{program} {each}" for each in command.examples)] if command.examples else []
     return in_sections(usage, command.about, found, ends=ends, width=width)
 
 
-def pairs(flags: Iterable[Flag]) -> list[tuple[str, str]]:
-    """Return every way to write each option with its text, as invoke orders them: by letter, those with one last."""
-    return [(_spellings(flag), flag.help) for flag in sorted(flags, key=_order)]
+def required(flags: Iterable[Flag]) -> list[str]:
+    """Return what a command does not run without, as it is typed."""
+    return [row(flag)[0] for flag in flags if flag.positional or flag.required]
 
 
-def _spellings(flag: Flag) -> str:
-    value = {str: "STRING", int: "INT"}.get(flag.kind)
-    spellings = [f"-{flag.short}{f' {value}' * bool(value)}"] if flag.short else []
-    return ", ".join([*spellings, f"--{flag.name}{f'={value}' * bool(value)}"])
+def rows(flags: Iterable[Flag]) -> list[Row]:
+    """Return every option with its text: words without a flag first, then by letter, those with a short form last."""
+    return [row(flag) for flag in sorted(flags, key=_order)]
 
 
-def _order(flag: Flag) -> tuple[bool, str, str]:
+def row(flag: Flag) -> Row:
+    """Return an option as it is typed, with what stands for its value, and its text."""
+    if flag.positional:
+        return flag.metavar, flag.help
+    value = f"={flag.metavar}" * (flag.kind is not bool)
+    value = f"[{value}]" if flag.optional else value
+    short = [f"-{flag.short}{value.replace('=', ' ')}"] if flag.short else []
+    return ", ".join([*short, f"--{flag.name}{value}"]), flag.help
+
+
+def _order(flag: Flag) -> tuple[bool, bool, str, str]:
     word = flag.short or flag.name
-    return bool(flag.short), word.lower(), word.swapcase()
-
-
-def text(usage: str, docstring: str, options: Sequence[tuple[str, str]], *, width: int) -> str:
-    """Return the help of a task: its usage, docstring and options.
-
-    Args:
-        usage: how the task is called, in one line.
-        docstring: paragraphs with empty lines between; line ends within one are not kept.
-        options: every way to write an option, with commas between, and its text.
-        width: columns of the terminal, of which the last one stays free.
-    """
-    once = [(_once(names), text) for names, text in options]
-    note = UNDERSCORES * any("-" in name.lstrip("-") for names, _ in options for name in names.split(", "))
-    lines = [*_wrapped(usage, width, ""), "", "Docstring:", *_paragraphs(docstring, width), "", f"Options{note}:"]
-    return "\n".join([*lines, *(_options(once, width, _column(once)) if once else [f"{INDENT}none"]), ""])
+    return not flag.positional, bool(flag.short), word.lower(), word.swapcase()
 
 
 def in_sections(
     usage: str,
-    docstring: str,
-    sections: Sequence[tuple[str, Sequence[tuple[str, str]]]],
+    about: str,
+    sections: Sequence[tuple[str, Sequence[Row]]],
     *,
     ends: Sequence[str] = (),
     width: int,
 ) -> str:
-    """Return the help of a task with many options.
+    """Return the help of a task.
 
     Args:
         usage: how the task is called.
-        docstring: what it does.
-        sections: a title and its options, as pairs of names and text.
+        about: what it does: paragraphs with empty lines between; line ends within one are not kept.
+        sections: a title and its options.
         ends: lines after the options: where further ones are listed, and examples.
         width: columns of the terminal, of which the last one stays free.
     """
-    lines = [*_wrapped(usage, width, ""), "", *_wrapped(" ".join(docstring.split()), width, "")]
-    column = _column([(_once(names), text) for _, options in sections for names, text in options])
+    lines = [*_wrapped(usage, width, ""), *_paragraphs(about, width)]
+    column = _column([option for _, options in sections for option in options])
     for title, options in sections:
-        lines += ["", title, *_options([(_once(names), text) for names, text in options], width, column)]
-    return "\n".join([*lines, "", *ends, ""])
+        lines += ["", title, *_options(options, width, column)]
+    return "\n".join([*lines, *[""] * bool(ends), *ends])
 
 
 def table(usage: str, title: str, rows: Sequence[tuple[str, str]], *, width: int) -> str:
@@ -103,17 +97,9 @@ def table(usage: str, title: str, rows: Sequence[tuple[str, str]], *, width: int
     return "\n".join([*_wrapped(usage, width, ""), "", title, *_options(rows, width, _column(rows))])
 
 
-def _once(names: str) -> str:
-    """Return the ways to write an option without those that have underscores for another's dashes."""
-    spellings = sorted(names.split(", "), key=len)
-    dashed = {spelling.partition("=")[0] for spelling in spellings if "_" not in spelling.partition("=")[0]}
-    flags = [(spelling, spelling.partition("=")[0]) for spelling in spellings]
-    return ", ".join(spelling for spelling, flag in flags if flag in dashed or flag.replace("_", "-") not in dashed)
-
-
-def _paragraphs(docstring: str, width: int) -> Iterator[str]:
-    for number, paragraph in enumerate(re.split(r"\n\s*\n", docstring or "none")):
-        yield from ([""] if number else []) + _wrapped(paragraph, width, INDENT)
+def _paragraphs(about: str, width: int) -> Iterator[str]:
+    for paragraph in filter(str.strip, re.split(r"\n\s*\n", about)):
+        yield from ["", *_wrapped(paragraph, width, "")]
 
 
 def _column(options: Sequence[tuple[str, str]]) -> int:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class Build(WithCompanions, Kept):
     """Options of `build`."""
 
-    base: str = option(BASE)
-    wheelhouse: str = option(WHEELHOUSE)
+    base: str = option(BASE, metavar="IMAGE")
+    wheelhouse: str = option(WHEELHOUSE, metavar="PATH")
     dry_run: bool = option(DRY_RUN, default=False)
     allow_unlocked: bool = option(ALLOW_UNLOCKED, default=False)
     force: bool = option(FORCE, default=False)

@@ -38,20 +38,24 @@ class Nightly(Kept):
     """Options of `nightly`."""
 
     cells: str = option(
-        "cells or architectures with commas between (default: every cell that is locked and not broken)"
+        "cells or architectures with commas between (default: every cell that is locked and not broken)",
+        metavar="CELL,...",
     )
-    cell: str = option("one cell or architecture, in addition to --cells")
-    companions: str = option("packages to add to each of them, such as peft,accelerate", typed="with")
-    with_requirements: str = option(REQUIREMENTS)
+    cell: str = option("one cell or architecture, in addition to --cells", metavar="CELL")
+    companions: str = option(
+        "packages to add to each of them, such as peft,accelerate", typed="with", metavar="NAME,..."
+    )
+    with_requirements: str = option(REQUIREMENTS, metavar="PATH")
     jobs: int = option("cells to build in parallel", default=2)
-    budget: int = option("disk for its images and its builder's cache, in GB", default=200)
+    budget: int = option("disk for its images and its builder's cache, in GB", default=200, metavar="GB")
     builder: str = option(
-        "a buildx builder of your own: only its cache is pruned (default: the engine's, never pruned)"
+        "a buildx builder of your own: only its cache is pruned (default: the engine's, never pruned)",
+        metavar="NAME",
     )
-    wheelhouse: str = option(WHEELHOUSE)
-    night: str = option("a name for the night (default: the date and a number)")
+    wheelhouse: str = option(WHEELHOUSE, metavar="PATH")
+    night: str = option("a name for the night (default: the date and a number)", metavar="NAME")
     fresh: bool = option("begin another night, although one of the same cells and inputs has not ended", default=False)
-    base: str = option(BASE)
+    base: str = option(BASE, metavar="IMAGE")
     dry_run: bool = option("print the commands and their bake files, and run nothing", default=False)
 
     @property
@@ -67,8 +71,8 @@ class Nightly(Kept):
 
 @command(
     Nightly,
-    about="Build, prove and smoke the matrix, move tags after smoke only, and report what regressed since the last "
-    "good night.\n\nA night that was killed is resumed.",
+    about="Build, prove and smoke the matrix: tags move after smoke only, regressions since the last good night are "
+    "reported, and a night that was killed is resumed.",
 )
 def nightly(args: Nightly) -> None:
     """Build, prove, smoke and promote cells, resuming a killed night. Raises RM630 where one failed."""

@@ -25,11 +25,17 @@ if TYPE_CHECKING:
 class Prove(WithCompanions, Kept):
     """Options of `prove`."""
 
-    image: str = option("another image than the cell's own")
-    tree: str = option("a folder in place of an image: only its device code is checked")
-    only: str = option("with --tree: the kernel libraries that must be there, such as rocBLAS,hipBLASLt")
-    wheelhouse: str = option("another folder with the locked wheels to compare the installed files with")
-    accept_size: str = option("why the image's size is accepted; later images are compared with this size")
+    image: str = option("another image than the cell's own", metavar="IMAGE")
+    tree: str = option("a folder in place of an image: only its device code is checked", metavar="PATH")
+    only: str = option(
+        "with --tree: the kernel libraries that must be there, such as rocBLAS,hipBLASLt", metavar="LIBRARY,..."
+    )
+    wheelhouse: str = option(
+        "another folder with the locked wheels to compare the installed files with", metavar="PATH"
+    )
+    accept_size: str = option(
+        "why the image's size is accepted; later images are compared with this size", metavar="REASON"
+    )
     rebuild: bool = option("build the image once more without a cache, and compare; not recorded", default=False)
     json: bool = option("print the proof as JSON, for programs", default=False)
 

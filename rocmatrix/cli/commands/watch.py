@@ -36,10 +36,10 @@ class Watch:
     """Options of `watch`."""
 
     once: bool = option("print one snapshot, then exit", default=False)
-    every: float = option("seconds between two snapshots", default=2.0)
+    every: float = option("seconds between two snapshots", default=2.0, metavar="SECONDS")
     json: bool = option("print JSON lines, as on a pipe; what is not reported is null", default=False)
-    run: str = option("a run's folder, such as TRAINING/NAME: its events, next to the cards")
-    sysfs: str = option(TREE)
+    run: str = option("a run's folder, such as TRAINING/NAME: its events, next to the cards", metavar="PATH")
+    sysfs: str = option(TREE, metavar="PATH")
 
 
 @command(

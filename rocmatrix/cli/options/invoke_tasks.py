@@ -45,5 +45,6 @@ def _argument(flag: Flag) -> Argument:
         default=flag.default,
         help=flag.help,
         positional=flag.positional,
+        optional=flag.optional,
         attr_name=flag.key if flag.key != flag.name else None,
     )

@@ -17,7 +17,7 @@ from trainer.runtime.errors import TrainerError
 class Sampling:
     """How the next token is drawn: temperature 0 takes the most likely one; top_k 0 draws from all."""
 
-    most: int = 128
+    max_new_tokens: int = 128
     temperature: float = 0.8
     top_k: int = 50
     seed: int = 0
@@ -25,7 +25,7 @@ class Sampling:
 
 @torch.no_grad()
 def generate(model: Decoder, prompt: Sequence[int], stops: Sequence[int], sampling: Sampling) -> Iterator[int]:
-    """Yield new tokens until a stop token, which is not yielded, or `most` of them.
+    """Yield new tokens until a stop token, which is not yielded, or `max_new_tokens` of them.
 
     Args:
         prompt: token ids, at least one.
@@ -36,7 +36,7 @@ def generate(model: Decoder, prompt: Sequence[int], stops: Sequence[int], sampli
     """
     if not prompt:
         raise TrainerError("RM714", what="the prompt has no token", next="Give a prompt of at least one character.")
-    most = sampling.most
+    most = sampling.max_new_tokens
     if model.config.positions is not None:
         most = min(most, model.config.positions - len(prompt))
     if most <= 0:

@@ -53,7 +53,7 @@ class DecoderConfig:
     decoder_layers: Annotated[int, _fixed("blocks of a new decoder", whole(1, 1024))] = 4
     decoder_width: Annotated[int, _fixed("width of a new decoder, a multiple of 32", whole(32, 2**17))] = 128
     adapter: AdapterConfig = field(default_factory=AdapterConfig)
-    dpo_beta: Annotated[float, _fixed("how strongly DPO holds to the reference", number(1e3))] = 0.1
+    dpo_beta: Annotated[float, _fixed("beta of DPO: weight of the distance to the reference model", number(1e3))] = 0.1
 
     fast: Annotated[
         str,

@@ -29,7 +29,7 @@ class ColumnsConfig:
         _fixed("columns named like an id, with a different value in every row", one_of(*IDENTIFIERS), sparse=True),
     ] = "leave-out"
     unknown: Annotated[
-        str, _fixed("a category that the training part lacks; zero: zero embedding", one_of(*UNKNOWN))
+        str, _fixed("category that the training split lacks; zero: a zero embedding", one_of(*UNKNOWN))
     ] = "zero"
 
 

@@ -198,3 +198,9 @@ def test_list_computes_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     monkeypatch.setattr(features, "write", lambda *_: pytest.fail("a file was written"))
     assert features.run({"list": True, "data": Path("a.csv"), "out": Path("a.arrow")}) == 0
     assert NAMES[0] in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("flag", ["--target=return", "--embargo=3", "--class-weights=balanced"])
+def test_setting_that_decides_no_feature_is_refused(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["features", "--list", flag]) == 2
+    assert f"{flag.partition('=')[0]} is not known to features" in capsys.readouterr().err

@@ -41,7 +41,7 @@ def argv(image, script, *options):
 
 def left(client):
     """Return the jobs on the engine but for those of simulated machines: the rehearsal may run at the same time."""
-    found = client.api.containers(all=True, filters={"label": contained.JOB_LABEL})
+    found = client.api.containers(all=True, filters={"label": orphan_cleanup.LABEL})
     return [each for each in found if labels.SIMULATED not in each["Labels"]]
 
 
@@ -159,7 +159,7 @@ except runner.Interrupted as stopped:
 
 
 def test_leftovers_of_a_killed_program_are_removed_when_old(client, image, monkeypatch):
-    old = client.containers.create(image, ["true"], labels={contained.JOB_LABEL: "1"})
+    old = client.containers.create(image, ["true"], labels={orphan_cleanup.LABEL: "1"})
     ran_at = client.containers.create(image, ["true"])
     try:
         ran(client, image, "true")

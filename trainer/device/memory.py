@@ -199,7 +199,7 @@ def require_divisible(micro_batch: MicroBatch, *, step: int, device: torch.devic
     raise TrainerError("RM523", what="one row at a time does not fit", where=f"step {step + 1}, {device}", why=reported)
 
 
-def may_grow(micro_batch: MicroBatch, device: torch.device) -> bool:
+def may_grow(device: torch.device) -> bool:
     """Return whether twice the size is predicted to fit: what rests stays, what a step adds doubles."""
     found = report(device)
     if found is None:

@@ -158,7 +158,7 @@ def train_step(training: Training, rows: Tensor, inputs: Values, targets: Values
     state.losses.select(0, state.batch).copy_(loss)  # an index in brackets costs three times as much
     state.chain.add(rows)
     state.batch, state.step = state.batch + 1, state.step + 1
-    if state.micro_batch.count() and not any(ranks.any_rank(not may_grow(state.micro_batch, training.device))):
+    if state.micro_batch.count() and not any(ranks.any_rank(not may_grow(training.device))):
         grow_back(training)
     return TakenSteps(state.step, [rows], loss.reshape(1)), stop, due
 

@@ -7,7 +7,7 @@ answers that show so are reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, log2
@@ -95,8 +95,3 @@ def order(known: Mapping[int, Answer], within: Span) -> Iterator[int]:
         yield left[0]
         answers_so_far[left[0]] = "good"
         within = Span(good=left[0], bad=within.bad)
-
-
-def answers(history: Sequence[Answer]) -> Callable[[int], Answer]:
-    """Return a way of asking a SIMULATED history."""
-    return lambda place: history[place]

@@ -81,7 +81,7 @@ def configuration_is_venvs(tree: Tree, environment: Environment) -> bool:
     return len(lines) == len(patterns) and all(map(re.fullmatch, patterns, lines))
 
 
-def activation(tree: Tree, environment: Environment) -> dict[str, set[bytes]]:
+def activation(tree: Tree) -> dict[str, set[bytes]]:
     """Return the activation scripts by path, each with the contents it may have."""
     made = {}
     for path, template in tree.texts.items():

@@ -16,7 +16,6 @@ from trainer.data.tokens.tokenizer import FILE, ByteTokenizer
 from trainer.models.pretrained.folder import file_weights
 from trainer.runtime.errors import TrainerError
 
-KINDS = ("f16", "q8_0")
 # The architecture's name there, and how the tokenizer splits text before merging (llama.cpp's names).
 ARCHITECTURES = {"llama": ("LLAMA", "llama-bpe"), "mistral": ("LLAMA", "tekken"), "qwen2": ("QWEN2", "qwen2")}
 ARCHITECTURES |= {"qwen3": ("QWEN3", "qwen2")}

@@ -61,15 +61,6 @@ def ipc_seconds(ends: float) -> float:
     return min(ipc.SECONDS, IPC_SHARE * max(0.0, ends - time.monotonic()))
 
 
-def once(subject: Subject, request: Request, limit: float) -> Verdict:
-    """The verdict on one run of both ranks on every pair of cards.
-
-    Args:
-        limit: time limit of one run in seconds.
-    """
-    return joined(of_pairs(subject, request, limit), subject.place)
-
-
 def pairs_of(place: Place) -> tuple[tuple[int, ...], ...]:
     """Return the pairs to try, each card in one; an empty one stands for the CPU."""
     return torchrun.pairs(place.cards) if place.ran_on.kind != "cpu" else ((),)

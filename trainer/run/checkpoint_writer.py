@@ -64,7 +64,7 @@ def restore(training: Training, tree: dict[str, Any]) -> None:
     state = TrainState.from_tree(tree["state"])
     state.losses = state.losses.to(device) if ranks.is_main else state.losses.to(device).zero_()
     state.weights = state.weights.to(device)
-    held = torch.device("cpu") if training.best_on_host else device
+    held = torch.device("cpu") if training.plan.best_on_host else device
     state.best = {name: value.to(held) for name, value in state.best.items()}
     training.state = state
     ranks.load_model(training.model, {**training.model.state_dict(), **tree["model"]})

@@ -123,7 +123,7 @@ def reason_against(name: str, training: Training) -> str | None:
         "each step has a learning rate or a weight of its own": bool(training.scheduler or training.batch_weight),
         "the rows are not one table of numbers in memory": not isinstance(training.train, TensorPartition),
         "the rows are not on the device": training.train.device != training.device,
-        "gradients are clipped": training.clip_norm is not None,
+        "gradients are clipped": training.plan.clip_norm is not None,
         "threads fetch the rows ahead": training.loader_workers > 0,
         f"no whole batch: {sampler.rows:,} rows, batches of {sampler.batch_size:,}": sampler.rows < sampler.batch_size,
         f"batches are taken {size:,} rows at a time": size < sampler.batch_size,

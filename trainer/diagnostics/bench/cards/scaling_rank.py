@@ -150,7 +150,8 @@ def together(way: str, case: Case, batch: int, ranks: Ranks, device: torch.devic
 
 def epochs_of(training: Training) -> tuple[list[float], Callable[[], None]]:
     """The list that takes each epoch's training loss, and the function that trains one epoch."""
-    from trainer.engine.loop import close_epoch, run_epoch
+    from trainer.engine.loop import run_epoch
+    from trainer.engine.measurement import close_epoch
 
     losses: list[float] = []
 
@@ -172,7 +173,7 @@ def begun(case: Case, batch: int, ranks: Ranks, device: torch.device) -> Trainin
     """
     import torch
 
-    from trainer.engine.loop import Plan, new_training
+    from trainer.engine.training import Plan, new_training
     from trainer.models.mlp import mlp
 
     torch.manual_seed(SEED)

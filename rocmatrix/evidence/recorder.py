@@ -253,7 +253,7 @@ def _replace(token: int, record: Record) -> None:
 def _record(job_request: JobRequest, place: Place, done: Finished) -> Record:
     from rocmatrix.evidence import from_events
     from rocmatrix.images import labels as image_labels
-    from rocmatrix.jobs import job
+    from rocmatrix.jobs import programs
 
     make = from_events.OF_PROGRAM[job_request.program.name]
     labels = done.container.labels if done.container else place.labels
@@ -265,7 +265,7 @@ def _record(job_request: JobRequest, place: Place, done: Finished) -> Record:
         "marks": from_events.marks_of(
             place.cell, labels=labels, base=job_request.base, forced=place.forced, host=place.hardware
         ),
-        "commit": job.commit(),
+        "commit": programs.commit(),
         "night": os.environ.get(NIGHT),
         "requested": place.requested_probes,
     }

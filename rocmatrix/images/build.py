@@ -20,10 +20,11 @@ from rocmatrix.containers.label_integrity import EPOCH
 from rocmatrix.host import simulated
 from rocmatrix.images import buildkit, disk_space
 from rocmatrix.images import labels as image_labels
-from rocmatrix.images.base import OtherBase, chosen, refuse_held, refuse_known
+from rocmatrix.images.base import chosen, refuse_held, refuse_known
 from rocmatrix.images.labels import BASE as BASE_LABEL
 from rocmatrix.images.labels import FORCED as FORCED_LABEL
 from rocmatrix.images.labels import INPUTS as INPUTS_LABEL
+from rocmatrix.images.labels import OtherBase
 from rocmatrix.images.wheelhouse import default_folder, fetch, sha256
 from rocmatrix.matrix.cells.cell import WITH
 from rocmatrix.matrix.matrix import Cell

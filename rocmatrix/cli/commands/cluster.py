@@ -38,7 +38,7 @@ _SUBMIT = make_dataclass("Submit", [], bases=_BASES, frozen=True, kw_only=True)
 )
 def submit(job_request: JobRequest, args: Submit) -> None:
     """Send a job to a scheduler, and print what that answered: the job's number or name."""
-    from rocmatrix.jobs import cluster, runner
+    from rocmatrix.jobs import cluster
     from rocmatrix.jobs.schedulers import scheduler
 
     to = scheduler.destination(args.engine, args)
@@ -49,4 +49,4 @@ def submit(job_request: JobRequest, args: Submit) -> None:
     if args.explain:
         run.print_rows(job.rows)
         return
-    print(job.summary if job_request.dry_run else runner.send(job))
+    print(job.summary if job_request.dry_run else cluster.send(job))

@@ -68,7 +68,7 @@ def evidence(args: Evidence) -> None:
 
         if args.take or args.export or args.sizes or args.json:
             raise RocmatrixError("RM404", what="--bundle excludes --export, --import, --sizes and --json")
-        bundle.bundle(args, matrix)
+        bundle.bundle(args.bundle, matrix, cell=cell, confirmed=args.yes)
         return
     try:
         if take:

@@ -147,7 +147,7 @@ def run_and_record(job_request: JobRequest) -> tuple[Finished, Place] | None:
 
     Returns how it ended, and where it ran. Raises RM207 where the engine did not start the program.
     """
-    from rocmatrix.jobs import interactive, runner
+    from rocmatrix.jobs import interactive, job
     from rocmatrix.jobs import log as job_log
 
     prepared, place = prepared_job(job_request)
@@ -158,7 +158,7 @@ def run_and_record(job_request: JobRequest) -> tuple[Finished, Place] | None:
     log = job_log.place(LOGS, job_request.program.name, place.cell.image_name)
     with recorder.watched(job_request, place) as keep:
         show = common.event_printer(as_json=job_request.as_json)
-        done = runner.run(prepared.argv, environment=prepared.environment, show=show, log=log)
+        done = job.run(prepared.argv, environment=prepared.environment, show=show, log=log)
         keep(done)
     if done.trouble is not None:
         raise _of_the_host(done.trouble, started=done.status != interactive.NOT_STARTED)

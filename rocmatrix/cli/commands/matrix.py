@@ -293,7 +293,7 @@ def cell(args: KeepCell) -> None:
         advice = "The one thing to do with a cell here is `cell add`."
         raise RocmatrixError("RM404", what=f"cell {args.action}", next=advice)
     from rocmatrix.cli import generated
-    from rocmatrix.matrix.cells import append
+    from rocmatrix.matrix.loading import append
     from rocmatrix.matrix.resolver.resolve import resolve
 
     known = known_matrix()

@@ -66,17 +66,17 @@ def after_training(
     """
     require_options(program, options)
     from rocmatrix.images import native_env
-    from rocmatrix.jobs import job
+    from rocmatrix.jobs import programs
     from rocmatrix.jobs import runner as launch
 
     runner = native_env.prepare(common.known_matrix(), ROOT, cell=None, install_wheels=not dry_run)
-    argv = launch.native_argv(runner.python, [program, *arguments, *job.flags(options)])
+    argv = launch.native_argv(runner.python, [program, *arguments, *programs.flags(options)])
     say(f"torch: {runner.why}")
     if dry_run:
         print(launch.Job(argv=argv, environment=None, why="").summary)
         return
     show = common.event_printer(as_json=as_json)
-    done = launch.run(argv, environment=launch.native_environment(ROOT, os.environ), show=show)
+    done = launch.attached(argv, environment=launch.native_environment(ROOT, os.environ), show=show)
     if done.status != 0:
         sys.exit(done.status)
 

@@ -24,7 +24,7 @@ from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix.evidence.compare import Change
-    from rocmatrix.images.base import OtherBase
+    from rocmatrix.images.labels import OtherBase
     from rocmatrix.matrix.matrix import Cell
     from rocmatrix.nightly.journal import Journal
     from rocmatrix.nightly.night import Running

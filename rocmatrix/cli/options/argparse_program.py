@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Sequence
 from typing import Any
 
-from rocmatrix.cli import task_help
+from rocmatrix.cli.options import task_help
 from rocmatrix.cli.options.command import NUMBERS, Command, Flag, dashed, known
 from rocmatrix.cli.options.synonyms import TRAINING, advice, translated
 from rocmatrix.runtime import console

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from rocmatrix.cli import task_help
+from rocmatrix.cli.options import task_help
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Start here": ("demo", "doctor", "train", "watch"),

@@ -10,8 +10,8 @@ from invoke.context import Context
 from invoke.parser.argument import Argument
 from invoke.tasks import Task
 
-from rocmatrix.cli.number_option import checked
 from rocmatrix.cli.options.command import Command, Flag, known
+from rocmatrix.cli.options.number_option import checked
 
 
 class CommandTask(Task[Any]):

@@ -155,11 +155,11 @@ def _native_batch(to: SlurmDestination, submission: Submission) -> _LaunchPlan:
 
 def _unproven(job_request: JobRequest) -> list[str]:
     """Return the trainer's arguments for a Python of the nodes, whose wheels are unknown here."""
-    from rocmatrix.jobs import job
+    from rocmatrix.jobs import programs
 
     options = {**job_request.options, "output": str(job_request.output)}
-    unproven = {"cell_absent": "the nodes' own Python, named with --python", "commit": job.commit()}
-    return [job_request.program.name, *job.flags(options | unproven)]
+    unproven = {"cell_absent": "the nodes' own Python, named with --python", "commit": programs.commit()}
+    return [job_request.program.name, *programs.flags(options | unproven)]
 
 
 def _contained(to: SlurmDestination, submission: Submission) -> _LaunchPlan:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from trainer.run.memory_plan.cards import CONTEXT, GIB, Card, card_of
 from trainer.run.memory_plan.fit import MOST_ROWS, SHARES, Fit, exact_fit, fit, gib, largest_fit
 from trainer.run.memory_plan.live_memory import PARTS
-from trainer.run.memory_plan.program import Program
-from trainer.run.memory_plan.shapes import config_of
+from trainer.run.memory_plan.shapes import Program, config_of
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit, say
 

@@ -38,7 +38,9 @@ def job(monkeypatch, tmp_path):
     def end(code, *, cell=CPU, host=sysfs.no_driver, log=None):
         place = recorder.Place(cell=cell, hardware=read_hardware(host(tmp_path / "host")))
         argv = [sys.executable, "-c", code]
-        monkeypatch.setattr(jobs, "run_and_record", lambda _: (runner.run(argv, show=lambda _: None, log=log), place))
+        monkeypatch.setattr(
+            jobs, "run_and_record", lambda _: (runner.attached(argv, show=lambda _: None, log=log), place)
+        )
 
     return end
 

@@ -40,7 +40,7 @@ def test_events_are_handed_on_and_a_failure_is_the_tasks_own(monkeypatch, capsys
         show({"event": "done", "rows": 3})
         return runner.Finished(status=2, events=())
 
-    monkeypatch.setattr(runner, "run", run)
+    monkeypatch.setattr(runner, "attached", run)
     with pytest.raises(SystemExit) as caught:
         command.predict(TrainerCommandOptions(as_json=True), {"model": "TRAINING/one", "data": "bars.csv"})
     assert caught.value.code == 2

@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from rocmatrix.cli import task_help
-from rocmatrix.cli.options import argparse_program
+from rocmatrix.cli.options import argparse_program, task_help
 from rocmatrix.cli.options.command import known
 from rocmatrix.cli.options.invoke_tasks import collection
 from rocmatrix.cli.program import UnderscoreParser

@@ -4,7 +4,7 @@ import pytest
 from invoke.context import Context
 from invoke.parser.parser import Parser
 
-from rocmatrix.cli import task_help
+from rocmatrix.cli.options import task_help
 from rocmatrix.cli.options.command import known
 from rocmatrix.cli.options.invoke_tasks import CommandTask, collection
 from rocmatrix.cli.program import UnderscoreParser

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rocmatrix.cli import task_help
+from rocmatrix.cli.options import task_help
 from rocmatrix.cli.options.command import known
 
 

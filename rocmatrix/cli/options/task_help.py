@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import TextWrapper
 
-from rocmatrix.cli import option_sections
+from rocmatrix.cli.options import option_sections
 from rocmatrix.cli.options.command import Command, Flag
 
 INDENT = "  "

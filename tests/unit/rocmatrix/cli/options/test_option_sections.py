@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from rocmatrix.cli import option_sections, task_help
+from rocmatrix.cli.options import option_sections, task_help
 from rocmatrix.cli.options.command import Command, known
 from rocmatrix.runtime.paths import ROOT
 

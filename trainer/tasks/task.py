@@ -32,6 +32,9 @@ BatchWeight = Callable[[Any], Tensor]
 """From the targets of a batch to its weight, a scalar on their device: class weights, or tokens that count."""
 
 
+RUN = "{run}"  # stands for the run's folder in the commands of the `done` event: a container's is another outside
+
+
 class Partition(Protocol):
     """One part of the data, in rows; what a row is the task decides (a bar, a line of a table, a packed sequence)."""
 
@@ -266,3 +269,10 @@ class LearningTask(Protocol):
 
     def summary(self, record: Mapping[str, Any], trained: Trained) -> dict[str, str]:
         """Return the lines of the run's summary by label, without device and folder; a label has 7 characters."""
+
+    def next_commands(self, record: Mapping[str, Any]) -> list[str]:
+        """Return commands that use the model of a finished run, with `RUN` for its folder; none where there are none.
+
+        Args:
+            record: content of metadata.json.
+        """

@@ -11,7 +11,7 @@ from trainer.engine.training import Training
 from trainer.run.artifacts import best_of, lasted, plain, save, scores
 from trainer.run.checkpoint_writer import finish as remove_leftovers
 from trainer.run.phases.prepare import Attempt, Prepared
-from trainer.run.summary import next_commands, summary, where_to_go
+from trainer.run.summary import summary, where_to_go
 from trainer.runtime.events import emit, say
 from trainer.storage.run_folder import RunFolder
 from trainer.tasks.task import LearningTask
@@ -50,7 +50,8 @@ def complete(
         history: measurements in order.
     """
     remove_leftovers(folder.final, attempt.config.run.keep)
-    emit("done", run=folder.name, folder=str(folder.final), next=next_commands(record), **record["metrics"])
+    commands = task.next_commands(record)
+    emit("done", run=folder.name, folder=str(folder.final), next=commands, **record["metrics"])
     say(summary(record, task.summary(record, lasted(history))))
     if sys.stdout.isatty():  # otherwise a program reads the event, and states the place as it is outside a container
-        say(where_to_go(record, folder.final))
+        say(where_to_go(commands, folder.final))

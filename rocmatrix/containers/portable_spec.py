@@ -1,4 +1,4 @@
-"""How a cell is run on a machine that is not this one: a run spec that holds nothing of this host.
+"""Run spec for another machine: it holds nothing of this host.
 
 No device node, no card's number or UUID, no group, no user and no size of memory is taken from here. What the caller
 does not name, the scheduler or the node itself decides.

@@ -1,4 +1,4 @@
-"""How a cell is run: one spec, in which every setting carries its reason and its source.
+"""Run spec of a cell: all settings of its container, each with its reason and source.
 
 Which settings a run gets and why stands in `rocmatrix.containers.least_privilege`; `rocmatrix.containers.emit` states
 them to an engine.

@@ -1,4 +1,4 @@
-"""A few lines on why a job failed, after it has. Nothing here decides anything: a defect of it is one line."""
+"""A short explanation after a job has failed. It decides nothing: a defect here costs one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a cell is supported on a card: computed from records, never written down.
+"""Support level of a cell on a card: computed from records, never stored.
 
 The rungs are those of one image: a proof or a smoke of other inputs does not count for this one, and a run that passed
 counts where its image is one that a build or a proof on record names. A failure stands until

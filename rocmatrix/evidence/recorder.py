@@ -1,4 +1,4 @@
-"""Where commands hand their outcome to the evidence: nothing here changes that outcome, whatever the store does."""
+"""Records written by commands: the outcome of a command stays what it is, whatever the store does."""
 
 from __future__ import annotations
 

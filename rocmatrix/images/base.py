@@ -1,4 +1,4 @@
-"""Another base than the cell's own: as a person names it, or as the image remembers that is there."""
+"""A base image other than the cell's own: as a person names it, or as the existing image records it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The labels that every build writes into an image, and what they set it aside for.
+"""The labels that every build writes into an image, and the marks that set an image aside.
 
 They are read from the image, or from a container made of it, and never from the options of the command that runs it.
 """

@@ -1,4 +1,4 @@
-"""Asking pip which files a set of requirements comes to, for an image's Python and not for this machine's.
+"""pip's resolution of requirements for an image's Python, which need not be this machine's.
 
 Nothing is installed: pip reports what it would take.
 """

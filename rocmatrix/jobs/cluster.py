@@ -1,4 +1,4 @@
-"""The same job for several machines: a file for a scheduler, and the command that hands it over.
+"""A job for several machines: a file for a scheduler, and the command that hands it over.
 
 A scheduler is reached by `send` alone, which hands over what `prepare` makes. A run keeps its name, and
 `--resume=auto` restores it from its newest checkpoint when the scheduler starts it again. What is made holds

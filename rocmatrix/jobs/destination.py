@@ -1,4 +1,4 @@
-"""Where a job is sent: what is the same for every scheduler; `rocmatrix.jobs.schedulers` has what each one adds."""
+"""Destination of a job on another machine: what is the same for every scheduler; `jobs.schedulers` has the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder .devcontainer/: a cell's image as the base of a place to work in, made for one host and user."""
+"""The folder .devcontainer/: a cell's image as the base of a development container, made for one host and user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trainer job made ready, and run: the command, its environment, and the text for the person.
+"""A trainer job, made ready and run: its command, its environment, and a text for the person.
 
 A dry run is made ready too, but nothing is installed, made or asked of the engine for it.
 """

@@ -1,4 +1,4 @@
-"""Where a trainer job runs on this machine, decided with a reason, and a program run to its end with its events.
+"""Choice of container or native for a job, with the reason, and a program run to its end with its events.
 
 The trainer is reached through an argument list, a mounted folder and JSON lines on its standard
 output; its progress goes to standard error and on to the terminal.

@@ -1,4 +1,4 @@
-"""A night from its first stage to its last. What the stages do is handed in: the engine's, or a simulation's."""
+"""A night from its first stage to its last; the stages are passed in: the engine's, or a simulation's."""
 
 from __future__ import annotations
 

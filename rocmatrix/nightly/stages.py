@@ -1,4 +1,4 @@
-"""The stages of a night on a real engine. Each records what came of it, as the tasks of the same names do."""
+"""The stages of a night on a real engine; each records its outcome, as the tasks of the same names do."""
 
 from __future__ import annotations
 

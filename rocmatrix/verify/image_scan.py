@@ -1,4 +1,4 @@
-"""One pass over a tree: its device code, its Python packages, what a build left behind, and how large it is."""
+"""One pass over a tree: its device code, its Python packages, leftovers of the build, and its size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An image next to a second one, built anew of the same inputs with no cache: the same layers and settings, or not.
+"""Comparison of an image with a second one, built of the same inputs without a cache: layers and settings.
 
 What is compared are the digests of the layers' content, which a registry's compression does not change.
 """

@@ -1,4 +1,4 @@
-"""Which checkpoints stay: the last few, the best, and every n-th step."""
+"""Retention of checkpoints: the last few, the best, and every n-th step."""
 
 from __future__ import annotations
 

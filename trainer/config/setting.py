@@ -1,4 +1,4 @@
-"""What a setting is: a field of a section with its help, its reader, and what resuming a run does with it.
+"""A setting: a field of a section with its help, its reader, and what resuming a run does with it.
 
 A section is a frozen dataclass whose fields are settings, `Annotated[type, Flag(...)]`, or further sections. Every
 setting has the name of its field and is the flag of that name; names are unique over all sections of a program.

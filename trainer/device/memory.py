@@ -1,4 +1,4 @@
-"""Running out of device memory is not an end: the batch is undone, cut smaller and computed again.
+"""Recovery when device memory runs out: the micro-batch, a snapshot of the step, and the allocator's report.
 
 The failure is known by its class, never by its words: HIP, CUDA and later back ends word it differently.
 """

@@ -1,4 +1,4 @@
-"""Measuring a run: losses of the batches since the last measurement, and the loss of the validation part.
+"""Measurements of a run: losses of the batches since the last one, and the loss of the validation part.
 
 A run is measured at the end of each epoch, or each so many steps. Where steps decide, batches of several epochs may
 belong to one measurement: an epoch that ends in between leaves its sums in the state.

@@ -1,4 +1,4 @@
-"""Where a training run stands, as one value: with the weights it is all that the next step depends on."""
+"""State of a training run as one value: with the weights it is all that the next step depends on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A training run as one value: what it is to do, what it works on, and its callbacks.
+"""A training run as one value: its plan, its model and data, its state, and its callbacks.
 
 This module is below the loop, so that the loop's parts can name it without importing each other.
 """

@@ -1,4 +1,4 @@
-"""SIGTERM asks a run to end: schedulers and spot machines send it before they take the machine away."""
+"""SIGTERM as a request to end: schedulers and spot machines send it before they take the machine away."""
 
 from __future__ import annotations
 

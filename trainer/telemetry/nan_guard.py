@@ -1,4 +1,4 @@
-"""A guard against NaN that costs nothing per step: losses stay on the device and are looked at every so often.
+"""A guard against NaN that costs nothing per step: losses stay on the device and are checked every so often.
 
 At each look that finds all finite, the weights, the optimizer and the random numbers are kept. When a look finds a
 loss that is not, the steps since the last one are computed again, this time with each layer watched: that names

@@ -1,4 +1,4 @@
-"""`./invokew bisect`: between which versions a probe broke on a card, from records and from further smokes."""
+"""`./invokew bisect`: find the versions between which a probe broke on a card, from records and further smokes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`./invokew evidence --bundle FILE`: what a lab sends after a first run, redacted, listed, and written after a yes."""
+"""`./invokew evidence --bundle FILE`: one redacted file to send after a first run, listed, and written after a yes."""
 
 from __future__ import annotations
 

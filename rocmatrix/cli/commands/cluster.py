@@ -1,4 +1,4 @@
-"""`./invokew submit`: a job handed to the scheduler of a cluster."""
+"""`./invokew submit`: hand a job to the scheduler of a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several commands need: the matrix, this machine, today, and the choice of a cell said to the person."""
+"""Helpers of several commands: the matrix, this machine, today's date, and the choice of a cell, printed."""
 
 from __future__ import annotations
 

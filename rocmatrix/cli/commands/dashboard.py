@@ -1,4 +1,4 @@
-"""`./invokew dashboard`: the pages written, and shown on this machine where that is wanted."""
+"""`./invokew dashboard`: write the pages, and with --serve show them on this machine."""
 
 from __future__ import annotations
 

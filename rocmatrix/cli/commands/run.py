@@ -1,4 +1,4 @@
-"""`./invokew run` and `devcontainer`: a command in a cell's image, or how each engine runs it; a work place."""
+"""`./invokew run` and `devcontainer`: a command in a cell's image, or how each engine runs it; a dev container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of a task in sections: those that most need first, the rest on demand."""
+"""The options of a task in sections: the common ones first, the rest on demand."""
 
 from __future__ import annotations
 

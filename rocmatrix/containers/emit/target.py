@@ -1,4 +1,4 @@
-"""What `run --for` can print, and the registry of it: each module of this room registers its own by `TARGETS`.
+"""Targets of `run --for`, and their registry: each module of this room registers its own by `TARGETS`.
 
 A target is its text and its rows: what is handed to the engine, and each part of it with reason and source.
 """

@@ -1,4 +1,4 @@
-"""What a scheduler is, the options that every one takes, and the register of those in this room."""
+"""Schedulers: their interface, the options that all take, and the registry of those in this room."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search itself, over an ordered history of versions. It touches nothing; what a version does is asked.
+"""Binary search over an ordered history of versions; the caller answers what each version does.
 
 It ends with a good version and a bad one after it, between which every version was skipped. Where the history
 changes once, that bad one is the first. Where it changes several times, it is one change of them, and known

@@ -1,4 +1,4 @@
-"""What `python3 -m venv` and pip write in addition to the packages: links to the interpreter, scripts, a configuration.
+"""Files that `python3 -m venv` and pip write in addition to packages: interpreter links, scripts, a configuration.
 
 Nothing here is taken on trust from the environment itself. The activation scripts are made again from the templates
 that the image's Python brings, and the wheel of pip that venv installs is the distribution's own: both lie outside the

@@ -1,4 +1,4 @@
-"""The model to be made smaller, with the very data that it was trained on."""
+"""The model to be made smaller, with the data that it was trained on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command plan: what training a language model takes on a card that need not be there."""
+"""The command plan: memory and time of training a language model on a card that need not be here."""
 
 from __future__ import annotations
 

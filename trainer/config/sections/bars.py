@@ -1,4 +1,4 @@
-"""Price bars: how sessions and volume profiles are read from them, and what is learned."""
+"""Settings of price bars: sessions, volume profiles, a second file, and the target."""
 
 from __future__ import annotations
 

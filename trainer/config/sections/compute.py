@@ -1,4 +1,4 @@
-"""How a run is computed: on what, in which number format, in what pieces."""
+"""Settings of the computation: device, number format, micro-batches, kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The network of a language model: new or from a folder, with or without an adapter."""
+"""Settings of a language model's network: new or from a folder, with or without an adapter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks over rows of numbers. A kind is a name here, and a function of that name in `trainer.models`.
+"""Settings of networks over rows of numbers. A kind is a name here, and a function of that name in `trainer.models`.
 
 A kind with settings of its own has a section here, too, in `NETWORK_SECTIONS`.
 """

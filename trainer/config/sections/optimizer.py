@@ -1,4 +1,4 @@
-"""The optimizer, its learning rate and its gradients; and the loop: how long a run is and when it is measured.
+"""Settings of the optimizer, and of the loop: how long a run is and when it is measured.
 
 Sparse settings came after the first metadata: where they are not used, they appear neither there nor in a recipe.
 """

@@ -1,4 +1,4 @@
-"""What is learned from a file of rows: settings that bars and tables share."""
+"""Settings of a file of rows, shared by bars and tables."""
 
 from __future__ import annotations
 

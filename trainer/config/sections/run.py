@@ -1,4 +1,4 @@
-"""A run among others: its folder, its ranks, what observes it, and where it comes from."""
+"""Settings of a run: its folder, its ranks, its telemetry and callbacks, and its provenance."""
 
 from __future__ import annotations
 

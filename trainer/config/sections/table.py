@@ -1,4 +1,4 @@
-"""Any table with a target column: how it is read and split."""
+"""Settings of a table with a target column: how it is read and split."""
 
 from __future__ import annotations
 

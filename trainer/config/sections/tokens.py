@@ -1,4 +1,4 @@
-"""Rows of tokens for language models: settings of --task lm."""
+"""Settings of rows of tokens, for language models (--task lm)."""
 
 from __future__ import annotations
 

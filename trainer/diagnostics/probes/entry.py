@@ -1,4 +1,4 @@
-"""The edge of every probe: arguments in, one JSON line out, whatever happens between.
+"""The entry point of every probe: arguments in, one JSON line out, whatever happens in between.
 
 A probe module ends with `sys.exit(entry.main("name", measure))`.
 """

@@ -1,4 +1,4 @@
-"""What a probe found: checks, numbers and a status, as one frozen value and one JSON line.
+"""Verdict of a probe: checks, numbers and a status, as one frozen value and one JSON line.
 
 The types keep the promise that a verdict fails closed: a `pass` without a passing check, or with a
 failing one, cannot be constructed.

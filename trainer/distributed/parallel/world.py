@@ -1,4 +1,4 @@
-"""What all kinds of parallel training share: votes, values and sums among the ranks of a joined world."""
+"""Votes, values and sums among the ranks of a joined world, for all kinds of parallel training."""
 
 from __future__ import annotations
 

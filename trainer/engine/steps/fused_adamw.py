@@ -1,4 +1,4 @@
-"""The optimizer's step as the one kernel that it is in the end, without the Python around it."""
+"""AdamW's step as the one kernel that it ends in, without the Python around it."""
 
 from __future__ import annotations
 

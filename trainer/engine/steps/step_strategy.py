@@ -1,4 +1,4 @@
-"""How a run takes its steps: one by one with autograd, or several at a time, and why.
+"""Choice of how a run takes its steps: one by one with autograd, or several at a time, with the reason.
 
 What is faster is also tried against the eager step before it is used, on this network, these rows, this device: the
 same weights, moments and losses to the bit, or, where it was asked for by name, within TOLERANCE.

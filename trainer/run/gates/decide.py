@@ -1,4 +1,4 @@
-"""Which gates a run passes before it begins, and what is used instead of what fails."""
+"""Decision on the gates of a run, and what is used instead of what fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fits on a card: the largest micro-batch of a program, and the time of its step as a range."""
+"""Fit on a card: the largest micro-batch of a program, and the time of its step as a range."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is planned: a training as a value, and shapes of known models by name. No weights.
+"""A planned training as a value, and shapes of known models by name. No weights.
 
 A shape is what a model's config.json holds that decides memory and time.
 

@@ -1,4 +1,4 @@
-"""A run at its beginning, or where an unfinished one stopped: its record, its settings, its state."""
+"""Phase 2: a run at its beginning, or where an unfinished one stopped: its record, its settings, its state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After the last step: the scores and the files of the trained network, and the report of the end."""
+"""Phase 3, after the last step: the scores and the files of the trained network, and the report of the end."""
 
 from __future__ import annotations
 

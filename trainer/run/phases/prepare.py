@@ -1,4 +1,4 @@
-"""Before a run's folder is opened: read the data, choose device and precision, build the network."""
+"""Phase 1, before a run's folder is opened: read the data, choose device and precision, build the network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `--ranks auto` takes, decided before the run begins: by one trial of one rank and one of all cards.
+"""Decision of `--ranks auto` before the run begins: by one trial of one rank and one of all cards.
 
 The trials are processes of their own, in a folder that is removed with all they wrote. What follows is the run that
 `--ranks N` would be: its command line with the chosen number, and a record of what was measured. Imports no torch.

@@ -1,4 +1,4 @@
-"""What a site's Kubernetes is asked for next to the run itself: where pods may land, and what they may take.
+"""Kubernetes settings of a site: where pods may be scheduled, and what they request.
 
 Sources of the fields: Kubernetes' API reference (core/v1), Kueue's labels, AMD's device plugin (its resource names).
 """

@@ -1,4 +1,4 @@
-"""What a site's Slurm is asked for next to nodes and cards: lines of #SBATCH, and modules to load.
+"""Slurm settings of a site, next to nodes and cards: #SBATCH lines, and environment modules to load.
 
 Source of the options: Slurm's manual of sbatch. Every value is checked, for sbatch reads a line's rest as options.
 """

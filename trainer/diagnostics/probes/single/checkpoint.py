@@ -1,4 +1,4 @@
-"""Probe `checkpoint`: a training that was killed goes on from its checkpoint to the same bits.
+"""Probe `checkpoint`: a training that was killed resumes from its checkpoint to the same bits.
 
 A process trains on the device and keeps a checkpoint every few steps, until it is killed by SIGKILL at a moment
 it does not choose. The newest whole checkpoint is loaded here, trained on to the end, and compared with an

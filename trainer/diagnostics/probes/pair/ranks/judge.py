@@ -1,4 +1,4 @@
-"""What the probes of two ranks share: run both, judge their reports, and look for the reason where two cards fail."""
+"""Judgement of two ranks: run both, compare their reports, and search for the reason where two cards fail."""
 
 from __future__ import annotations
 

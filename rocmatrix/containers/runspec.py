@@ -84,7 +84,7 @@ def left_out(features: Collection[str] = ()) -> tuple[Explanation, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Chosen:
-    """What is chosen for one run.
+    """Choices for one run.
 
     `user` is "uid:gid" in numbers; `run_folder` and `data` are absolute paths on the host; `cards` are
     `Card.index`, by default all that the cell is built for; `environment` wins over the cell's own.

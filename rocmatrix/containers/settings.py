@@ -22,7 +22,7 @@ class HostText(str):
 
 @dataclass(frozen=True, kw_only=True)
 class Reasoned:
-    """Why a setting is there, and where that is known from."""
+    """Reason of a setting, and its source."""
 
     reason: str
     source: str

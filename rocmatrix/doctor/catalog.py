@@ -66,7 +66,7 @@ def registered() -> tuple[Check, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What one check saw. `fix` is the exact command, or the setting where no command reaches it."""
+    """Result of one check. `fix` is the exact command, or the setting where no command reaches it."""
 
     code: str
     status: Status

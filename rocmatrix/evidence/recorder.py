@@ -51,7 +51,7 @@ def harmless(keep: Callable[P, R]) -> Callable[P, R | None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a job is to run: the cell, this machine, and in a container the image's id, labels and probes.
+    """Place of a job: the cell, this machine, and in a container the image's id, labels and probes.
 
     What a record names is read from the container itself; this is what stands where it was lost.
     """

@@ -51,7 +51,7 @@ PRUNER_FILES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Built:
-    """What came of a build. `labels` are those it writes; `image` is what was built or reused, None if nothing.
+    """Outcome of a build. `labels` are those it writes; `image` is what was built or reused, None if nothing.
 
     `moved_to` is the image that the tag names where another program moved it after the build, else None.
     """

@@ -42,7 +42,7 @@ _OF_THE_HOST: Mapping[str, Stage] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """Where a job runs, and why there."""
+    """Container or native, and the reason."""
 
     where: Where
     why: str

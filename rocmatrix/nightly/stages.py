@@ -40,7 +40,7 @@ PASSES = ("pass", NOT_APPLICABLE)
 
 @dataclass(frozen=True, kw_only=True)
 class OnEngine:
-    """Where and how a night works. `wheels` replaces the folder of wheels, `budget` is in bytes."""
+    """Stages of a night on this machine's engine. `wheels` replaces the folder of wheels, `budget` is in bytes."""
 
     matrix: Matrix
     root: Path

@@ -31,7 +31,7 @@ class Library:
 
 @dataclass(frozen=True, kw_only=True)
 class Contents:
-    """What a tree holds. `others` are host libraries with device code that no entry of matrix/kernels.yaml names.
+    """Content of a tree. `others` are host libraries with device code that no entry of matrix/kernels.yaml names.
 
     `packages` are installed distributions by canonical name; `size` is in bytes, each hard-linked file once.
     """

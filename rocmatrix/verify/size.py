@@ -17,7 +17,7 @@ ACCEPTED = "accepted: "  # how the summary of a size begins that a person took, 
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """What a size is compared with: `bytes` of all files, `date`, and `of` what they were measured."""
+    """Recorded size: `bytes` of all files, `date`, and `of` what they were measured."""
 
     bytes: int
     date: str

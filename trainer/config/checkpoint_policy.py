@@ -36,7 +36,7 @@ class Retention:
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """How often a checkpoint is due: after `steps` steps or `seconds` seconds; 0 of both is never."""
+    """Interval between checkpoints: `steps` steps or `seconds` seconds; 0 of both is never."""
 
     steps: int = 0
     seconds: float = 0.0

@@ -38,7 +38,7 @@ class OnResume(StrEnum):
 
 @dataclass(frozen=True)
 class Flag:
-    """What stands on a field of a section.
+    """The annotation of a setting's field.
 
     Args:
         help: one line for people; the choices are added by the reader's metavar, the default by the program.

@@ -26,7 +26,7 @@ HEADROOM = 0.9  # share of the memory a doubled micro-batch may be predicted to 
 
 @dataclass(kw_only=True)
 class MicroBatch:
-    """How many rows a rank computes at a time: `size`, at most `limit`. It is part of the checkpoint.
+    """Rows that a rank computes at a time: `size`, at most `limit`. It is part of the checkpoint.
 
     `calm` counts the steps since the size changed, `patience` those to wait for before it grows.
     """
@@ -99,7 +99,7 @@ def report(device: torch.device) -> MemoryReport | None:
 
 @dataclass(frozen=True, kw_only=True)
 class StepSnapshot:
-    """What a step changes before its gradients are complete: random number generators and buffers."""
+    """State that a step changes before its gradients are complete: random number generators and buffers."""
 
     rng: RngState
     buffers: list[torch.Tensor]
@@ -148,7 +148,7 @@ def reserve(optimizer: torch.optim.Optimizer) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerUnchanged:
-    """How often each tensor that a step changes had been written before it: torch counts writes in place."""
+    """Versions of the tensors that a step changes, before it: torch counts writes in place."""
 
     optimizer: torch.optim.Optimizer
     writes: dict[int, int]

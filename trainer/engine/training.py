@@ -31,7 +31,7 @@ Launches = Callable[["Training"], Iterator[tuple[TakenSteps, bool, bool]]]
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a run is to do.
+    """Plan of a run: its length, batches, optimizer and limits.
 
     Args:
         epochs: passes over the training rows; with `max_steps` as many as these steps take.

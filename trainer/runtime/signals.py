@@ -12,7 +12,7 @@ from types import FrameType
 
 @dataclass(kw_only=True)
 class Stop:
-    """Whether the run was asked to end; the loop looks at it between steps."""
+    """A request to end the run; the loop reads it between steps."""
 
     requested: bool = False
 

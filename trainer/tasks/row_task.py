@@ -129,7 +129,7 @@ class RowTask:
 
 
 class BarTask(RowTask):
-    """What the next bars do, from features of those before them."""
+    """Forecast of the next bars from features of those before them."""
 
 
 class TableTask(RowTask):

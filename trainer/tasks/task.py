@@ -56,7 +56,7 @@ class Partition(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """Where rows are to be held: settings of --feed, the device of the computation, and the dtype of its weights.
+    """Request for the placement of rows: the value of --feed, the device that computes, and the dtype of its weights.
 
     `folder` receives files that are mapped. Integer rows keep their dtype; `dtype` is for floating ones.
     """
@@ -94,7 +94,7 @@ class AttentionShape:
 
 @dataclass(frozen=True, kw_only=True)
 class ComputeContext:
-    """How a network is to be computed, for what is tried before training.
+    """Context in which a network is to be computed, for trials before training.
 
     rows: of a step, at a time. before: each part's choice of an unfinished run, or of rank 0; these alone are tried.
     refused: attention kernels by name, "compile" and "triton", that failed a gate, and why; they are not used.
@@ -179,7 +179,7 @@ class Evaluation:
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """How long a run trained: measurements of the validation loss, seconds, and rows of the training part seen."""
+    """Length of a finished training: validation measurements, seconds, and rows of the training part seen."""
 
     measurements: int
     seconds: float

@@ -55,7 +55,7 @@ class Suspected:
 
 @dataclass(frozen=True, kw_only=True)
 class RecomputeHooks:
-    """How the loop takes a step, so that the guard can take it again.
+    """The loop's functions for a step, so that the guard can compute it again.
 
     `fetch` returns inputs and targets of row numbers; numbers are remembered, as batches would hold memory. `compute`
     takes inputs and targets and leaves the gradients of their loss; `advance` takes the optimizer's step; `stateful`

@@ -47,7 +47,7 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """How a stage ended: `text` is all that it printed."""
+    """The end of a stage: `text` is all that it printed."""
 
     stage: Stage
     status: int

@@ -69,7 +69,7 @@ def watch(args: Watch) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """What is watched: the cards, a run where one was named, and where the cards are read from."""
+    """A watch: the cards, a run where one was named, and where the cards are read from."""
 
     cards: snapshot.Watch
     run: Follower | None

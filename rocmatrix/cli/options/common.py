@@ -124,14 +124,14 @@ class Kept:
 
 @dataclass(frozen=True, kw_only=True)
 class DryRun:
-    """Whether anything is run."""
+    """Option to print what would run, and run nothing."""
 
     dry_run: bool = option(DRY_RUN, default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainerCommandOptions(DryRun):
-    """What every command of the trainer takes that is no job."""
+    """Options of every command of the trainer that is no job."""
 
     as_json: bool = option(AS_JSON, default=False, typed="json")
 
@@ -205,7 +205,7 @@ class WithCompanions(Axes):
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions(WithCompanions):
-    """What every job takes, wherever it runs."""
+    """Options of every job, wherever it runs."""
 
     dry_run: bool = option(DRY_RUN, default=False)
     force: bool = option(FORCE, default=False)
@@ -232,7 +232,7 @@ class JobOptions(WithCompanions):
 
 @dataclass(frozen=True, kw_only=True)
 class Job(JobOptions):
-    """What a job on this machine takes."""
+    """Options of a job on this machine."""
 
     base: str = option(BASE, metavar="IMAGE")
     where: str = option(

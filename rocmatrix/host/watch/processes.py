@@ -39,7 +39,7 @@ class Use:
 
 @dataclass(frozen=True, kw_only=True)
 class Processes:
-    """Who uses the cards, by process and address; `withheld` counts processes that this user may not look into."""
+    """Processes that use the cards, by PCI address; `withheld` counts those that this user may not inspect."""
 
     uses: Mapping[tuple[int, str], Use]
     withheld: int

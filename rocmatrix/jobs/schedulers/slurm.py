@@ -100,7 +100,7 @@ SCHEDULER = Scheduler(name="slurm", options=SlurmOptions, destination=_destinati
 
 @dataclass(frozen=True, kw_only=True)
 class _LaunchPlan:
-    """What runs the trainer on a node: its launcher, the trainer's arguments, and why each setting."""
+    """Launch of the trainer on a node: its launcher, the trainer's arguments, and why each setting."""
 
     launcher: sbatch_script.Launcher
     arguments: tuple[str, ...]

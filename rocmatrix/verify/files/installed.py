@@ -29,7 +29,7 @@ CACHE = "__pycache__"
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """What an environment may hold: wheels' files, contents that pip and venv write, and links, each by its path."""
+    """Expected content of an environment by path: wheels' files, contents that pip and venv write, and links."""
 
     files: dict[str, list[Member]]
     written: dict[str, set[bytes]]

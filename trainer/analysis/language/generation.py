@@ -15,7 +15,7 @@ from trainer.runtime.errors import TrainerError
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """How the next token is drawn: temperature 0 takes the most likely one; top_k 0 draws from all."""
+    """Settings of sampling: temperature 0 takes the most likely token; top_k 0 samples from all."""
 
     max_new_tokens: int = 128
     temperature: float = 0.8

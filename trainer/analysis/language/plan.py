@@ -26,7 +26,7 @@ MOST_TOKENS = 2**25  # of a micro-batch
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
-    """What to plan for, by the names of the options.
+    """Request of a plan, by the names of the options.
 
     model: name of a shape, a model folder, or a config.json. gpu: card's name, such as "RX 7900 XTX" or "MI50 32 GB".
     method: a key of METHODS; None for all of TABLE. micro_batch: rows at a time; None for the largest that fit.

@@ -18,7 +18,7 @@ _fixed = partial(Flag, recipe="data", resume=OnResume.FIXED)
 
 @dataclass(frozen=True, kw_only=True)
 class SessionConfig:
-    """Which hours of which days are a session."""
+    """Settings of sessions: hours, time zone and half days."""
 
     title: ClassVar[str] = "Bars: sessions"
     session: Annotated[str, _fixed("hours of a session; over midnight where the end is not later", session_hours)] = (
@@ -36,7 +36,7 @@ class SessionConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileConfig:
-    """How volume is spread over price, and how point of control and value area are read from it."""
+    """Settings of volume profiles, their point of control and their value area."""
 
     title: ClassVar[str] = "Bars: volume profiles"
     tick: Annotated[float | None, _fixed("price step; auto: found (default: auto)", or_auto(number(1e6)))] = None
@@ -126,7 +126,7 @@ class JoinConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureConfig:
-    """How features of bars are computed: all that decides them, and two settings that change only the time."""
+    """Settings of the features of bars: all that decides them, and two that change only the time."""
 
     title: ClassVar[str] = "Bars"
     reading: ReadingConfig = field(default_factory=ReadingConfig)

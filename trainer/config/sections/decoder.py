@@ -39,7 +39,7 @@ class AdapterConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class DecoderConfig:
-    """Which decoder is trained."""
+    """Settings of the decoder that is trained."""
 
     title: ClassVar[str] = TITLE
     model: Annotated[

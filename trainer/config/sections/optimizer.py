@@ -70,7 +70,7 @@ class OptimizerConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class LoopConfig:
-    """How long a run is, what a batch is, and which weights are kept."""
+    """Settings of the loop: length of a run, batch size, validation, and the weights that are kept."""
 
     title: ClassVar[str] = "Loop"
     epochs: Annotated[

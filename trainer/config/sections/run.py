@@ -107,7 +107,7 @@ class DistributedConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TelemetryConfig:
-    """What observes a run."""
+    """Settings of trackers, callbacks and the NaN guard."""
 
     title: ClassVar[str] = "Telemetry"
     track: Annotated[
@@ -129,7 +129,7 @@ class TelemetryConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ProvenanceConfig:
-    """What the host program gives to be recorded: the trainer cannot find it out by itself."""
+    """Provenance that the host program passes to be recorded; the trainer cannot determine it."""
 
     title: ClassVar[str] = "Provenance"
     cell: Annotated[str | None, _host("name of the matrix cell, to be recorded", text)] = None

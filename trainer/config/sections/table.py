@@ -16,7 +16,7 @@ _fixed = partial(Flag, recipe="data", resume=OnResume.FIXED)
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnsConfig:
-    """What columns of a table are, and their categories."""
+    """Settings of a table's columns and their categories."""
 
     title: ClassVar[str] = "Tables"
     time_column: Annotated[

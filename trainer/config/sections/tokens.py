@@ -18,7 +18,7 @@ _fixed = partial(Flag, recipe="language", resume=OnResume.FIXED, sparse=True)
 
 @dataclass(frozen=True, kw_only=True)
 class TokensConfig(FileConfig):
-    """Which rows a language model is trained on."""
+    """Settings of the rows that a language model is trained on."""
 
     title: ClassVar[str] = "Language models (--task lm): rows"
     method: Annotated[

@@ -24,7 +24,7 @@ class Encoded:
 
 
 class Tokenizer(Protocol):
-    """From text to token ids and back. Special tokens that stand in the text are recognised; none is added."""
+    """Converts text to token ids and back. Special tokens that stand in the text are recognised; none is added."""
 
     @property
     def name(self) -> str:

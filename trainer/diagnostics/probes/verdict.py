@@ -50,7 +50,7 @@ class Number:
 
 @dataclass(frozen=True, kw_only=True)
 class Device:
-    """What a probe ran on: `arch` is a gfx name on ROCm, `sm_NN` on CUDA, the machine type on a CPU."""
+    """Device of a probe: `arch` is a gfx name on ROCm, `sm_NN` on CUDA, the machine type on a CPU."""
 
     kind: Kind
     name: str

@@ -41,7 +41,7 @@ Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """What attention is called with: (batch, heads, length, width) for queries, keys and values."""
+    """Shape of attention's inputs: (batch, heads, length, width) for queries, keys and values."""
 
     batch: int = 2
     heads: int = 4

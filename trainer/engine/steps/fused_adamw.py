@@ -16,7 +16,7 @@ LINE = 64  # bytes of a cache line: where torch's memory begins, and what a vect
 
 @dataclass(frozen=True, kw_only=True)
 class Hyper:
-    """What AdamW's kernel takes: weights, their moments and step counts, and the numbers."""
+    """Arguments of AdamW's kernel: weights, their moments and step counts, and the numbers."""
 
     weights: list[Tensor]
     means: list[Tensor]

@@ -138,7 +138,7 @@ def reason_against(name: str, training: Training) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What came of taking the same steps both ways: the largest difference, relative, and seconds a step."""
+    """Comparison of the same steps taken both ways: the largest difference, relative, and seconds a step."""
 
     steps: Steps
     count: int

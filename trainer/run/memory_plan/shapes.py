@@ -21,7 +21,7 @@ from trainer.runtime.errors import TrainerError, suggestion
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """What is to be trained, and how. `raw` is the content of the model's config.json.
+    """A training to plan. `raw` is the content of the model's config.json.
 
     adapter: none, lora or qlora. method: pretrain, sft or dpo. rows: of a micro-batch; for dpo pairs. attention:
     kernel without and with a mask. fast: whether the faster ways of --fast auto are expected, compiler: those that

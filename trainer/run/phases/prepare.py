@@ -43,7 +43,7 @@ from trainer.tasks.task import ComputeContext, LearningTask, NetworkSpec
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """What a process is asked to train: `name` is the unfinished run to resume, `settings` what it was started with."""
+    """Request of a process: `name` is the unfinished run to resume, `settings` what it was started with."""
 
     config: TrainConfig
     name: str | None

@@ -35,7 +35,7 @@ OUT_OF_MEMORY = ("RM521", "RM523", "RM569", "RM586")
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What came of a trial: `cards` and `rate` as its events state them, None where it did not come to them."""
+    """Result of a trial: `cards` and `rate` as its events state them, None where they are missing."""
 
     cards: dict[str, Any] | None
     rate: dict[str, Any] | None

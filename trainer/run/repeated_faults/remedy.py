@@ -55,7 +55,7 @@ LADDER = (
 
 @dataclass(frozen=True, kw_only=True)
 class Treatment:
-    """What a run is started with: earlier faults, how many remedies of LADDER are in use, and why."""
+    """Treatment of a run at its start: earlier faults, how many remedies of LADDER are in use, and why."""
 
     faults: tuple[Fault, ...] = ()
     remedies: int = 0

@@ -34,7 +34,7 @@ class CardSnapshot:
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """What became of one card: counters that rose or fell as (before, after), throttled shares, joules.
+    """Change of one card's health: counters that rose or fell as (before, after), throttled shares, joules.
 
     `known` counts the counters that were read both times; with none, nothing is known of the card's errors.
     """

@@ -20,7 +20,7 @@ GRES_GPUS = re.compile(rf"(?:^|,)gpu:{GPUS.pattern}(?=,|$)", re.ASCII)
 
 @dataclass(frozen=True, kw_only=True)
 class SlurmRequest:
-    """What #SBATCH lines say of a site. `gres` or `gpus_per_node` are in Slurm's words and replace `gpu:COUNT`.
+    """#SBATCH settings of a site. `gres` or `gpus_per_node` are in Slurm's own form and replace `gpu:COUNT`.
 
     `memory` is each node's, `cpus` are each node's (a node has one task, torchrun); `modules` are loaded first.
     """

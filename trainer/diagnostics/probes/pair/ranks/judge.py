@@ -23,7 +23,7 @@ IPC_SHARE = 0.2  # of the time after the first try
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """What two ranks try: the module of each, what they did as text, and how their reports are read.
+    """Subject of two ranks: the module of each, what they did as text, and how their reports are read.
 
     Those of `transports` are tried where it fails on two cards.
     """

@@ -33,7 +33,7 @@ def explain(log: bytes | Path, *, cell: Cell | None = None, hardware: Hardware |
         for line in _lines(log, cell, hardware):
             say(line)
     except Exception as error:
-        say(f"diagnosis: it failed itself and changes nothing ({type(error).__name__}: {error})")
+        say(f"diagnosis failed and changes nothing ({type(error).__name__}: {error})")
 
 
 @contextmanager

@@ -67,7 +67,7 @@ class StoppedError(Exception):
 
 @dataclass(kw_only=True)
 class Training:
-    """A run in motion: its plan, what it works on, and where it stands.
+    """A run in progress: its plan, what it works on, and where it stands.
 
     `model` holds the weights, `forward` is what is called (wrapped for several ranks). `epochs` is the plan's, or as
     many as its `max_steps` take. `most_rows` limits the rows that a rank computes at a time, by request or because

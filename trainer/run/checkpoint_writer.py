@@ -224,7 +224,7 @@ class Checkpointer(Callback):
             if ranks.is_main:
                 reason = error.strerror or str(error)
                 emit("checkpoint_failed", code="RM553", step=step, path=str(error.filename or ""), reason=reason)
-                say(f"RM553 no checkpoint of step {step}: {reason}; the run goes on, the last good one stays")
+                say(f"RM553 no checkpoint of step {step}: {reason}; the run continues, the last valid one is kept")
             return
         self.written_at = time.monotonic()
         with contextlib.suppress(OSError):  # where nobody reads any more, the training itself will say so

@@ -84,7 +84,11 @@ def restore_latest_checkpoint(
             say(f"resume  memory ran out before: at most {most:,} rows at a time from here on")
     if ranks.is_main:
         emit("resumed", run=folder.name, step=step, epoch=training.state.epoch, from_start=tree is None)
-        where = f"goes on after step {step:,}" if tree is not None else "has no good checkpoint and begins anew"
+        where = (
+            f"resumes after step {step:,}"
+            if tree is not None
+            else "has no valid checkpoint and starts from the beginning"
+        )
         say(f"resume  run {folder.name} {where}")
 
 

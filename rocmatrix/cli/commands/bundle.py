@@ -131,7 +131,7 @@ def _request(cell: str, matrix: Matrix) -> Any:
 
 
 def _list(parts: Sequence[Part], size: int) -> None:
-    say("the bundle, with names, addresses, serial numbers, secrets and private paths taken out:")
+    say("the bundle, with names, addresses, serial numbers, secrets and private paths removed:")
     for part in parts:
         say(f"  {part.size:>8} bytes  {part.name}")
     say(f"  {sum(part.size for part in parts):>8} bytes in {len(parts)} parts, {size} packed")

@@ -228,13 +228,13 @@ def outdated(args: Outdated) -> None:
     table(("GPU", "RECOMMENDED", "NEWEST", "VERDICT", "NEWER", "CELLS"), _newest(found.newer))
     for answer in found.answers:
         news = answer.unheard_because and f"query failed: {answer.unheard_because}"
-        say(f"{answer.index}: {news or ', '.join(answer.unknown) or 'nothing newer than the matrix knows'}")
+        say(f"{answer.index}: {news or ', '.join(answer.unknown) or 'nothing newer than the matrix has'}")
 
 
 def _outdated_summary(found: freshness.Outdated) -> str:
     gpus = len({n.architecture for n in found.newer})
     return (
-        f"{len(found.expired)} rules and {len(found.aged)} other statements are past their day on {found.today}\n"
+        f"{len(found.expired)} rules and {len(found.aged)} other statements expired by {found.today}\n"
         f"{len(found.newer)} releases are newer than the recommended one of {gpus} architectures and not known to be "
         "broken there; --json lists each"
     )
@@ -273,7 +273,7 @@ def _list_statements(known: Matrix, *, as_json: bool) -> None:
         return
     rows = ((str(s.age_days(day)), s.file, s.entry, "claim" if s.claim else s.says, s.evidence.summary) for s in found)
     table(("DAYS", "FILE", "ENTRY", "SAYS", "SOURCE"), rows)
-    say(f"{len(found)} statements, {sum(s.expired(day) for s in found)} of them past their day on {day}")
+    say(f"{len(found)} statements, {sum(s.expired(day) for s in found)} of them expired by {day}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -300,7 +300,7 @@ def cell(args: KeepCell) -> None:
     chosen = resolve(known, args.request, cards=hardware_here().architectures).cell
     append.add(known, chosen, ROOT, today=today())
     touched = generated.write(known_matrix(), ROOT)
-    say(f"{chosen.name} is in matrix.yaml now: say there why it is kept; {len(touched)} files written")
+    say(f"{chosen.name} is now in matrix.yaml: add the reason there; {len(touched)} files written")
 
 
 def _write_page(path: Path, text: str) -> None:

@@ -151,8 +151,8 @@ def _night(cells: list[Cell], args: Nightly, path: Path) -> None:
     journal = Journal(path)
     names = tuple(cell.name for cell in cells)
     planned = Plan(cells=names, inputs=inputs, base=args.base or None, simulated=simulated.root() is not None)
-    night, goes_on = journal.begin(planned, name=args.night or None, fresh=args.fresh)
-    say(f"night {night.name} {'goes on' if goes_on else 'begins'}: {len(cells)} cells, {_jobs(args)} at a time")
+    night, resumed = journal.begin(planned, name=args.night or None, fresh=args.fresh)
+    say(f"night {night.name} {'resumes' if resumed else 'begins'}: {len(cells)} cells, {_jobs(args)} at a time")
     os.environ[recorder.NIGHT] = night.name
     recorder.settle()
     stages = OnEngine(

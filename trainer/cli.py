@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = parse(words)
         command = arguments.pop("command")
         if command == "train" and LAUNCHED not in os.environ:
-            words, config = with_ranks_settled(words, arguments)
+            words, config = with_ranks_resolved(words, arguments)
             arguments = {name: value for name, value in parse(words).items() if name != "command"}
             several = config.distributed
             if isinstance(several.ranks, int) and several.ranks > 1:
@@ -57,18 +57,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return status
 
 
-def with_ranks_settled(words: list[str], arguments: dict[str, Any]) -> tuple[list[str], TrainConfig]:
+def with_ranks_resolved(words: list[str], arguments: dict[str, Any]) -> tuple[list[str], TrainConfig]:
     """Return the command line and its configuration with a number of ranks; `auto` is measured first."""
     from trainer.config.recipe import resolve
 
     config = resolve(dict(arguments))
     if config.distributed.ranks != "auto":
         return words, config
-    from trainer.run.rank_choice.choice import settled
+    from trainer.run.rank_choice.choice import resolved_ranks
 
-    settled_words = settled(synonyms.translated(words, known_flags("train")), config)
-    again = {name: value for name, value in parse(settled_words).items() if name != "command"}
-    return settled_words, resolve(again)
+    resolved_words = resolved_ranks(synonyms.translated(words, known_flags("train")), config)
+    again = {name: value for name, value in parse(resolved_words).items() if name != "command"}
+    return resolved_words, resolve(again)
 
 
 def train(arguments: dict[str, Any]) -> int:

@@ -299,7 +299,7 @@ def _build(
     engine.require_buildx()
     watched = disk_space.of_engine(client)
     busy = f"another checkout on this engine builds {planned.tag}, which then is its image until this build ends"
-    with engine_lock.alone(client, planned.tag, waiting=busy):
+    with engine_lock.exclusive(client, planned.tag, waiting=busy):
         try:
             _prepare(client, planned, cell, wheels)
             buildkit.run(planned.argv, log=log, watched=watched)

@@ -225,7 +225,7 @@ class OnEngine:
         name = build.tag(cell)
         with (
             closing(engine.connect(work=True)) as client,
-            engine_lock.alone(client, name, waiting=f"another checkout on this engine builds {name}"),
+            engine_lock.exclusive(client, name, waiting=f"another checkout on this engine builds {name}"),
         ):
             before = engine.image(client, name)
             client.images.get(tested).tag(*name.split(":"))

@@ -42,7 +42,7 @@ def check(cell: Cell, reference: str, *, root: Path, wheels: Path | None = None)
         if other := _other_inputs(client, cell, labels, root):
             return Check(name=NAME, summary="nothing was built", findings=(Finding(code=CODE, what=other),))
         tag = f"{build.tag(cell)}-rebuilt"
-        with engine_lock.alone(client, tag, waiting=f"another program on this engine builds {tag}"):
+        with engine_lock.exclusive(client, tag, waiting=f"another program on this engine builds {tag}"):
             made = _built(client, cell, labels, tag=tag, root=root, wheels=wheels or default_folder(root, cell))
     return compared(held, made)
 

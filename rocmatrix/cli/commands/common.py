@@ -79,7 +79,7 @@ def with_companions(matrix: Matrix, cell: Cell, packages: Iterable[str]) -> Cell
     return companion_lock.added(matrix, cell, named)
 
 
-def made_ready(matrix: Matrix, cell: Cell, root: Path = ROOT) -> Cell:
+def prepared_cell(matrix: Matrix, cell: Cell, root: Path = ROOT) -> Cell:
     """Return the cell with the wheels of its companions, its files where a build finds them. Raises RM101, RM102.
 
     Args:

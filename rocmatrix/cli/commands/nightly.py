@@ -84,7 +84,7 @@ def nightly(args: Nightly) -> None:
     for line in left_out:
         say(f"left out {line}")
     packages = args.packages
-    cells = [common.made_ready(matrix, common.with_companions(matrix, cell, packages)) for cell in cells]
+    cells = [common.prepared_cell(matrix, common.with_companions(matrix, cell, packages)) for cell in cells]
     for cell in cells:
         refuse_known(cell, args.base)
     if args.dry_run:
@@ -92,14 +92,14 @@ def nightly(args: Nightly) -> None:
         return
     path = recorder.evidence_file()
     try:
-        with alone(path), alone_on_engine(cells):
+        with exclusive_night(path), exclusive_on_engine(cells):
             _night(cells, args, path)
     except sqlite3.Error as error:
         raise RocmatrixError("RM621", what=f"the journal cannot be kept: {error}", where=str(path)) from error
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
+def exclusive_night(path: Path) -> Iterator[None]:
     """Keep other nights of this checkout, and those that record in the file `path`, out. Raises RM621, RM671.
 
     The locks are the kernel's: they go with the night, however it ends.
@@ -117,7 +117,7 @@ def alone(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def alone_on_engine(cells: list[Cell]) -> Iterator[None]:
+def exclusive_on_engine(cells: list[Cell]) -> Iterator[None]:
     """Keep nights of other checkouts on this engine off the same cells: the first one goes on. Raises RM201, RM671.
 
     What jobs left on it whose program was killed is removed first.
@@ -129,7 +129,7 @@ def alone_on_engine(cells: list[Cell]) -> Iterator[None]:
         client = stack.enter_context(closing(engine.connect()))
         for name in sorted(bake.candidate(cell) for cell in cells):
             try:
-                stack.enter_context(engine_lock.alone(client, name))
+                stack.enter_context(engine_lock.exclusive(client, name))
             except HeldError as error:
                 what = f"{error}, of another checkout on this engine, works on {name}"
                 raise RocmatrixError("RM671", what=what, where=engine.address()) from None

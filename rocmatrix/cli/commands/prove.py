@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocmatrix.cli.commands.common import choose, hardware_here, known_matrix, made_ready, print_json, today
+from rocmatrix.cli.commands.common import choose, hardware_here, known_matrix, prepared_cell, print_json, today
 from rocmatrix.cli.options.command import command
 from rocmatrix.cli.options.common import Kept, WithCompanions
 from rocmatrix.evidence import recorder
@@ -54,7 +54,7 @@ def prove(args: Prove) -> None:
     # a rule against the cell is no reason against looking into its image
     chosen = choose(matrix, args.request, hardware_here(), force=True).cell
     if chosen.companions and not args.tree:
-        chosen = made_ready(matrix, chosen)
+        chosen = prepared_cell(matrix, chosen)
     if args.tree:
         proven = proof.of_tree(matrix, chosen, Path(args.tree), only=comma_separated(args.only))
     else:

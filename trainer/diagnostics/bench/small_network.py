@@ -61,7 +61,7 @@ def trained(device: Device, batch: int, share: float) -> tuple[Check, list[Numbe
     from trainer.engine.measurement import close_epoch
     from trainer.engine.steps.step_strategy import choose_step
 
-    training = begun(device, batch)
+    training = training_of(device, batch)
     step, losses = choose_step("auto", training).name, []
 
     def epoch() -> None:
@@ -76,7 +76,7 @@ def trained(device: Device, batch: int, share: float) -> tuple[Check, list[Numbe
     return check, timing.rate(name, "rows/s", float(ROWS), taken), step
 
 
-def begun(device: Device, batch: int) -> Training:
+def training_of(device: Device, batch: int) -> Training:
     """A run at its beginning, its rows on the device."""
     import torch
 

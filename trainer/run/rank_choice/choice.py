@@ -61,7 +61,7 @@ class RankChoice:
     margin: float = FASTER
 
 
-def settled(words: Sequence[str], config: TrainConfig) -> list[str]:
+def resolved_ranks(words: Sequence[str], config: TrainConfig) -> list[str]:
     """Return the command line of `train` with the number of ranks that `auto` comes to, and the record of why.
 
     Args:
@@ -90,7 +90,7 @@ def choose(words: Sequence[str], config: TrainConfig) -> RankChoice:
         one = trial(words, 1, folder, limit=ONE_LIMIT)
         cards = (one.cards or {}).get("cards", 1)
         if cards == 1 or not (one.rate or one.too_large):
-            return alone(one)
+            return single_rank(one)
         report(one, 1)
         more = trial(words, cards, folder, limit=MORE_LIMIT + TIMES * one.seconds)
         report(more, cards)
@@ -115,7 +115,7 @@ def kept(before: int, seen: Trial) -> RankChoice:
     return RankChoice(ranks=min(before, cards), reason=reason)
 
 
-def alone(one: Trial) -> RankChoice:
+def single_rank(one: Trial) -> RankChoice:
     """Return one rank, where there is nothing to compare it with."""
     found = one.cards or {}
     if found.get("cards") == 1:

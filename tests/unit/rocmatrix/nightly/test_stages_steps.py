@@ -302,7 +302,7 @@ def tested(world, monkeypatch):
         world.alone.append((client, name, waiting))
         yield
 
-    monkeypatch.setattr(engine_lock, "alone", alone)
+    monkeypatch.setattr(engine_lock, "exclusive", alone)
     return world
 
 

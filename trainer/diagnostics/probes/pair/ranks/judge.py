@@ -48,7 +48,7 @@ def measure(subject: Subject, request: Request) -> Verdict:
     facts = host_facts.read(place.cards, ipc_seconds=ipc_seconds(ends))
     tries = (
         cause_search.retry(
-            subject.transports, lambda transport, seconds: again(subject, transport, seconds, pair), ends
+            subject.transports, lambda transport, seconds: retry_failure(subject, transport, seconds, pair), ends
         )
         if on_cards
         else ()
@@ -141,7 +141,7 @@ def checks(subject: Subject, outcome: Outcome, reports: Sequence[Report]) -> lis
     return [*torchrun.finish_checks(outcome, reports), *subject.checks(reports)]
 
 
-def again(subject: Subject, transport: Transport, seconds: float, pair: Sequence[int] = ()) -> str:
+def retry_failure(subject: Subject, transport: Transport, seconds: float, pair: Sequence[int] = ()) -> str:
     """Why both ranks do not work by another transport either; empty if they do.
 
     Args:

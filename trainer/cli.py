@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import re
 import sys
-import tempfile
-import traceback
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -27,7 +24,8 @@ from trainer.config.train import TrainConfig, notices, settings
 from trainer.distributed import refusal
 from trainer.distributed.torchrun import LAUNCHED, launch
 from trainer.runtime.advice import fitted
-from trainer.runtime.errors import CATALOG, TrainerError, from_log_settings, from_os_error, suggestion
+from trainer.runtime.error_report import coded, report
+from trainer.runtime.errors import CATALOG, TrainerError, suggestion
 from trainer.runtime.events import emit, say
 
 
@@ -52,7 +50,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run(command, arguments)
     except (Exception, KeyboardInterrupt) as error:
         known = coded(error, folder_given(arguments))
-        status = report(known, command)
+        if command:
+            known.next = fitted(known.next, known_flags(command))
+        status = report(known)
         refusal.leave(known)  # last: the launcher ends this process for it
         return status
 
@@ -292,60 +292,3 @@ def folder_given(arguments: dict[str, Any]) -> Path | None:
     """Return the folder that --output names, None where it names a file."""
     output = arguments.get("output")
     return output if output is not None and output.is_dir() else None
-
-
-def coded(error: BaseException, output: Path | None) -> TrainerError:
-    """Return `error` as one of the catalog; the traceback of an unknown one goes to a file in `output`."""
-    if isinstance(error, TrainerError):
-        return error
-    if isinstance(error, KeyboardInterrupt):
-        return TrainerError("RM598", what="the run was stopped before its end")
-    if isinstance(error, ImportError):
-        return TrainerError("RM501", what=str(error))
-    known = from_os_error(error) if isinstance(error, OSError) else memory_ran_out(error) or from_log_settings(error)
-    return known or unexpected(error, output)
-
-
-def memory_ran_out(error: BaseException) -> TrainerError | None:
-    """Return `error` as a coded error where a device or the host has no memory left."""
-    torch = sys.modules.get("torch")  # if it was never imported, this is none of its errors
-    if isinstance(error, MemoryError):
-        return TrainerError("RM587", what=str(error) or "the system gave no more")
-    if torch and isinstance(error, torch.cuda.OutOfMemoryError):
-        return TrainerError("RM521", what=". ".join(str(error).split(". ")[:2]))  # without torch's advice
-    if isinstance(error, RuntimeError) and cpu_memory_ran_out(error):
-        return TrainerError("RM521", what=str(error).partition("DefaultCPUAllocator: ")[2] or str(error))
-    return None
-
-
-def cpu_memory_ran_out(error: RuntimeError) -> bool:
-    """Return whether torch's CPU allocator failed: it has no class of its own for it, up to torch 2.13 at least."""
-    return "DefaultCPUAllocator: can't allocate memory" in str(error)
-
-
-def unexpected(error: BaseException, output: Path | None) -> TrainerError:
-    """Return RM599, its traceback kept in `output`, else in the system's folder for temporary files."""
-    text = "".join(traceback.format_exception(error))
-    where = "no file: neither the output folder nor the temporary one can be written"
-    for folder in (output, None):
-        with contextlib.suppress(OSError):
-            handle, where = tempfile.mkstemp(prefix="traceback-", suffix=".txt", dir=folder)
-            os.write(handle, text.encode())
-            break
-    return TrainerError("RM599", what=f"{type(error).__name__}: {error}", where=where)
-
-
-def report(error: TrainerError, command: str = "") -> int:
-    """Report to people on stderr and to programs on stdout; return the exit status.
-
-    Args:
-        command: name of the command, whose options alone the advice names; empty where it is not known.
-    """
-    if command:
-        error.next = fitted(error.next, known_flags(command))
-    say(error.render())
-    try:
-        emit("error", **error.parts())
-    except OSError:  # nobody reads stdout, or its disk is full: Python's own flush at exit must not fail, too
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return error.exit_status

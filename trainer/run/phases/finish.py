@@ -10,7 +10,8 @@ from trainer.engine.state import Epoch
 from trainer.engine.training import Training
 from trainer.run.artifacts import best_of, lasted, plain, save, scores
 from trainer.run.checkpoint_writer import finish as remove_leftovers
-from trainer.run.phases.prepare import Attempt, Prepared
+from trainer.run.phases.attempt import Attempt
+from trainer.run.phases.prepare import Prepared
 from trainer.run.summary import summary, where_to_go
 from trainer.runtime.events import emit, say
 from trainer.storage.run_folder import RunFolder

@@ -137,5 +137,5 @@ def test_choice_of_ranks_at_the_start_is_kept_with_those_of_resumes(
 
 
 def test_treatment_without_remedies_is_not_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    assemble.report_treatment(prepare.Treatment())
+    assemble.report_treatment(Treatment())
     assert capsys.readouterr() == ("", "")

@@ -236,6 +236,9 @@ def language_task(config: TokensConfig, decoder: DecoderConfig, *, folder: Path,
     """
     if config.data == SAMPLE:
         raise TrainerError("RM500", what="--task lm needs --data: a text, or JSONL of texts, conversations or pairs")
+    if decoder.model is None and decoder.adapter.adapter != "none":
+        what = f"--adapter {decoder.adapter.adapter} without --model: the base of an adapter has to be there later, too"
+        raise TrainerError("RM500", what=what, next="Give --model a folder, or train all weights without --adapter.")
     tokenizer = tokenizer_of(decoder.model)
     template = template_of(decoder.model, tokenizer)
     data = load(config.data, config, tokenizer, template, folder=folder, seed=seed)

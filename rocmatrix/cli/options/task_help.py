@@ -12,6 +12,7 @@ from rocmatrix.cli.options.command import Command, Flag
 INDENT = "  "
 MOST = 28  # columns for the options with their texts next to them; a longer one stands above its text
 LEAST = 30  # columns that a text needs next to the options; with fewer, it stands below
+NARROW = 72  # columns below which a remark has no room behind a command
 
 Row = tuple[str, str]  # an option as it is typed, and its text
 
@@ -31,8 +32,9 @@ def page(command: Command, *, program: str, everything: bool, width: int) -> str
         return in_sections(usage, command.about, [("Options", options)] if options else [], width=width)
     found = option_sections.sections({each.key: row(each) for each in command.flags}, described, everything=everything)
     count = option_sections.further(described) * (not everything)
-    ends = [f"{program} {name} --help=all lists {count} further options."] if count else []
-    ends += ["", "Examples", *(f"{INDENT}{program} {each}" for each in command.examples)] if command.examples else []
+    ends = _wrapped(f"{program} {name} --help=all lists {count} further options.", width, "") if count else []
+    examples = [f"{program} {each}" for each in command.examples]
+    ends += ["", "Examples", *_examples(examples, width)] if examples else []
     return in_sections(usage, command.about, found, ends=ends, width=width)
 
 
@@ -81,7 +83,7 @@ def in_sections(
     lines = [*_wrapped(usage, width, ""), *_paragraphs(about, width)]
     column = _column([option for _, options in sections for option in options])
     for title, options in sections:
-        lines += ["", title, *_options(options, width, column)]
+        lines += ["", *_wrapped(title, width, ""), *_options(options, width, column)]
     return "\n".join([*lines, *[""] * bool(ends), *ends])
 
 
@@ -95,6 +97,16 @@ def table(usage: str, title: str, rows: Sequence[tuple[str, str]], *, width: int
         width: columns of the terminal, of which the last one stays free.
     """
     return "\n".join([*_wrapped(usage, width, ""), "", title, *_options(rows, width, _column(rows))])
+
+
+def _examples(examples: Sequence[str], width: int) -> Iterator[str]:
+    """Yield commands, with the remark on one behind it or, on a narrow terminal, in the line above."""
+    for example in examples:
+        command, _, remark = example.partition("   ")
+        if width >= NARROW or not remark:
+            yield INDENT + example
+        else:
+            yield from (f"{INDENT}# {remark.strip()}", INDENT + command)
 
 
 def _paragraphs(about: str, width: int) -> Iterator[str]:
@@ -115,7 +127,18 @@ def _options(options: Sequence[tuple[str, str]], width: int, column: int) -> Ite
             lines[0] = f"{INDENT}{names}".ljust(column) + lines[0].lstrip()
             yield from lines
         else:
-            yield from [f"{INDENT}{names}", *lines]
+            yield from [*_at_commas(names, width), *lines]
+
+
+def _at_commas(names: str, width: int) -> Iterator[str]:
+    """Yield an option that is wider than the terminal in several lines, which begin behind commas."""
+    line = INDENT
+    for piece in re.findall(r"[^,]+,?", names):
+        if len(line + piece) >= width and line.strip():
+            yield line.rstrip()
+            line = 2 * INDENT
+        line += piece
+    yield line
 
 
 def _wrapped(text: str, width: int, margin: str) -> list[str]:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from trainer.analysis.language.loading import Loaded
+from trainer.data.tokens.tokenizer import with_begin
 from trainer.models.decoder.model import Decoder
 from trainer.runtime.errors import TrainerError
 
@@ -69,13 +70,15 @@ def draw(logits: Tensor, sampling: Sampling, generator: torch.Generator) -> int:
     return int(torch.multinomial(scaled.softmax(0), 1, generator=generator))
 
 
-def answer(loaded: Loaded, prompt: str, sampling: Sampling) -> str:
+def answer(loaded: Loaded, prompt: str, sampling: Sampling, *, rendered: bool = False) -> str:
     """Return what follows a text.
 
     Args:
         prompt: text to continue.
+        rendered: a chat template wrote it, with all that is to be before it.
     """
     ids = loaded.tokenizer.encode(prompt).ids
+    ids = ids if rendered else with_begin(loaded.tokenizer, ids)
     new = generate(loaded.made.model, ids, loaded.tokenizer.stops, sampling)
     return loaded.tokenizer.decode(list(new))
 

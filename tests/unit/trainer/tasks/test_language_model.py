@@ -132,6 +132,12 @@ def test_preferences_lower_the_loss_below_that_of_the_reference(tmp_path, base):
     assert figures(tmp_path / "dpo")["validation"]["loss"] < 0.68  # ln 2 = 0.693 is the reference itself
 
 
+@pytest.mark.parametrize("adapter", ["lora", "qlora"])
+def test_adapter_without_a_model_is_refused_before_training(tmp_path, text, capsys, adapter):
+    assert train(tmp_path, "none", text, "--adapter", adapter, "--max-steps", "2") == 2
+    assert "--model" in capsys.readouterr().err
+
+
 def test_preferences_without_an_adapter_are_refused(tmp_path, base, capsys):
     (tmp_path / "pairs.jsonl").write_text('{"prompt": "a", "chosen": "b", "rejected": "c"}\n' * 3)
     assert train(tmp_path, "dpo", tmp_path / "pairs.jsonl", "--model", str(base), "--max-steps", "2") == 2

@@ -10,7 +10,7 @@ def laid_out(*options, width=80, about="Does it.", usage="Usage: x"):
     return task_help.in_sections(usage, about, [("Options", options)], width=width).splitlines()
 
 
-@pytest.mark.parametrize("width", [44, 80, 160])
+@pytest.mark.parametrize("width", [40, 44, 80, 160])
 @pytest.mark.parametrize("task", known())
 def test_help_of_every_task_fits_and_states_every_option(task, width):
     lines = task_help.page(known()[task], program="./invokew", everything=True, width=width).splitlines()
@@ -20,7 +20,7 @@ def test_help_of_every_task_fits_and_states_every_option(task, width):
     )  # choices alone in a line are not taken apart
     words = " ".join(" ".join(lines).split())
     for names, text in task_help.rows(known()[task].flags):
-        assert " ".join(f"{names} {text}".split()) in words
+        assert f"{names}{text}".replace(" ", "") in words.replace(" ", "")
 
 
 def test_word_without_a_flag_is_in_the_usage_and_listed_first():
@@ -53,3 +53,15 @@ def test_flags_within_a_text_are_not_taken_apart():
 
 def test_help_keeps_paragraphs_apart():
     assert laid_out(about="One\ntwo.\n\nThree.")[:5] == ["Usage: x", "", "One two.", "", "Three."]
+
+
+@pytest.mark.parametrize("task", ["train", "submit"])
+def test_remarks_on_examples_stand_above_what_is_too_long_for_a_narrow_terminal(task):
+    page = task_help.page(known()[task], program="./invokew", everything=False, width=40)
+    assert not any("   " in line.strip() for line in page.partition("Examples")[2].splitlines())
+
+
+def test_choices_wider_than_the_terminal_are_taken_apart_at_commas():
+    option = ("--schedule={constant,cosine,linear,inverse-sqrt}", "of the rate")
+    lines = laid_out(option, width=40)[-3:]
+    assert lines == ["  --schedule={constant,cosine,linear,", "    inverse-sqrt}", "    of the rate"]

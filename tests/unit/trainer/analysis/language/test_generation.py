@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from tests.fixtures.decoders import RAWS, folder_of
+from trainer.analysis.language import generation
 from trainer.analysis.language.generation import Sampling, answer, draw, generate
 from trainer.analysis.language.loading import load
 from trainer.runtime.errors import TrainerError
@@ -46,3 +47,12 @@ def test_generation_within_learned_positions_ends_at_the_table(tmp_path):
 def test_empty_prompt_is_refused(base):
     with pytest.raises(TrainerError):
         answer(load(base), "", Sampling())
+
+
+def test_plain_prompt_begins_as_the_tokenizer_has_it_and_a_rendered_one_does_not(base, monkeypatch):
+    loaded, seen = load(base), []
+    monkeypatch.setattr(type(loaded.tokenizer), "begins", (257,))
+    monkeypatch.setattr(generation, "generate", lambda model, ids, stops, sampling: seen.append(ids) or [])
+    answer(loaded, "A", Sampling())
+    answer(loaded, "A", Sampling(), rendered=True)
+    assert seen == [[257, 65], [65]]

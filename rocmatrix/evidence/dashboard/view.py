@@ -1,4 +1,4 @@
-"""What the pages show, as plain values: nothing here reads a clock, a file or an engine."""
+"""Contents of the dashboard's pages as plain values: nothing here reads a clock, a file or an engine."""
 
 from __future__ import annotations
 

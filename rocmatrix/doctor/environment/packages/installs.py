@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from packaging.requirements import InvalidRequirement, Requirement
 
@@ -51,9 +52,14 @@ class Install:
     wanted: str = ""
 
 
-def installs(command: Command) -> Iterator[Install]:
-    """Yield every package that a command installs with pip or uv."""
-    for words in parts(command.text):
+@lru_cache(maxsize=1 << 16)  # every rule on packages asks for them
+def installs(command: Command) -> tuple[Install, ...]:
+    """Return every package that a command installs with pip or uv."""
+    return tuple(_installs(command))
+
+
+def _installs(command: Command) -> Iterator[Install]:
+    for words in parts(command.text, "install"):
         if "install" not in words or not any(_PIP.fullmatch(word) for word in words):
             continue
         rest = words[words.index("install") + 1 :]

@@ -41,7 +41,7 @@ def figure_rows(validation: Mapping[str, Any], test: Mapping[str, Any]) -> list[
         if name.endswith(HIGH) and name.removesuffix(HIGH) + LOW in validation:
             continue
         if figure != name and figure + HIGH in validation:
-            spans = (span_of(part, figure) for part in (validation, test))
+            spans = span_of(validation, figure), span_of(test, figure)
             found.append((f"{words_of(figure)}, 95 % interval", *spans))
         elif value is not None:
             found.append((words_of(name), value, test.get(name)))

@@ -1,4 +1,4 @@
-"""The figures of a run as a person reads them: by their names in words, an interval in one line."""
+"""The figures of a run as a person reads them: by readable names, an interval in one line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOW, HIGH = "_low", "_high"  # the ends of a figure's interval
 
 
 def words_of(name: str) -> str:
-    """Return a figure's name in words; one of a metric that is not known here has its own.
+    """Return a figure's name as people write it; one of a metric that is not known here has its own.
 
     Args:
         name: as metadata.json has it.

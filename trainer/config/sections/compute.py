@@ -65,7 +65,12 @@ class ComputeConfig:
     ] = "auto"
     activation_checkpointing: Annotated[
         str,
-        Flag("less memory, more time", one_of(*RECOMPUTE, also=WORDS["activation_checkpointing"]), "model", alike=True),
+        Flag(
+            "less memory, more time; offloaded: full, and what is kept waits in the host's memory",
+            one_of(*RECOMPUTE, also=WORDS["activation_checkpointing"]),
+            "model",
+            alike=True,
+        ),
     ] = "off"
     feed: Annotated[str, Flag("where the rows are held; auto: on the device if they fit", one_of(*FEEDS), "data")] = (
         "auto"

@@ -22,7 +22,7 @@ from trainer.engine.callbacks.user_callback import UserCallback, load_all
 from trainer.engine.lr_schedule import require_schedule
 from trainer.engine.optimizer import STATES, require_optimizer
 from trainer.engine.steps.attention_selection import Chosen, attend
-from trainer.models.activation_checkpointing import checkpointed, layers
+from trainer.models.activation_checkpointing import checkpointed, layers, require_whole_layers
 from trainer.models.adapters.lora import pad_ranks
 from trainer.models.adapters.nf4 import hold_dense
 from trainer.run.gates.decide import Gates, may_vary, pass_gates, treated_by
@@ -236,6 +236,7 @@ def built(
         before=before,
     )
     fast = tuned(network, model, context, bootstrap)
+    require_whole_layers(config.compute.activation_checkpointing, config.distributed.parallel)
     checkpointed(model, config.compute.activation_checkpointing, layers(model))
     return model, attention, fast
 

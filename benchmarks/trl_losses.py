@@ -111,7 +111,7 @@ def ours(case: Case, folder: Path, data: Path) -> tuple[list[float], list[int]]:
     flags += ["--checkpoint-every", "0", "--output", str(folder), "--run", "ours", "--fast", "off"]
     flags += ["--activation-checkpointing", "full"]
     given = {key: value for key, value in parse(flags).items() if key != "command"}
-    config = resolve(given)
+    config: Any = resolve(given)
     with assembled(config) as (training, _):
         if case.adapter != "none":
             (folder / "first").mkdir()

@@ -12,6 +12,7 @@ from rocmatrix.cli.options.command import Command, Flag
 INDENT = "  "
 MOST = 28  # columns for the options beside their texts; a longer one stands above its text
 LEAST = 30  # columns that a text needs beside the options; with fewer, it stands below
+NARROW = 72  # columns below which a remark has no room behind a command
 UNDERSCORES = " (underscores may stand for dashes)"
 
 
@@ -31,8 +32,10 @@ def page(command: Command, usage: str, *, program: str, everything: bool, width:
         return text(usage, command.about, options, width=width)
     found = option_sections.sections(options, described, everything=everything)
     count = option_sections.further(described) * (not everything)
-    ends = [f"{program} {name} --help=all lists {count} further options."] if count else []
-    ends += ["", "Examples", *(f"  {program} {each}" for each in command.examples)] if command.examples else []
+    ends = _wrapped(f"{program} {name} --help=all lists {count} further options.", width, "") if count else []
+    ends += ["", "Examples", *_examples([f"{program} {each}" for each in command.examples], width)] * bool(
+        command.examples
+    )
     return in_sections(usage, command.about, found, ends=ends, width=width)
 
 
@@ -63,7 +66,13 @@ def text(usage: str, docstring: str, options: Sequence[tuple[str, str]], *, widt
     """
     once = [(_once(names), text) for names, text in options]
     note = UNDERSCORES * any("-" in name.lstrip("-") for names, _ in options for name in names.split(", "))
-    lines = [*_wrapped(usage, width, ""), "", "Docstring:", *_paragraphs(docstring, width), "", f"Options{note}:"]
+    lines = [
+        *_wrapped(usage, width, ""),
+        "",
+        *_paragraphs(docstring, width),
+        "",
+        *_wrapped(f"Options{note}:", width, ""),
+    ]
     return "\n".join([*lines, *(_options(once, width, _column(once)) if once else [f"{INDENT}none"]), ""])
 
 
@@ -87,7 +96,11 @@ def in_sections(
     lines = [*_wrapped(usage, width, ""), "", *_wrapped(" ".join(docstring.split()), width, "")]
     column = _column([(_once(names), text) for _, options in sections for names, text in options])
     for title, options in sections:
-        lines += ["", title, *_options([(_once(names), text) for names, text in options], width, column)]
+        lines += [
+            "",
+            *_wrapped(title, width, ""),
+            *_options([(_once(names), text) for names, text in options], width, column),
+        ]
     return "\n".join([*lines, "", *ends, ""])
 
 
@@ -103,6 +116,16 @@ def table(usage: str, title: str, rows: Sequence[tuple[str, str]], *, width: int
     return "\n".join([*_wrapped(usage, width, ""), "", title, *_options(rows, width, _column(rows))])
 
 
+def _examples(examples: Sequence[str], width: int) -> Iterator[str]:
+    """Yield commands, with what is said of one behind it or, on a narrow terminal, in the line above."""
+    for example in examples:
+        command, _, remark = example.partition("   ")
+        if width >= NARROW or not remark:
+            yield INDENT + example
+        else:
+            yield from (f"{INDENT}# {remark.strip()}", INDENT + command)
+
+
 def _once(names: str) -> str:
     """Return the ways to write an option without those that have underscores for another's dashes."""
     spellings = sorted(names.split(", "), key=len)
@@ -113,7 +136,7 @@ def _once(names: str) -> str:
 
 def _paragraphs(docstring: str, width: int) -> Iterator[str]:
     for number, paragraph in enumerate(re.split(r"\n\s*\n", docstring or "none")):
-        yield from ([""] if number else []) + _wrapped(paragraph, width, INDENT)
+        yield from ([""] if number else []) + _wrapped(paragraph, width, "")
 
 
 def _column(options: Sequence[tuple[str, str]]) -> int:
@@ -129,7 +152,18 @@ def _options(options: Sequence[tuple[str, str]], width: int, column: int) -> Ite
             lines[0] = f"{INDENT}{names}".ljust(column) + lines[0].lstrip()
             yield from lines
         else:
-            yield from [f"{INDENT}{names}", *lines]
+            yield from [*_at_commas(names, width), *lines]
+
+
+def _at_commas(names: str, width: int) -> Iterator[str]:
+    """Yield an option that is wider than the terminal in several lines, which begin behind commas."""
+    line = INDENT
+    for piece in re.findall(r"[^,]+,?", names):
+        if len(line + piece) >= width and line.strip():
+            yield line.rstrip()
+            line = 2 * INDENT
+        line += piece
+    yield line
 
 
 def _wrapped(text: str, width: int, margin: str) -> list[str]:

@@ -33,7 +33,9 @@ Where = Literal["container", "native"]
 Event = dict[str, Any]
 _WRONG_USAGE = ("RM500", "RM525", "RM590")  # the trainer's: a flag, a benchmark, a probe that it does not know
 # The trainer's, before its `start`: settings, a data file or a run's folder of the person's, with which nothing is run.
-_WRONG_INPUT = re.compile(r"RM(50[2-5]|50[78]|51\d|524|540|54[4-6]|548|55[015-7]|57\d|58[0-4])")
+_WRONG_INPUT = re.compile(
+    r"RM(50[2-5]|50[78]|51\d|52[469]|540|54[4-6]|548|55[015-7]|563|57\d|58[0-4]|70\d|71[0-57]|73[0-2])"
+)
 # The trainer's own words for how the host ended it, whenever that was.
 _OF_THE_HOST: Mapping[str, Stage] = {
     **dict.fromkeys(("RM541", "RM542", "RM543"), "disk"),
@@ -154,7 +156,7 @@ def decide(requested: str, *, cards: tuple[str, ...], engine: str | None, why_no
     if not cards:
         return Decision(
             where="native",
-            why=f"no AMD GPU found{f' ({why_none})' if why_none else ''}; running natively",
+            why=f"no AMD GPU that a run could use{f' ({why_none})' if why_none else ''}; running natively",
         )
     if engine is not None:
         return Decision(where="native", why=f"an AMD card ({cards[0]}) is there, but no engine: {engine}")

@@ -74,7 +74,7 @@ def doctor(args: Doctor) -> None:
     cell = matrix.cell(args.cell) if args.cell else None
     examined = _examined(args, cell) if args.host else None
     subjects = _subjects(args, matrix, cell)
-    findings = _linted(subjects, matrix)
+    findings = linted(subjects, matrix)
     if args.sysfs:
         say(f"read from the recorded tree {args.sysfs}, not from this machine")
     for line in summary(examined, subjects, findings):
@@ -104,11 +104,11 @@ def _correct(args: Doctor, matrix: Matrix, cell: Cell | None, findings: tuple[Li
     if not args.fix or not found.difference:
         return
 
-    def linted(copy: Path) -> tuple[LintFinding, ...]:
+    def again(copy: Path) -> tuple[LintFinding, ...]:
         read = recognise.subjects(copy, shell=os.environ, matrix=matrix)
-        return _linted(tuple(lint_input.on_cell(one, cell) for one in read), matrix)
+        return linted(tuple(lint_input.on_cell(one, cell) for one in read), matrix)
 
-    say(f"{path}: {len(found.done)} correction(s) written; the old file is {correct.write(found, linted)}")
+    say(f"{path}: {len(found.done)} correction(s) written; the old file is {correct.write(found, again)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,7 +219,17 @@ def examined(args: Doctor, matrix: Matrix) -> Mapping[str, object]:
     """Return what `doctor --json` prints."""
     cell = matrix.cell(args.cell) if args.cell else None
     subjects = _subjects(args, matrix, cell)
-    return described(_examined(args, cell) if args.host else None, subjects, _linted(subjects, matrix))
+    return described(_examined(args, cell) if args.host else None, subjects, linted(subjects, matrix))
+
+
+def linted(subjects: tuple[Subject, ...], matrix: Matrix) -> tuple[LintFinding, ...]:
+    """Return what is to be said of environments, errors first, each at its own line of a file."""
+    from rocmatrix.doctor.environment import lint, placement, rules, version_pairs
+    from rocmatrix.doctor.environment.shell import places
+
+    known = lint.lint(subjects, rules.load(ROOT))
+    found = (*known, *version_pairs.unbuilt(subjects, matrix), *placement.misplaced(subjects, matrix))
+    return lint.in_order(places.located(found, subjects))
 
 
 def _examined(args: Doctor, cell: Cell | None) -> Examination:
@@ -249,13 +259,6 @@ def _subjects(args: Doctor, matrix: Matrix, cell: Cell | None) -> tuple[Subject,
 
         found += recognise.subjects(Path(args.file), shell=os.environ, matrix=matrix)
     return tuple(lint_input.on_cell(one, cell) for one in found)
-
-
-def _linted(subjects: tuple[Subject, ...], matrix: Matrix) -> tuple[LintFinding, ...]:
-    from rocmatrix.doctor.environment import lint, placement, rules, version_pairs
-
-    known = lint.lint(subjects, rules.load(ROOT))
-    return lint.in_order((*known, *version_pairs.unbuilt(subjects, matrix), *placement.misplaced(subjects, matrix)))
 
 
 def _write(path: Path, text: str) -> None:

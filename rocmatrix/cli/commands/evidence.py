@@ -182,7 +182,7 @@ def _summary(chosen: list[CellStatus], records: int, path: Path) -> str:
     farthest = list(_farthest(real).values())
     counts = {level: farthest.count(place) for place, level in enumerate(LEVELS)}
     levels = ", ".join(f"{count} {level}" for level, count in reversed(counts.items()) if count)
-    return f"{records} records in {path}\nlevels: {levels or 'none'}"
+    return f"{records} record{'' if records == 1 else 's'} in {path}\nlevels: {levels or 'none'}"
 
 
 def _farthest(chosen: list[CellStatus]) -> dict[str, int]:
@@ -210,7 +210,11 @@ def _row(cell_status: CellStatus) -> tuple[str, ...]:
     notes += [f"two cards: {', '.join(cell_status.took_part)}"] if cell_status.took_part else []
     notes += [f"took no part: {', '.join(cell_status.left_out)}"] if cell_status.left_out else []
     notes += ["of an earlier state of the checkout"] if cell_status.current is False else []
-    notes += [f"{cell_status.set_aside} records set aside"] if cell_status.set_aside else []
+    notes += (
+        [f"{cell_status.set_aside} record{'s' * (cell_status.set_aside != 1)} set aside"]
+        if cell_status.set_aside
+        else []
+    )
     notes += [f"{cell_status.troubles} runs ended by the host's trouble"] if cell_status.troubles else []
     age = age_text(cell_status.age_days(datetime.now(UTC)))
     failing = ", ".join((*cell_status.failing, *cell_status.failures)) or "-"

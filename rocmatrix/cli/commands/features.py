@@ -34,6 +34,9 @@ class Features:
 def features(job_request: JobRequest, args: Features) -> None:
     """List features, or compute them in a container or natively, and say which and why."""
     if job_request.options.get("list"):
+        if job_request.as_json:
+            what = "features --list prints text; --json is for features that are computed, with --data and --out"
+            raise RocmatrixError("RM404", what=what, next="OUT.json next to --out OUT has each name and formula.")
         show()
         return
     missing = [f"--{name}" for name in ("data", "out") if not job_request.options.get(name)]

@@ -49,7 +49,8 @@ def train(job_request: JobRequest, _: Kept) -> None:
         return
     done, place = ended
     if done.status != 0:
-        explain(done, place)
+        if not (done.has_usage_error or done.has_input_error):  # its own words are the cause
+            explain(done, place)
         sys.exit(done.status)
     if (end := done.last("done")) is not None and not job_request.as_json:
         _print_end(end, job_request.output / end["run"])
@@ -94,7 +95,7 @@ class Smoke(Kept):
 def smoke(job_request: JobRequest, args: Smoke) -> None:
     """Run the probes and print a table; a verdict that is neither a pass nor not applicable, or none, is a failure."""
     if args.listing:
-        return list_probes(args.probe)
+        return list_probes(args.probe, as_json=job_request.as_json)
     if (ended := run_and_record(replace(job_request, options={**job_request.options, **args.chosen}))) is None:
         return
     done, place = ended
@@ -117,7 +118,7 @@ def _print_verdicts(verdicts: Collection[Event]) -> None:
         say("\n".join([f"{name} was traced:", *(f"  {word + ':':<14} {found}" for word, found in trace.items())]))
 
 
-def list_probes(names: Collection[str]) -> None:
+def list_probes(names: Collection[str], *, as_json: bool = False) -> None:
     """Print the probes, or those that are named: the cards and seconds each may take, and what it proves."""
     from rocmatrix.runtime.paths import TRAINER_PROBES
 
@@ -127,6 +128,9 @@ def list_probes(names: Collection[str]) -> None:
         if name not in known:
             raise RocmatrixError("RM404", what=f"no probe is called {name!r}", next=suggestion(name, known))
     meant = [each for each in probes if not names or {each["probe"], each["part_of"]} & {*names}]
+    if as_json:
+        print(json.dumps(meant, indent=1))
+        return
     rows = ((each["probe"], str(each["cards"]), f"{each['timeout_seconds']:g} s", each["summary"]) for each in meant)
     table(("PROBE", "CARDS", "LIMIT", "WHAT IT PROVES"), rows)
 
@@ -179,6 +183,9 @@ def prepared_job(job_request: JobRequest) -> tuple[Job, Place]:
     from rocmatrix.evidence.recorder import Place
     from rocmatrix.jobs import job
 
+    if (wheels := job_request.wheelhouse) and not Path(wheels).is_dir():  # a native run may need none; a typo is one
+        advice = "Name the folder that holds the locked wheels, or leave --wheelhouse out."
+        raise RocmatrixError("RM404", what="--wheelhouse names no folder", where=wheels, next=advice)
     matrix, hardware = common.known_matrix(), common.hardware_here()
     choice = common.choose(matrix, job_request.request, hardware, force=job_request.force)
     job_request = replace(job_request, forced=tuple(rule.id for rule in choice.forced))

@@ -14,6 +14,7 @@ from pathlib import Path
 import yaml
 
 from rocmatrix.doctor.environment.dockerfile import installed, of_dockerfile, read_text, substituted
+from rocmatrix.doctor.environment.files import settings
 from rocmatrix.doctor.environment.launch import Launch
 from rocmatrix.doctor.environment.lint_input import Assignment, Command, FileFinding, Subject
 from rocmatrix.matrix.matrix import Matrix
@@ -95,6 +96,7 @@ def _service(name: str, node: yaml.Node, path: Path, shell: Mapping[str, str], m
     image = _scalar(parts["image"], path) if "image" in parts else ""
     built = _built(parts.get("build"), path, shell)
     cell = next((c for c in matrix.cells if image.endswith(f":{c.name}")), None) if matrix else None
+    launch = _launch(parts, path, _interpolated(image, shell), rows, shell, _where(path, node))
     return Subject(
         name=f"{path} service {name}",
         variables=tuple(rows.values()),
@@ -106,9 +108,9 @@ def _service(name: str, node: yaml.Node, path: Path, shell: Mapping[str, str], m
         # the image of a service that is built is the name it gets, so it says nothing of what is in it
         image=built.image if built else _interpolated(image, shell) or None if "build" not in parts else None,
         where=_where(path, parts["image"]) if "image" in parts else _where(path, node),
-        launch=_launch(parts, path, _interpolated(image, shell), rows, shell, _where(path, node)),
+        launch=launch,
         user=built.user if built else None,
-        notes=tuple(notes),
+        notes=(*notes, *settings.of_service(parts, launch)),
     )
 
 
@@ -173,7 +175,18 @@ def _launch(
         privileged=str(single.get("privileged", "")).lower() == "true",
         partial=bool({"extends", "device_cgroup_rules"} & parts.keys()),
         variables=tuple((row.name, row.value) for row in rows.values()),
+        lines=tuple(_lines(parts, path)),
     )
+
+
+def _lines(parts: Mapping[str, yaml.Node], path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the settings of a service, and what their lists give of the host, with their lines."""
+    for key, node in parts.items():
+        yield key, _where(path, node)
+        for row in node.value if isinstance(node, yaml.SequenceNode) else []:
+            named = row if isinstance(row, yaml.ScalarNode) else _items(row).get("source")
+            if isinstance(named, yaml.ScalarNode):
+                yield str(named.value).split(":")[0], _where(path, row)
 
 
 def _of_host(node: yaml.Node | None) -> tuple[str, ...]:

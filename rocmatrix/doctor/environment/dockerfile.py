@@ -6,6 +6,8 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
@@ -13,9 +15,11 @@ from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from rocmatrix.doctor.environment.files import build_arguments, instructions, named_requirements
+from rocmatrix.doctor.environment.files import instructions, named_requirements
 from rocmatrix.doctor.environment.intent import means_amd
 from rocmatrix.doctor.environment.lint_input import Assignment, Command, FileFinding, Pair, Subject
+from rocmatrix.doctor.environment.shell import build_arguments, quotes
+from rocmatrix.doctor.environment.shell.words import parts
 from rocmatrix.runtime.errors import RocmatrixError
 
 # PyTorch's own index of a ROCm version, on its host or on a mirror; nightlies are another matter
@@ -33,7 +37,8 @@ COMPILES = re.compile(
     r"setup\.py|\bcmake\b|bdist_wheel|--no-build-isolation|-m build\b|\bninja\b|\bmake\b|hipcc|install\.sh|git\+https|"
     r"pip[\d.]* (?:install|wheel) (?:-\S+ )*(?:-e )?\.{1,2}(?:[/\[\s\"']|$)|--no-binary|git clone"
 )
-SEPARATORS = {"&&", "||", ";", "|", "&"}
+_FOR_AMD = ("copied-image-moves", "cuda-architectures")  # notes that another maker's image is no place for
+_TEXT: ContextVar[tuple[Path, str] | None] = ContextVar("text in place of a file's", default=None)
 RUNS = ("RUN", "CMD", "ENTRYPOINT", "ONBUILD")
 OPTIONS = ("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--default-index", "--index")
 
@@ -71,8 +76,10 @@ def of_dockerfile(path: Path) -> tuple[Subject, ...]:
     text = read_text(path)
     stages: list[_Stage] = []
     defaults: dict[str, str] = {}
+    divided: list[FileFinding] = []
     for row in _instructions(text):
         where = f"{path}:{row['startline'] + 1}"
+        divided += quotes.of_argument(_words_of_argument(row, where), where)
         if row["instruction"] == "FROM":
             stages.append(_stage(substituted(row["value"], defaults), stages, path))
             stages[-1].where = where
@@ -84,12 +91,26 @@ def of_dockerfile(path: Path) -> tuple[Subject, ...]:
             _take(stages[-1], row, where, text.splitlines(), defaults, str(path))
     if not stages:
         raise RocmatrixError("RM311", what="there is no FROM in it", where=str(path))
+    stages[0].notes |= {note.where: note for note in divided}
     compiles = any(COMPILES.search(command.text) for stage in stages for command in stage.commands)
     return tuple(_subject(stage, compiles=compiles) for stage in stages)
 
 
+@contextmanager
+def with_text(path: Path, text: str) -> Iterator[None]:
+    """Read `text` in place of the file's own, as for a file that a script writes."""
+    token = _TEXT.set((path, text))
+    try:
+        yield
+    finally:
+        _TEXT.reset(token)
+
+
 def read_text(path: Path) -> str:
     """Return a file's text, without a byte order mark. Raises RM310 where it is missing or no text."""
+    held = _TEXT.get()
+    if held is not None and held[0] == path:
+        return held[1]
     try:
         with path.open(encoding="utf-8") as file:
             text = file.read(LARGEST + 1)
@@ -102,11 +123,7 @@ def read_text(path: Path) -> str:
 
 def installed(command: str, where: str) -> Iterator[Pair]:
     """Yield the torch that pip (or uv pip) is asked for in a shell command, with the ROCm of the index it names."""
-    try:
-        words = shlex.split(command, comments=False)
-    except ValueError:
-        words = command.split()
-    for part in _split(words):
+    for part in parts(command):
         if "install" in part and any(re.fullmatch(r"(.*/)?(pip[\d.]*|uv)", word) for word in part):
             yield from _torch_of_install(part[part.index("install") + 1 :], where)
 
@@ -131,20 +148,6 @@ def _torch_of_install(argv: Sequence[str], where: str) -> Iterator[Pair]:
             yield Pair(torch=re.sub(r"\+[\w.]+", "", str(wanted.specifier)), rocm=rocm, where=where)
 
 
-def _split(argv: Sequence[str]) -> Iterator[list[str]]:
-    part: list[str] = []
-    for word in argv:
-        if word in SEPARATORS:
-            yield part
-            part = []
-        elif word.endswith(";"):
-            yield [*part, word[:-1]]
-            part = []
-        else:
-            part.append(word)
-    yield part
-
-
 def _instructions(text: str) -> Iterator[dict[str, Any]]:
     """Yield the instructions with their lines; the body of a heredoc belongs to the instruction that opens it."""
     from dockerfile_parse import DockerfileParser
@@ -158,6 +161,7 @@ def _instructions(text: str) -> Iterator[dict[str, Any]]:
                 opened = None
             else:
                 opened["value"] += f" ; {row['content'].strip()}"
+                opened["endline"] = row["endline"]
             continue
         if row["instruction"] == "COMMENT":
             continue
@@ -194,6 +198,8 @@ def _take(
         declared = _arguments(row, where)
         # one without a value is the caller's to give, and stays a name
         stage.arguments |= {name: value or defaults.get(name) or f"${{{name}}}" for name, value in declared.items()}
+        for note in build_arguments.of_cuda(stage.arguments, where):
+            stage.notes.setdefault(note.rule, note)
     elif instruction in ("COPY", "ADD"):
         stage.copied = stage.copied or "--from=" not in (row["value"] or "")
         for note in instructions.copied(substituted(row["value"] or "", stage.known), where):
@@ -213,7 +219,7 @@ def _take(
             stage.variables[name] = Assignment(name=name, value=value, where=f"{path}:{line + 1}")
     elif instruction in RUNS:
         text = substituted(_shell_form(row["value"] or ""), stage.known)
-        own = Command(text=text, where=where)
+        own = Command(text=text, where=where, rows=tuple(lines[row["startline"] : row["endline"] + 1]))
         # without a COPY the file is one that the image holds already, such as that of a clone
         named = named_requirements.commands(text, where, Path(path)) if stage.copied else ()
         for command in (own, *named):
@@ -250,18 +256,16 @@ def _pairs(row: dict[str, Any], where: str, stage: _Stage) -> list[tuple[str, st
 _SINGLE = re.compile(r"'[^'\n]*'|[^']+|'")
 
 
-def _outside_quotes(part: str, stage: _Stage) -> str:
-    return part if part.startswith("'") else substituted(part, stage.known)
-
-
 def _arguments(row: dict[str, Any], where: str) -> dict[str, str]:
-    if row["instruction"] != "ARG":
-        return {}
+    return {name: value for name, _, value in (word.partition("=") for word in _words_of_argument(row, where))}
+
+
+def _words_of_argument(row: dict[str, Any], where: str) -> list[str]:
+    """Return what an ARG declares; of another instruction nothing."""
     try:
-        words = shlex.split(row["value"] or "")
+        return shlex.split(row["value"] or "") if row["instruction"] == "ARG" else []
     except ValueError as error:
         raise RocmatrixError("RM311", what=f"ARG {row['value']}", where=where, why=str(error)) from error
-    return {name: value for name, _, value in (word.partition("=") for word in words)}
 
 
 def substituted(text: str, known: dict[str, str]) -> str:
@@ -303,5 +307,5 @@ def _subject(stage: _Stage, *, compiles: bool) -> Subject:
         user=stage.user,
         inherits=stage.inherits,
     )
-    kept = (note for note in stage.notes.values() if note.rule != "copied-image-moves" or means_amd(subject))
+    kept = (note for note in stage.notes.values() if note.rule not in _FOR_AMD or means_amd(subject))
     return replace(subject, notes=tuple(kept))

@@ -37,7 +37,8 @@ class Launch:
     where they are. `volumes`: folders of the host that are mounted, as source:target;
     `platform`: the processor that the image is asked for.
     `rootful`: started by root, as with sudo; None where the file does not state it. `partial`: the words hold a
-    variable that may stand for further options, so nothing can be concluded from an option that is not there.
+    variable that may stand for further options, so nothing can be concluded from an option that is not there. `lines`:
+    settings and values, each with the line that it has to itself.
     """
 
     image: str
@@ -59,6 +60,11 @@ class Launch:
     drivers: tuple[str, ...] = ()
     rootful: bool | None = False
     partial: bool = False
+    lines: tuple[tuple[str, str], ...] = ()
+
+    def line_of(self, *texts: str) -> str:
+        """Return where the first of some settings and values stands; where it is started if none has its own line."""
+        return next((where for one in texts for text, where in self.lines if text == one), self.where)
 
     @property
     def for_amd(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rocmatrix.doctor.environment.lint_input import Assignment, Fix, Subject
+from rocmatrix.doctor.environment.packages.releases import of_run
 from rocmatrix.doctor.environment.rules import EnvironmentRule, Kind, Severity
 from rocmatrix.matrix import gfx
 from rocmatrix.matrix.statement import Selector, within
@@ -44,7 +45,7 @@ def lint(subjects: Iterable[Subject], rules: Iterable[EnvironmentRule]) -> tuple
     known = tuple(rules)
     found: dict[tuple[str, str, str], LintFinding] = {}
     for subject in subjects:
-        for finding in _of(subject, known):
+        for finding in _of(of_run(subject), known):
             found.setdefault((finding.rule, finding.where, finding.what), finding)
     return in_order(_without_contradiction(found.values()))
 
@@ -65,7 +66,7 @@ def _on_condition(rows: list[LintFinding]) -> LintFinding:
     return replace(
         rows[0],
         truth="; ".join(f"{row.condition}: {row.truth}" for row in rows),
-        instead="name the cell or the card (--cell) to see which holds;  "
+        instead="name the cell or the card (--cell) to see which holds; "
         + "; ".join(dict.fromkeys(row.instead for row in rows)),
         condition="one of them holds, depending on the versions and the card",
     )
@@ -78,7 +79,7 @@ def in_order(findings: Iterable[LintFinding]) -> tuple[LintFinding, ...]:
 
 def _of(subject: Subject, rules: tuple[EnvironmentRule, ...]) -> Iterator[LintFinding]:
     for rule in rules:
-        if rule.command is not None:
+        if rule.command is not None and _holds(rule.when, subject) is not False:
             for command in subject.commands:
                 if (match := re.search(rule.command, command.text)) is not None:
                     yield _finding(rule, subject, where=command.where, what=match[0])
@@ -113,6 +114,8 @@ def _passes(rule: EnvironmentRule, variable: Assignment, subject: Subject, other
         return not subject.compiles
     if rule.test == "single-process":
         return not any(_LAUNCHERS.search(command.text) for command in subject.commands)
+    if rule.test == "override-not-compiled":
+        return _not_among(variable.value, next(others[name] for name in rule.given if name in others))
     if rule.test == "differ":
         return any(others[name] != variable.value for name in rule.given if name in others)
     return _overrides(rule.test, variable.value, subject)
@@ -129,6 +132,17 @@ def _overrides(test: str, value: str, subject: Subject) -> bool:
     if test == "override-native":
         return named in subject.architectures
     return bool(subject.architectures) and all(not _same_family(named, card) for card in subject.architectures)
+
+
+def _not_among(override: str, targets: str) -> bool:
+    """Say whether an override names none of the targets that are compiled for; what cannot be told is none."""
+    try:
+        named = gfx.from_isa_version(override)
+    except ValueError:
+        return False
+    listed = [target.partition(":")[0] for target in re.split(r"[;,\s]+", targets) if target]
+    exact = bool(listed) and all(re.fullmatch(r"gfx\d{2,3}[0-9a-f]", target) for target in listed)
+    return exact and named not in listed
 
 
 def _same_family(one: str, other: str) -> bool:

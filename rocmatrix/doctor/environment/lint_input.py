@@ -22,10 +22,11 @@ class Assignment:
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A command line, and where it stands."""
+    """A command line, and where it stands; `rows` are the lines of the file that it spans, as they are written."""
 
     text: str
     where: str
+    rows: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

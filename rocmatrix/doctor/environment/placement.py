@@ -12,6 +12,7 @@ from rocmatrix.doctor.environment.lint import LintFinding
 from rocmatrix.doctor.environment.lint_input import FileFinding, Fix, Subject
 from rocmatrix.doctor.environment.packages import (
     addresses,
+    folders,
     indexes,
     pairs,
     pinned,
@@ -23,6 +24,7 @@ from rocmatrix.doctor.environment.packages import (
 )
 from rocmatrix.doctor.environment.packages.installs import Install, installs
 from rocmatrix.doctor.environment.rules import Kind, Severity
+from rocmatrix.doctor.environment.shell import quotes
 from rocmatrix.matrix.companion import Companion
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.matrix.statement import within
@@ -36,6 +38,7 @@ _CUDA_IMAGES = re.compile(
 _WITHOUT_KFD = re.compile(
     r"vulkan|vaapi|openvino|sycl|intel|handbrake|jellyfin|plex|emby|tdarr|transcod|ffmpeg", re.IGNORECASE
 )
+_OF_AMD = ("HSA_", "ROCR_", "HIP_", "PYTORCH_ROCM")  # what names of variables begin with
 _PYTORCH_TAG = re.compile(r"rocm\d+(?:\.\d+){1,2}_(?:ubuntu|centos|rhel)\d+(?:\.\d+)?_py\d")
 
 
@@ -65,6 +68,7 @@ def _misplaced(rows: tuple[Subject, ...], matrix: Matrix) -> Iterator[LintFindin
 def _of_packages(subject: Subject, listed: Sequence[Install], matrix: Matrix) -> Iterator[FileFinding]:
     yield from indexes.found(subject, listed, matrix)
     yield from addresses.found(subject, matrix)
+    yield from folders.found(subject)
     yield from pairs.found(subject, listed, matrix)
     yield from releases.found(subject)
     yield from sources.found(subject)
@@ -72,6 +76,7 @@ def _of_packages(subject: Subject, listed: Sequence[Install], matrix: Matrix) ->
     yield from system.found(subject)
     for command in subject.commands:
         yield from requirement.of_command(command)
+        yield from quotes.of_command(command)
     if indexes.meant(subject):
         rocm = subject.rocm or releases.rocm_of_image(subject.image)
         yield from without_rocm.found(listed, rocm or next((one.rocm for one in listed if one.rocm), None))
@@ -96,19 +101,15 @@ def _of_image(subject: Subject) -> Iterator[LintFinding]:
             "release_2.6.0); this one has not all four, so none of that name was published",
             "take a whole tag from hub.docker.com/r/rocm/pytorch/tags",
         )  # fmt: skip
-    amd = (
-        subject.for_amd
-        or (subject.launch and subject.launch.for_amd)
-        or any(row.name.startswith(("HSA_", "ROCR_", "HIP_", "PYTORCH_ROCM")) for row in subject.variables)
-    )
+    amd = _of_amd(subject)
     if amd and _CUDA_IMAGES.search(image) and "rocm" not in image:
         yield _finding_of(
             "cuda-image", subject, where, image, "conflict", "error",
             "this image is built for CUDA, and the settings with it are for an AMD card: it finds no card",
             "take the ROCm image of the same project (rocm/vllm, vllm/vllm-openai-rocm, rocm/pytorch)",
         )  # fmt: skip
-
-    if amd and (bare := re.search(r"(?:^|/)ollama/ollama(?::latest|:[\d.]+)?$", image)):
+    graphics = subject.launch is not None and any("dri" in device for device in subject.launch.devices)
+    if (amd or graphics) and (bare := re.search(r"(?:^|/)ollama/ollama(?::latest|:[\d.]+)?$", image)):
         finding = _finding_of(
             "ollama-without-rocm", subject, where, image, "conflict", "error",
             "that tag of Ollama holds the libraries of CUDA alone; an AMD card is served by the tags that end in rocm",
@@ -159,13 +160,13 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
         if not device.startswith("/dev/") and "=" not in device:
             whole = f"/dev/{device.strip('/').removeprefix('dev/')}"
             finding = _finding_of(
-                "device-path", subject, launch.where, device, "malformed", "error",
+                "device-path", subject, launch.line_of(device), device, "malformed", "error",
                 "device nodes lie below /dev; the engine refuses a path that does not exist", whole,
             )  # fmt: skip
-            yield replace(finding, fix=Fix(where=launch.where, before=device, after=whole))
+            yield replace(finding, fix=Fix(where=finding.where, before=device, after=whole))
     if launch.gpus is not None and (launch.for_amd or "rocm" in launch.image):
         yield _finding_of(
-            "gpus-option-of-nvidia", subject, launch.where, f"--gpus {launch.gpus}", "conflict", "error",
+            "gpus-option-of-nvidia", subject, launch.line_of("gpus"), f"--gpus {launch.gpus}", "conflict", "error",
             "--gpus asks for NVIDIA's container runtime; with an AMD card the engine refuses or gives none",
             "--device /dev/kfd --device /dev/dri, or AMD's container toolkit with --runtime=amd",
         )  # fmt: skip
@@ -178,7 +179,8 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
         )  # fmt: skip
     if launch.privileged and any("kfd" in device or "dri" in device for device in launch.devices):
         yield _finding_of(
-            "privileged-with-devices", subject, launch.where, launch.image or subject.name, "harmful", "note",
+            "privileged-with-devices", subject, launch.line_of("privileged"), launch.image or subject.name, "harmful",
+            "note",
             "the devices are given, so --privileged adds nothing for ROCm, and opens the whole host to the container",
             "leave privileged out; add the groups video and render where the user is not root",
         )  # fmt: skip
@@ -186,18 +188,18 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
         return
     service = subject.name.rpartition(" ")[2]  # all there is where another file names the image
     named = f"{subject.image or launch.image} {service}"
-    if _WITHOUT_KFD.search(named):
+    if _WITHOUT_KFD.search(named) or (_CUDA_IMAGES.search(subject.image or launch.image) and not _of_amd(subject)):
         return
     if any("dri" in device for device in launch.devices) and not any("kfd" in device for device in launch.devices):
+        node = next(device for device in launch.devices if "dri" in device)
         finding = _finding_of(
-            "kfd-not-given", subject, launch.where, " ".join(launch.devices), "conflict", "error",
+            "kfd-not-given", subject, launch.line_of(node), " ".join(launch.devices), "conflict", "error",
             "compute goes through /dev/kfd; with /dev/dri alone ROCm finds no card", "add --device /dev/kfd",
         )  # fmt: skip
-        node = next(device for device in launch.devices if "dri" in device)
-        yield replace(finding, fix=Fix(where=launch.where, before=node, after="/dev/kfd", added=True))
+        yield replace(finding, fix=Fix(where=finding.where, before=node, after="/dev/kfd", added=True))
     if launch.user not in (None, "0", "root", "0:0", "root:root") and not launch.groups:
         yield _finding_of(
-            "groups-not-given", subject, launch.where, f"user {launch.user}", "conflict", "warning",
+            "groups-not-given", subject, launch.line_of("user"), f"user {launch.user}", "conflict", "warning",
             "another user than root is in none of the groups that own the device nodes",
             "add the numbers of the host's groups render and video (group_add, --group-add)",
         )  # fmt: skip
@@ -211,6 +213,13 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
             "an engine gives a container 64 MB of /dev/shm; data loaders and RCCL between cards need more",
             "shm_size: 8g (--shm-size 8g), or ipc: host",
         )  # fmt: skip
+
+
+def _of_amd(subject: Subject) -> bool:
+    """Return whether a card of AMD is meant for certain: a node for graphics and --privileged serve others, too."""
+    launch = subject.launch
+    given = launch is not None and any("kfd" in device for device in launch.devices)
+    return subject.for_amd or given or any(row.name.startswith(_OF_AMD) for row in subject.variables)
 
 
 def _loses_groups(launch: Launch) -> bool:

@@ -17,6 +17,10 @@ from rocmatrix.matrix.statement import Evidence, Selector, Strict, Text
 ENVIRONMENT_FILE = "matrix/environment.yaml"
 Kind = Literal["invented", "not read", "malformed", "debug", "no-op", "harmful", "conflict", "never built"]
 Severity = Literal["error", "warning", "note"]
+Test = Literal[
+    "override-native", "override-foreign", "override-any", "override-not-compiled", "differ", "never-compiled",
+    "single-process",
+]  # fmt: skip
 Name = Annotated[str, StringConstraints(pattern=r"^\*?[A-Z][A-Z0-9_]*\*?$")]
 
 
@@ -43,10 +47,7 @@ class EnvironmentRule(Strict):
     when: Selector = Selector()
     given: list[Name] = Field(default_factory=list)
     absent: list[Name] = Field(default_factory=list)
-    test: (
-        Literal["override-native", "override-foreign", "override-any", "differ", "never-compiled", "single-process"]
-        | None
-    ) = None
+    test: Test | None = None
     kind: Kind
     severity: Severity
     truth: Text

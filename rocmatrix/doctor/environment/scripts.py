@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
-from rocmatrix.doctor.environment.dockerfile import COMPILES, SEPARATORS, installed, read_text, substituted
-from rocmatrix.doctor.environment.files import slurm
+from rocmatrix.doctor.environment.dockerfile import COMPILES, installed, read_text, substituted
 from rocmatrix.doctor.environment.launch import of_command
 from rocmatrix.doctor.environment.lint_input import Assignment, Command, Subject
-from rocmatrix.doctor.environment.packages import requirement
+from rocmatrix.doctor.environment.packages import folders, requirement
+from rocmatrix.doctor.environment.shell import heredocs, names, slurm, words
 
 _EXPORT = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.DOTALL)
 # a variable or an array that is set or appended to, on a line of its own
@@ -22,22 +22,17 @@ _SET = re.compile(
     r"[ \t]*(?=[;\n]|#|&&)",
     re.MULTILINE,
 )
-# what a shell runs first and puts in as words; parentheses within it are matched one level deep
-_SUBSTITUTION = re.compile(r"\$\((?:[^()\n]|\([^()\n]{0,200}\)){0,400}\)|`[^`\n]{0,400}`")
-_SHELL = " \t|;&<>#\"'\\"  # characters that end a word or change its meaning
-_MASKED = {ord(one): chr(0xE000 + at) for at, one in enumerate(_SHELL)}  # by characters of private use
-_UNMASKED = {ord(mask): chr(one) for one, mask in _MASKED.items()}
 _ALL = re.compile(r"\"?\$\{(?P<name>\w+)\[[@*]\]\}\"?")
 
 
 def of_file(path: Path) -> tuple[Subject, ...]:
     """Return the subjects of a script, or of a requirements file (*.txt, *.in). Raises RM310 where it is no text."""
     if path.suffix in (".txt", ".in"):
-        return (_of_requirements(path),)
+        return of_requirements(path)
     return tuple(_of_script(path))
 
 
-def _of_requirements(path: Path) -> Subject:
+def of_requirements(path: Path) -> tuple[Subject, ...]:
     """Return a requirements file as what pip is asked for: a command a line, with the index that the file names."""
     written = read_text(path).splitlines()
     rows = [re.sub(r"(?:^|\s)#.*", "", row).split(" --hash")[0].strip(" \\") for row in written]
@@ -51,20 +46,28 @@ def _of_requirements(path: Path) -> Subject:
     places = [(row, f"{path}:{number}") for number, row in wanted]
     notes = [note for row, place in places for note in requirement.of_requirement(row, place)]
     notes += [note for row, place in places for note in requirement.of_one_machine(row, place)][:1]
+    notes += requirement.of_wheels(places)
+    options_at = [Command(text=row, where=f"{path}:{n}") for n, row in enumerate(rows, 1) if row.startswith("-")]
+    notes += [note for one in options_at for note in folders.of_text(one)]
     index = next(
         (number for number, row in enumerate(rows, 1) if re.match(r"-i\b|--(?:extra-)?index-url\b|--pre ", row)), None
     )
     where = f"{path}:{index}" if index is not None else None
-    return Subject(name=str(path), commands=commands, pairs=pairs, notes=tuple(notes), where=where)
+    return (Subject(name=str(path), commands=commands, pairs=pairs, notes=tuple(notes), where=where),)
 
 
 def _of_script(path: Path) -> Iterator[Subject]:
     """Yield the script itself, and every container that it starts."""
-    known = _constants(read_text(path))
-    commands = tuple(_resolved(command, known) for command in _lines(path))
+    text = read_text(path)
+    own = heredocs.without_other_texts(text)
+    known = _constants(own)
+    commands = tuple(
+        _resolved(Command(text=line.text, where=f"{path}:{line.number}", rows=line.rows), known)
+        for line in words.lines(own)
+    )
     rows = tuple(row for command in commands for row in assigned(command))
     pairs = tuple(pair for command in commands for pair in installed(command.text, command.where))
-    notes = tuple(slurm.findings(read_text(path), str(path)))
+    notes = (*slurm.findings(text, str(path)), *names.nearly_set(text, str(path)))
     compiles = any(COMPILES.search(command.text) for command in commands)
     yield Subject(
         name=str(path), variables=rows, commands=commands, pairs=pairs, compiles=compiles, notes=notes
@@ -75,7 +78,7 @@ def _of_script(path: Path) -> Iterator[Subject]:
 
 def _constants(script: str) -> dict[str, str]:
     """Return variables and arrays that a script sets once, or begins once and appends to; of others none is certain."""
-    text = "\n".join(line.text for line in lines(script)) + "\n"
+    text = "\n".join(line.text for line in words.lines(script)) + "\n"
     found: dict[str, str] = {}
     set_again: set[str] = set()
     for match in _SET.finditer(text):
@@ -94,15 +97,13 @@ def _resolved(command: Command, known: dict[str, str]) -> Command:
     if _SET.match(command.text + "\n"):
         return command
     text = _ALL.sub(lambda match: known.get(f"{match['name']}[@]", match[0]), command.text)
-    return Command(
-        text=substituted(text, {name: value for name, value in known.items() if "[" not in name}), where=command.where
-    )
+    return replace(command, text=substituted(text, {name: value for name, value in known.items() if "[" not in name}))
 
 
 def assigned(command: Command) -> Iterator[Assignment]:
     """Yield what a line sets: alone, by export, or in front of a command; a default stands for what the shell lacks."""
-    for words in parts(command.text):
-        rest = words[1:] if words and words[0] in ("export", "env", "declare", "exec") else words
+    for part in words.parts(command.text):
+        rest = part[1:] if part and part[0] in ("export", "env", "declare", "exec") else part
         for word in rest:
             match = _EXPORT.fullmatch(word)
             if match is None and not word.startswith("-"):
@@ -118,52 +119,18 @@ def launches(command: Command, name: str) -> Iterator[Subject]:
     Args:
         name: the file's name, for messages.
     """
-    for part in parts(command.text):
+    for part in words.parts(command.text):
         launch = of_command(part, command.where)
         if launch is not None:
             given = tuple(Assignment(name=n, value=v, where=command.where) for n, v in launch.variables)
-            yield Subject(name=f"{name} {launch.image}", variables=given, image=launch.image, launch=launch)
+            yield Subject(
+                name=f"{name} {launch.image}", variables=given, image=launch.image, launch=launch, where=command.where,
+                compiles=_for_work(part, launch.image),
+            )  # fmt: skip
 
 
-def parts(text: str) -> Iterator[list[str]]:
-    """Yield the words of each command in a line of shell; what $(...) or backticks stand for is part of a word."""
-    text = _SUBSTITUTION.sub(lambda match: match[0].translate(_MASKED), text)
-    try:
-        words = shlex.split(text, comments=True)
-    except ValueError:
-        words = text.split()
-    part: list[str] = []
-    for word in words:
-        if word in SEPARATORS:
-            yield part
-            part = []
-        else:
-            part.append(word.translate(_UNMASKED))
-    yield part
-
-
-def _lines(path: Path) -> Iterator[Command]:
-    for line in lines(read_text(path)):
-        yield Command(text=line.text, where=f"{path}:{line.number}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Line:
-    """A line of shell with what continues it, and its number."""
-
-    text: str
-    number: int
-
-
-def lines(script: str) -> Iterator[Line]:
-    """Yield a script's lines, each with what a backslash continues; comments are left out."""
-    text, start = "", 0
-    for number, row in enumerate(script.splitlines(), 1):
-        start = start or number
-        text += row.rstrip("\\") if row.endswith("\\") else row
-        if row.endswith("\\"):
-            text += " "
-            continue
-        if text.strip() and not text.lstrip().startswith("#"):
-            yield Line(text=text.strip(), number=start)
-        text, start = "", 0
+def _for_work(argv: list[str], image: str) -> bool:
+    """Return whether a container is started for its shell, in which its user may compile."""
+    at = argv.index(image) if image in argv else len(argv)
+    interactive = any(word == "--interactive" or re.fullmatch(r"-[dt]*i[dt]*", word) for word in argv[:at])
+    return interactive and all(re.search(r"(?:^|/)(?:ba|z)?sh$|^-l$", word) for word in argv[at + 1 :])

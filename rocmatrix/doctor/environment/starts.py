@@ -44,8 +44,8 @@ def found(subject: Subject) -> Iterator[FileFinding]:
             yield from _numbers_of_one_host(launch)
         if launch.for_amd and launch.shared_memory is not None and launch.ipc == "host":
             yield FileFinding(
-                rule="shm-size-without-effect", where=launch.where, what=f"shm_size {launch.shared_memory}, ipc host",
-                severity="note",
+                rule="shm-size-without-effect", where=launch.line_of("shm_size"), severity="note",
+                what=f"shm_size {launch.shared_memory}, ipc host",
                 truth="with ipc: host the container has the host's /dev/shm, and its size is that of the host",
                 instead="one of the two: shm_size alone keeps the container's memory its own",
             )  # fmt: skip
@@ -113,13 +113,13 @@ def _volumes(launch: Launch) -> Iterator[FileFinding]:
         node = re.match(r"/dev/(?:kfd|dri)(?:/|$)", source)
         if node and not launch.privileged and not launch.partial and not _has(launch, source):
             yield FileFinding(
-                rule="device-as-volume", where=launch.where, what=source, severity="error",
+                rule="device-as-volume", where=launch.line_of(source), what=source, severity="error",
                 truth="a mount shows the node, and the container is not allowed to open it",
                 instead=f"devices: [{source}] (--device {source})",
             )  # fmt: skip
         if re.match(r"/opt/rocm(?:-[\d.]+)?$", source):
             yield FileFinding(
-                rule="rocm-of-the-host", where=launch.where, what=source, severity="note",
+                rule="rocm-of-the-host", where=launch.line_of(source), what=source, severity="note",
                 truth="the host's ROCm hides that of the image, which its programs were built with; where the releases "
                 "differ, libraries are missing or fail",
                 instead="the ROCm of the image; a container needs the host's driver alone",
@@ -139,7 +139,7 @@ def _groups(subject: Subject, launch: Launch) -> Iterator[FileFinding]:
     if "render" in groups and not _BY_AMD.search(image):
         absent = bool(_WITHOUT_RENDER.search(image))
         yield FileFinding(
-            rule="group-by-name", where=launch.where, what="group render by name",
+            rule="group-by-name", where=launch.line_of("render", "group_add"), what="group render by name",
             severity="warning" if absent else "note",
             truth="a name is looked up in the image: where it has no such group the container does not start; where "
             "it has, the number may differ from the host's",

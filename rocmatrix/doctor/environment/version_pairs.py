@@ -14,6 +14,8 @@ from rocmatrix.matrix.release import Release
 
 RULE = "pair-never-built"
 SOURCE = "pytorch/test-infra:tools/scripts/generate_binary_build_matrix.py"
+# releases of torch from before the matrix, as far as they may have been built for ROCm
+_BEFORE = tuple(f"1.{minor}.{patch}" for minor in range(7, 14) for patch in range(3))
 
 
 def unbuilt(subjects: Iterable[Subject], matrix: Matrix) -> Iterator[LintFinding]:
@@ -29,22 +31,38 @@ def unbuilt(subjects: Iterable[Subject], matrix: Matrix) -> Iterator[LintFinding
 def _finding(subject: Subject, pair: Pair, releases: Sequence[Release], fitting: Sequence[Release]) -> LintFinding:
     served = [release for release in releases if _served(pair, release)]
     near = [*fitting, *served]
-    newer = not fitting and _beyond(pair, releases)
-    parts = [f"torch {pair.torch} was built for ROCm {_list(r.rocm or '' for r in fitting)}"] if fitting else []
-    parts += [f"ROCm {pair.rocm} carries torch {_list(r.torch for r in served)}"] if served else []
-    parts += [f"no release of torch was built for ROCm {pair.rocm}"] if not served else []
-    parts += ["this torch is newer than the matrix knows"] if newer else []
+    unknown = _unknown(pair, releases, fitting)
     return LintFinding(
         rule=RULE,
         subject=subject.name,
         where=pair.where,
         what=f"torch{pair.torch or ' (any)'} from the index of ROCm {pair.rocm}",
         kind="never built",
-        severity="note" if newer else "error",
-        truth="; ".join(parts),
+        severity="note" if unknown else "error",
+        truth="; ".join(unknown or _built(pair, fitting, served)),
         instead="./invokew matrix shows every pair that was built",
         source=near[0].evidence.summary if near else SOURCE,
     )
+
+
+def _built(pair: Pair, fitting: Sequence[Release], served: Sequence[Release]) -> Iterator[str]:
+    if fitting:
+        yield f"torch {pair.torch}".rstrip() + f" was built for ROCm {_list(one.rocm or '' for one in fitting)}"
+    if served:
+        yield f"ROCm {pair.rocm} carries torch {_list(one.torch for one in served)}"
+    else:
+        yield f"no release of torch was built for ROCm {pair.rocm}"
+
+
+def _unknown(pair: Pair, releases: Sequence[Release], fitting: Sequence[Release]) -> list[str]:
+    """Return why the matrix cannot tell of a pair; empty where it can."""
+    if not fitting and _beyond(pair, releases):
+        return ["this torch is newer than the matrix knows"]
+    first = min(Version(release.torch) for release in releases)
+    oldest = min(Version(release.rocm) for release in releases if release.rocm)
+    if Version(pair.rocm) < oldest and any(SpecifierSet(pair.torch).contains(torch) for torch in _BEFORE):
+        return [f"older than the matrix knows, which begins with torch {first} and ROCm {oldest}"]
+    return []
 
 
 def _fits(pair: Pair, release: Release) -> bool:

@@ -18,6 +18,8 @@ _CUDA_INDEX = re.compile(r"/whl/(?:nightly/)?(cu1\d\d)")
 _ROCM_IMAGE = re.compile(r"^(?:docker\.io/)?rocm/|rocm", re.IGNORECASE)
 _FOR_BUILDS = re.compile(r"exporter|dev-|docs|build|wheel|cli", re.IGNORECASE)  # images that also serve without a card
 _LISTS = (".txt", ".in", ".toml", ".yml", ".yaml")  # files that list packages
+_OF_AMD = ("HSA_", "ROCR_", "HIP_", "PYTORCH_ROCM", "PYTORCH_HIP", "MIOPEN_")
+_ROCM_INDEX = re.compile(r"/whl/(?:nightly/)?rocm\d")
 _NEVER_EMPTY = ("HSA_OVERRIDE_GFX_VERSION", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
 _VARIABLES = ("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES")
 
@@ -131,7 +133,7 @@ def _no_devices(subjects: Sequence[Subject]) -> Iterator[Row]:
     for subject, launch in launches:
         image = subject.image or launch.image
         reported = any(note.rule == "no-devices-given" for note in subject.notes)
-        if _ROCM_IMAGE.search(image) and not _gives(launch) and not reported:
+        if (_ROCM_IMAGE.search(image) or (not given and _set_for_amd(subject))) and not _gives(launch) and not reported:
             # a command may only compile, and a service next to those with a card may only load files
             alone = not given and (" service " in subject.name or launch.runner == "podman")
             yield (
@@ -141,6 +143,12 @@ def _no_devices(subjects: Sequence[Subject]) -> Iterator[Row]:
     built = next(((one, launch) for one, launch in launches if not launch.image or one.image is None), None)
     if built is not None and not given and " service " in built[0].name and named_for_amd(built[0]):
         yield built[0], _without_card(built[1].where, f"no service of {file_name(built[0])}", "note")
+
+
+def _set_for_amd(subject: Subject) -> bool:
+    """Return whether a service that names its image sets what an AMD card alone has a use for."""
+    named = subject.launch is not None and bool(subject.launch.image) and " service " in subject.name
+    return named and any(row.name.startswith(_OF_AMD) or _ROCM_INDEX.search(row.value) for row in subject.variables)
 
 
 def _gives(launch: Launch) -> bool:

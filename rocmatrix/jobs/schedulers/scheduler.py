@@ -23,8 +23,8 @@ class Nodes:
     cards: int = option("cards of each node (default: as many as this machine has)", default=0)
     image: str = option("what the nodes call the cell's image: a tag, a digest, or Apptainer's file")
     rdma: bool = option("pass the nodes' RDMA adapters, and lift the limit of locked memory", default=False)
-    cpus: int = option("processors of each node: Slurm's --cpus-per-task, a pod's request", default=0)
-    memory: str = option("memory of each node: Slurm's --mem such as 64G, a pod's request such as 64Gi")
+    cpus: int = option("processors of each node: Slurm's --cpus-per-task, a pod's request and limit", default=0)
+    memory: str = option("memory of each node: Slurm's --mem such as 64G, a pod's request and limit such as 64Gi")
 
     @property
     def about_nodes(self) -> dict[str, Any]:
@@ -57,6 +57,8 @@ def known() -> Mapping[str, Scheduler]:
 
 def destination(engine: str, nodes: Nodes) -> Destination:
     """Return where a job goes, from options as typed. Raises RM404 for an unknown engine, and what no option takes."""
+    if not engine:
+        raise RocmatrixError("RM404", what="submit needs --engine", next=f"One of {', '.join(known())}.")
     if engine not in known():
         raise RocmatrixError("RM404", what=f"--engine takes no {engine!r}", why=suggestion(engine, known()))
     _refuse_foreign(engine, nodes)

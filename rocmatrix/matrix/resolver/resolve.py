@@ -175,7 +175,8 @@ def with_hardware(
     if requested not in (None, "auto"):
         return replace(request, gpu=architecture_of(matrix, str(request.gpu))), ""
     if cards:
-        return _for_these_cards(matrix, request, cards)
+        filled, found = _for_these_cards(matrix, request, cards)
+        return filled, f"{found}{unusable}; " if unusable else found
     none = unusable or "no AMD card was found"
     if request.rocm is None and request.torch is None:
         return replace(request, gpu="cpu"), f"{none}; "

@@ -36,7 +36,9 @@ class OptimizerConfig:
             sparse=True,
         ),
     ] = "adamw"
-    learning_rate: Annotated[float, _fixed("learning rate of AdamW", number(10), common=True)] = 5e-5
+    learning_rate: Annotated[
+        float, _fixed("learning rate of AdamW; of a table by its rows unless given", number(10), common=True)
+    ] = 5e-5
     muon_learning_rate: Annotated[
         float | None,
         _fixed(
@@ -71,7 +73,13 @@ class LoopConfig:
 
     title: ClassVar[str] = "Loop"
     epochs: Annotated[
-        int, Flag("passes over the training rows", whole(1, MOST_EPOCHS), resume=OnResume.LENGTH, common=True)
+        int,
+        Flag(
+            "passes over the training rows; of a table by their number unless given",
+            whole(1, MOST_EPOCHS),
+            resume=OnResume.LENGTH,
+            common=True,
+        ),
     ] = 300
     max_steps: Annotated[
         int | None,

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from rocmatrix.doctor.environment.dockerfile import COMPILES, installed, read_text
 from rocmatrix.doctor.environment.lint_input import Command, Subject
-from rocmatrix.doctor.environment.scripts import assigned, lines
+from rocmatrix.doctor.environment.scripts import assigned
+from rocmatrix.doctor.environment.shell.words import lines
 from rocmatrix.runtime.errors import RocmatrixError
 
 _HEADER = re.compile(r"^(?P<key>bootstrap|from|stage)\s*:\s*(?P<value>\S.*?)\s*$", re.IGNORECASE)
@@ -55,4 +56,4 @@ def _commands(path: Path, rows: list[str], start: int, end: int, section: str) -
         now = head["name"] if head else now
         kept.append(row if now == section and not head else "")
     for line in lines("\n".join(kept)):
-        yield Command(text=line.text, where=f"{path}:{line.number}")
+        yield Command(text=line.text, where=f"{path}:{line.number}", rows=line.rows)

@@ -1,4 +1,4 @@
-"""Kubernetes manifests and GitHub workflows as subjects, and what is wrong with how they ask for an AMD card.
+"""Kubernetes manifests as subjects, and what is wrong with how they ask for an AMD card.
 
 Templates of Helm are no YAML before they are rendered: RM311 names the line, `helm template` renders them.
 """
@@ -6,7 +6,6 @@ Templates of Helm are no YAML before they are rendered: RM311 names the line, `h
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,19 +14,15 @@ from typing import Any
 import yaml
 
 from rocmatrix.doctor.environment.dockerfile import installed, read_text
-from rocmatrix.doctor.environment.launch import Launch, of_command
 from rocmatrix.doctor.environment.lint_input import Assignment, Command, FileFinding, Fix, Subject
-from rocmatrix.doctor.environment.scripts import launches, lines
 from rocmatrix.runtime.errors import RocmatrixError
 
 AMD, NVIDIA = "amd.com/gpu", "nvidia.com/gpu"
-_AMD_LABEL = re.compile(r"rocm|amd(?!64)|gfx\d|\bmi\d{3}", re.IGNORECASE)
 # images that look after cards and compute on none
 _INFRASTRUCTURE = re.compile(
     r"device-plugin|labell?er|operator|exporter|test-runner|config-manager|driver|kmm|node-", re.IGNORECASE
 )
 _NVIDIA_NAME = re.compile(r"nvidia|cuda", re.IGNORECASE)
-_HOSTED = re.compile(r"^(?:ubuntu|windows|macos)-[\w.-]+$")
 _POD_KEYS = ("containers", "initContainers")
 _ADVICE = (
     "Correct the named line; `docker compose config` checks a compose file, and `helm template` or `kubectl kustomize` "
@@ -89,7 +84,7 @@ def _of_pod(path: Path, pod: Mapping[str, yaml.Node]) -> Iterator[Subject]:
 
 def _container(path: Path, pod: Mapping[str, yaml.Node], container: Mapping[str, yaml.Node]) -> Subject:
     image, where = text(container["image"]), f"{path}:{container['image'].start_mark.line + 1}"
-    variables = tuple(_variables(path, container.get("env")))
+    variables = tuple(variables_of(path, container.get("env")))
     words = [text(row) for key in ("command", "args") for row in members(container.get(key))]
     command = Command(text=" ".join(words), where=where)
     own, shared = items(container.get("securityContext")), items(pod.get("securityContext"))
@@ -100,6 +95,7 @@ def _container(path: Path, pod: Mapping[str, yaml.Node], container: Mapping[str,
     asked = _resources(container)
     notes = tuple(_gpu_notes(path, container, image, variables, privileged and "/dev/kfd" in paths))
     for_card = AMD in asked["limits"]
+    notes += tuple(_mounted(path, pod, container)) if not privileged else ()
     notes += tuple(_pod_notes(path, pod, container, user=user, groups=groups)) if for_card else ()
     return Subject(
         name=f"{path} container {text(container.get('name')) or image}",
@@ -130,7 +126,7 @@ def _gpu_notes(
     here = f"{path}:{container['image'].start_mark.line + 1}"
     for section in asked.values():
         if NVIDIA in section and rocm:
-            line = _line(path, section[NVIDIA])
+            line = line_of(path, section[NVIDIA])
             yield FileFinding(
                 rule="k8s-nvidia-resource", where=line, what=f"{NVIDIA} for {image}", severity="error",
                 truth="the resource is NVIDIA's: no node with AMD cards offers it, and the pod stays pending",
@@ -139,25 +135,25 @@ def _gpu_notes(
             )  # fmt: skip
     if NVIDIA in limits and not rocm and AMD not in limits and not _NVIDIA_NAME.search(path.name):
         yield FileFinding(
-            rule="nvidia-alone", where=_line(path, limits[NVIDIA]), what=NVIDIA, severity="note",
+            rule="nvidia-alone", where=line_of(path, limits[NVIDIA]), what=NVIDIA, severity="note",
             truth="it is made for NVIDIA's cards: no node with AMD cards offers it, and the pod stays pending",
             instead=f"{AMD}, with an image for ROCm",
         )  # fmt: skip
     if AMD in requests and AMD not in limits:
         yield FileFinding(
-            rule="k8s-gpu-without-limit", where=_line(path, requests[AMD]), what=f"requests {AMD}", severity="error",
+            rule="k8s-gpu-without-limit", where=line_of(path, requests[AMD]), what=f"requests {AMD}", severity="error",
             truth="an extended resource has to be in limits; the API server refuses the pod",
             instead=f"put {AMD} into limits (requests may repeat it)",
         )  # fmt: skip
     if AMD in requests and AMD in limits and text(requests[AMD]) != text(limits[AMD]):
         yield FileFinding(
-            rule="k8s-gpu-without-limit", where=_line(path, requests[AMD]), severity="error",
+            rule="k8s-gpu-without-limit", where=line_of(path, requests[AMD]), severity="error",
             what=f"requests {text(requests[AMD])}, limits {text(limits[AMD])}",
             truth="requests and limits of an extended resource have to be equal", instead="give limits alone",
         )  # fmt: skip
     if AMD in limits and not re.fullmatch(r"\d+", text(limits[AMD])) and not re.search(r"\{\{|\$", text(limits[AMD])):
         yield FileFinding(
-            rule="k8s-gpu-fraction", where=_line(path, limits[AMD]), severity="error",
+            rule="k8s-gpu-fraction", where=line_of(path, limits[AMD]), severity="error",
             what=f"{AMD}: {text(limits[AMD])}",
             truth="cards are given as whole numbers", instead="1, or partitions of an Instinct card",
         )  # fmt: skip
@@ -187,6 +183,24 @@ def _gpu_notes(
         )  # fmt: skip
 
 
+def _mounted(path: Path, pod: Mapping[str, yaml.Node], container: Mapping[str, yaml.Node]) -> Iterator[FileFinding]:
+    """Yield the nodes of a card that are mounted alone, without anything that gives the container the device."""
+    volumes = {text(items(row).get("name")): text(items(items(row).get("hostPath")).get("path"))
+               for row in members(pod.get("volumes"))}  # fmt: skip
+    given = {name for section in _resources(container).values() for name in section if "/" in name}
+    if given or "claims" in items(container.get("resources")):
+        return
+    for row in members(container.get("volumeMounts")):
+        node = volumes.get(text(items(row).get("name")), "").rstrip("/")
+        if node == "/dev/kfd":
+            yield FileFinding(
+                rule="k8s-device-mounted", where=line_of(path, row), what=f"hostPath {node}", severity="error",
+                truth="a mount shows the node and gives no access: the container's list of devices lacks it, and no "
+                "program can open it (Operation not permitted)",
+                instead=f"{AMD} in limits, from AMD's device plugin (privileged: true opens all devices of the host)",
+            )  # fmt: skip
+
+
 def _pod_notes(
     path: Path, pod: Mapping[str, yaml.Node], container: Mapping[str, yaml.Node], *, user: str | None,
     groups: tuple[str, ...],
@@ -208,80 +222,14 @@ def _pod_notes(
         )  # fmt: skip
 
 
-def of_workflow(path: Path) -> tuple[Subject, ...]:
-    """Return the jobs of a GitHub workflow, and the containers that their steps start. Raises RM310, RM311."""
-    root = items(next(iter(documents(path)), None))
-    shared = tuple(_variables(path, root.get("env")))
-    return tuple(
-        subject
-        for name, node in items(root.get("jobs")).items()
-        if isinstance(node, yaml.MappingNode)
-        for subject in _of_job(path, name, items(node), shared)
-    )
-
-
-def _of_job(path: Path, name: str, job: Mapping[str, yaml.Node], shared: tuple[Assignment, ...]) -> Iterator[Subject]:
-    steps = [items(row) for row in members(job.get("steps"))]
-    commands = tuple(
-        Command(text=line.text, where=f"{path}:{_first(step['run']) + line.number}")
-        for step in steps
-        if "run" in step
-        for line in lines(text(step["run"]))
-    )
-    variables = (
-        *shared,
-        *_variables(path, job.get("env")),
-        *(v for s in steps for v in _variables(path, s.get("env"))),
-    )
-    held = job.get("container")
-    container = items(held) if isinstance(held, yaml.MappingNode) else {"image": held} if held is not None else {}
-    image = text(container.get("image")) or None
-    place = container["image"] if image else next(iter(job.values()), None)
-    where = _line(path, place) if place else f"{path}:1"
-    runner = " ".join(text(row) for row in members(job.get("runs-on"))) or text(job.get("runs-on"))
-    launch = _job_launch(container, image, where)
-    yield Subject(
-        name=f"{path} job {name}", variables=tuple(variables), commands=commands, image=image, where=where,
-        pairs=tuple(pair for command in commands for pair in installed(command.text, command.where)),
-        launch=launch, for_amd=bool(_AMD_LABEL.search(runner)),
-        notes=tuple(_runner_notes(where, runner, commands, launch)),
-    )  # fmt: skip
-    for command in commands:
-        yield from launches(command, str(path))
-
-
-def _job_launch(container: Mapping[str, yaml.Node], image: str | None, where: str) -> Launch | None:
-    options = text(container.get("options"))
-    if image is None or not options:
-        return None
-    try:
-        words = shlex.split(options)
-    except ValueError:
-        words = options.split()
-    return of_command(["docker", "run", *words, image], where)
-
-
-def _runner_notes(
-    where: str, runner: str, commands: tuple[Command, ...], launch: Launch | None
-) -> Iterator[FileFinding]:
-    wants = launch is not None and any("kfd" in device for device in launch.devices)
-    wants = wants or any("/dev/kfd" in command.text and "run" in command.text for command in commands)
-    if wants and _HOSTED.match(runner):
-        yield FileFinding(
-            rule="hosted-runner-has-no-card", where=where, what=f"runs-on {runner} with /dev/kfd", severity="error",
-            truth="GitHub's own runners have no AMD card, so /dev/kfd is missing and the container does not start",
-            instead="a self-hosted runner with a card, or a job without devices",
-        )  # fmt: skip
-
-
-def _variables(path: Path, node: yaml.Node | None) -> Iterator[Assignment]:
+def variables_of(path: Path, node: yaml.Node | None) -> Iterator[Assignment]:
     """Yield variables of a map, or of a list of {name, value}; those from secrets have no value and are left out."""
     for row in members(node):
         own = items(row)
         if "name" in own and "value" in own:
-            yield Assignment(name=text(own["name"]), value=text(own["value"]), where=_line(path, own["value"]))
+            yield Assignment(name=text(own["name"]), value=text(own["value"]), where=line_of(path, own["value"]))
     for name, value in items(node).items():
-        yield Assignment(name=name, value=text(value), where=_line(path, value))
+        yield Assignment(name=name, value=text(value), where=line_of(path, value))
 
 
 def items(node: yaml.Node | None) -> dict[str, yaml.Node]:
@@ -303,10 +251,6 @@ def members(node: yaml.Node | None) -> list[yaml.Node]:
     return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
-def _line(path: Path, node: yaml.Node) -> str:
+def line_of(path: Path, node: yaml.Node) -> str:
+    """Return the file and line at which a node begins."""
     return f"{path}:{node.start_mark.line + 1}"
-
-
-def _first(node: yaml.Node) -> int:
-    """Return the line before the first of a block of text."""
-    return int(node.start_mark.line + (1 if getattr(node, "style", None) in ("|", ">") else 0))

@@ -1,24 +1,21 @@
-"""Conda environments and pyproject files as subjects: what pip, uv or conda is asked for, with the index."""
+"""Conda environments as subjects: what conda and its pip are asked for, with the index."""
 
 from __future__ import annotations
 
 import re
 import shlex
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from rocmatrix.doctor.environment.dockerfile import installed, read_text
 from rocmatrix.doctor.environment.files.manifests import documents, items, members, text
+from rocmatrix.doctor.environment.files.pyproject import bare_rocm
 from rocmatrix.doctor.environment.lint_input import Command, FileFinding, Subject
-from rocmatrix.runtime.errors import RocmatrixError
 
 _AMD = re.compile(r"rocm|amd(?!64)|\bhip\b|gfx\d", re.IGNORECASE)
 _CUDA = re.compile(r"^(?:pytorch-cuda|cudatoolkit|cuda-toolkit|nvidia-\w[\w-]*|cuda-nvcc)\b")
-_BARE_ROCM = re.compile(r"\+rocm(?![\d])")
 
 
 def of_conda(path: Path) -> tuple[Subject, ...]:
@@ -72,94 +69,10 @@ def _for_cuda(path: Path, listed: list[yaml.Node]) -> Iterator[FileFinding]:
 
 def _pip_notes(path: Path, pip: list[yaml.Node]) -> Iterator[FileFinding]:
     for row in pip:
-        yield from _bare_rocm(text(row), f"{path}:{row.start_mark.line + 1}")
-
-
-def of_pyproject(path: Path) -> tuple[Subject, ...]:
-    """Return the dependencies of a pyproject file, one subject for each extra and group. Raises RM310, RM311."""
-    source = read_text(path)
-    try:
-        root = tomllib.loads(source)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        what = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        advice = "Correct the named line: the file is no TOML."
-        raise RocmatrixError("RM311", what=what, where=str(path), next=advice) from error
-    uv = _table(_table(root.get("tool")).get("uv"))
-    indexes = {str(row.get("name")): str(row.get("url", "")) for row in _entries(uv.get("index"))}
-    sources = _table(uv.get("sources"))
-    return tuple(
-        _of_extra(path, source, name, rows, sources, indexes)
-        for name, rows in _extras(root)
-        if rows or name == "dependencies"
-    )
-
-
-def _extras(root: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    project = _table(root.get("project"))
-    yield "dependencies", _texts(project.get("dependencies"))
-    for kind in (_table(project.get("optional-dependencies")), _table(root.get("dependency-groups"))):
-        yield from ((str(name), _texts(rows)) for name, rows in kind.items())
-
-
-def _of_extra(
-    path: Path, source: str, extra: str, rows: list[str], sources: Mapping[str, Any], indexes: Mapping[str, str]
-) -> Subject:
-    where = (
-        f"{path}:{_line_of(source, next((row for row in rows if row.startswith('torch')), rows[0] if rows else extra))}"
-    )
-    named = [entry for entry in _entries(sources.get("torch")) if entry.get("extra", extra) == extra]
-    index = next((str(entry["index"]) for entry in named if "index" in entry), None)
-    url = indexes.get(index, "") if index else ""
-    for_amd = bool(_AMD.search(extra)) or bool(re.search(r"rocm", url + " ".join(rows)))
-    command = _pip([*([f"--index {url}"] if url else []), *rows], where)
-    return Subject(
-        name=f"{path} {extra}", commands=(command,), pairs=tuple(installed(command.text, where)), where=where,
-        image=f"the extra {extra}" if for_amd and _AMD.search(extra) else None, for_amd=for_amd,
-        notes=tuple(_source_notes(path, source, rows, index, indexes)),
-    )  # fmt: skip
-
-
-def _source_notes(
-    path: Path, source: str, rows: list[str], index: str | None, indexes: Mapping[str, str]
-) -> Iterator[FileFinding]:
-    for row in rows:
-        yield from _bare_rocm(row, f"{path}:{_line_of(source, row)}")
-    if index is not None and index not in indexes and any(re.match(r"torch\b", row) for row in rows):
-        yield FileFinding(
-            rule="index-not-defined", where=f"{path}:{_line_of(source, index)}", what=f"index {index}",
-            severity="error",
-            truth="tool.uv.sources names an index that no [[tool.uv.index]] defines; uv refuses the file",
-            instead=f'[[tool.uv.index]] with name = "{index}", its url and explicit = true',
-        )  # fmt: skip
-
-
-def _bare_rocm(row: str, where: str) -> Iterator[FileFinding]:
-    if _BARE_ROCM.search(row):
-        yield FileFinding(
-            rule="rocm-without-version", where=where, what=row, severity="error",
-            truth="no wheel has the local version +rocm alone: those of PyTorch have the number, such as +rocm6.4",
-            instead="name the number, and the index of the same ROCm",
-        )  # fmt: skip
+        yield from bare_rocm(text(row), f"{path}:{row.start_mark.line + 1}")
 
 
 def _pip(rows: list[str], where: str) -> Command:
     options = " ".join(row for row in rows if row.startswith("-"))
     names = " ".join(shlex.quote(row.split(";")[0].replace(" ", "")) for row in rows if not row.startswith("-"))
     return Command(text=f"pip install {options} {names}", where=where)
-
-
-def _entries(value: Any) -> list[dict[str, Any]]:
-    rows = value if isinstance(value, list) else [value]
-    return [row for row in rows if isinstance(row, dict)]
-
-
-def _table(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _texts(value: Any) -> list[str]:
-    return [row for row in value if isinstance(row, str)] if isinstance(value, list) else []
-
-
-def _line_of(source: str, part: str) -> int:
-    return next((number for number, row in enumerate(source.splitlines(), 1) if part in row), 1)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from rocmatrix.doctor.environment import compose, dockerfile, scripts
 from rocmatrix.doctor.environment.dockerfile import read_text
-from rocmatrix.doctor.environment.files import definition, manifests, projects, units
+from rocmatrix.doctor.environment.files import definition, manifests, poetry, projects, pyproject, units, workflows
 from rocmatrix.doctor.environment.lint_input import Subject
+from rocmatrix.doctor.environment.shell import heredocs
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -19,7 +20,8 @@ _DOCKERFILE = re.compile(r"(?:ARG +\w+(?:=\S*)?|FROM +(?:--\S+ +)?\S+(?: +AS +\S
 _DEFINITION = re.compile(r"bootstrap *:", re.IGNORECASE)
 _YAML = (".yml", ".yaml")
 _UNITS = (".container", ".service", ".conf")
-_SCRIPTS = (".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".job", ".pbs", ".txt", ".in")
+_LISTS = (".txt", ".in")
+_SCRIPTS = (".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".job", ".pbs", *_LISTS)
 
 
 def subjects(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = None) -> tuple[Subject, ...]:
@@ -27,25 +29,50 @@ def subjects(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = No
     of those that are known.
 
     Args:
-        path: a Dockerfile, a compose file, a script, a requirements, pyproject or conda file, a manifest, a workflow,
-            an env file, a unit of Podman or systemd, a devcontainer.json, or a definition file of Apptainer.
+        path: a Dockerfile, a compose file, a script, a requirements, pyproject or conda file, a manifest, a workflow or
+            a pipeline of GitLab, an env file, a unit of Podman or systemd, a devcontainer.json, or a definition file
+            of Apptainer.
         shell: variables of the shell by name, for compose files.
     """
-    name, ending = path.name.lower(), path.suffix.lower()
-    if name.startswith(("dockerfile", "containerfile")) or ending in (".dockerfile", ".containerfile"):
-        return dockerfile.of_dockerfile(path)
-    if ending in _YAML:
+    read = _reader(path.name.lower(), path.suffix.lower())
+    if read is None and path.suffix.lower() in _YAML:
         return _of_yaml(path, shell, matrix)
-    read = _unit_reader(name) or _reader_of_ending(ending) or _reader_of_text(read_text(path))
+    read = read or _reader_of_text(read_text(path))
     if read is None:
         raise _unknown(path)
-    return read(path)
+    found = read(path)
+    if read is scripts.of_file and path.suffix not in _LISTS:
+        found += tuple(one for text in heredocs.heredocs(read_text(path)) for one in _written(path, text, shell))
+    return found
+
+
+def _written(path: Path, text: heredocs.Heredoc, shell: Mapping[str, str]) -> tuple[Subject, ...]:
+    """Return what a script writes to a file of another kind; what cannot be read as such is left out."""
+    name = text.name.lower()
+    ending = Path(name).suffix
+    read = _reader(name, ending) if name else None
+    if text.shell or (read is scripts.of_file and ending not in _LISTS):
+        return ()
+    with dockerfile.with_text(path, text.text):
+        try:
+            if read is not None:
+                return scripts.of_requirements(path) if ending in _LISTS else read(path)
+            return _of_yaml(path, shell, None) if ending in _YAML or not name else ()
+        except RocmatrixError:
+            return ()
+
+
+def _reader(name: str, ending: str) -> _Reader | None:
+    """Return the reader of a file by its name and ending, in small letters; of YAML the keys decide."""
+    if name.startswith(("dockerfile", "containerfile")) or ending in (".dockerfile", ".containerfile"):
+        return dockerfile.of_dockerfile
+    return None if ending in _YAML else _unit_reader(name) or _reader_of_ending(ending)
 
 
 def _reader_of_ending(ending: str) -> _Reader | None:
     if ending in _SCRIPTS:
         return scripts.of_file
-    return {".toml": projects.of_pyproject, ".def": definition.of_definition}.get(ending)
+    return {".toml": _of_toml, ".def": definition.of_definition}.get(ending)
 
 
 def _reader_of_text(text: str) -> _Reader | None:
@@ -70,24 +97,30 @@ def _unit_reader(name: str) -> _Reader | None:
     return units.of_devcontainer if "devcontainer" in name and name.endswith(".json") else None
 
 
+def _of_toml(path: Path) -> tuple[Subject, ...]:
+    return poetry.of_poetry(path) or pyproject.of_pyproject(path)
+
+
 def _of_yaml(path: Path, shell: Mapping[str, str], matrix: Matrix | None) -> tuple[Subject, ...]:
     documents = [manifests.items(node) for node in manifests.documents(path)]
     keys = {key for document in documents for key in document}
     if "services" in keys:
         return compose.of_compose(path, shell=shell, matrix=matrix)
     if "jobs" in keys and "apiVersion" not in keys:
-        return manifests.of_workflow(path)
+        return workflows.of_workflow(path)
     if {"apiVersion", "kind"} <= keys:
         return manifests.of_manifests(path)
     if "dependencies" in keys:
         return projects.of_conda(path)
+    if documents and workflows.is_pipeline(path, documents[0]):
+        return workflows.of_pipeline(path)
     raise _unknown(path)
 
 
 def _unknown(path: Path) -> RocmatrixError:
     what = (
         "it is none of the forms known: Dockerfile, compose, script, requirements, pyproject, conda, manifest, "
-        "workflow, env file, unit, devcontainer, definition file of Apptainer"
+        "workflow, pipeline of GitLab, env file, unit, devcontainer, definition file of Apptainer"
     )
     advice = "Give it the usual name or ending; render templates first (`helm template`, `kubectl kustomize`)."
     return RocmatrixError("RM311", what=what, where=str(path), next=advice)

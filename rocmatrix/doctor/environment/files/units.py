@@ -14,7 +14,7 @@ from rocmatrix.doctor.environment import compose
 from rocmatrix.doctor.environment.dockerfile import read_text
 from rocmatrix.doctor.environment.launch import Launch, of_command
 from rocmatrix.doctor.environment.lint_input import Assignment, FileFinding, Subject
-from rocmatrix.doctor.environment.scripts import parts
+from rocmatrix.doctor.environment.shell.words import parts
 from rocmatrix.runtime.errors import RocmatrixError
 
 _ROW = re.compile(r"^\s*(?P<key>[A-Z]\w*)\s*=\s*(?P<value>.*?)\s*$")
@@ -64,11 +64,16 @@ def of_unit(path: Path) -> tuple[Subject, ...]:
         if key == "Environment"
         for name, _, value in (word.partition("=") for word in _words(text))
     )
+    repeated = tuple(_set_twice(variables))
     image = next((text for _, key, text in rows if key == "Image"), None)
     if image is not None:
         launch = _quadlet(rows, image, variables, path)
-        return (Subject(name=str(path), variables=variables, image=image, where=launch.where, launch=launch),)
-    return (Subject(name=str(path), variables=variables), *_started(rows, path))
+        return (
+            Subject(
+                name=str(path), variables=variables, image=image, where=launch.where, launch=launch, notes=repeated
+            ),
+        )  # fmt: skip
+    return (Subject(name=str(path), variables=variables, notes=repeated), *_started(rows, path))
 
 
 def _rows(text: str) -> Iterator[tuple[int, re.Match[str]]]:
@@ -116,6 +121,7 @@ def _quadlet(rows: list[tuple[int, str, str]], image: str, variables: tuple[Assi
         variables=tuple((row.name, row.value) for row in variables),
         runner="podman",
         rootful=_rootful(path, values("WantedBy")),
+        lines=tuple((text.split(":")[0].removeprefix("-"), f"{path}:{line}") for line, _, text in rows),
     )  # fmt: skip
 
 
@@ -165,11 +171,15 @@ def of_devcontainer(path: Path) -> tuple[Subject, ...]:
     )
     image = str(content.get("image") or "development container")
     launch, meant = _launch(content, image, where), _is_for_rocm(content)
+    words = [str(word) for word in content.get("runArgs") or []]
+    lines = tuple((word.partition("=")[2] or word, f"{path}:{_line(text, word)}") for word in words)
+    launch = replace(launch, lines=lines) if launch is not None else None
     notes = tuple(_without_devices(launch, where)) if meant and launch is not None else ()
     notes += tuple(_of_one_machine(content, path, text))
     return (
         Subject(
-            name=str(path), variables=variables, image=image, where=where, launch=launch, for_amd=meant, notes=notes
+            name=str(path), variables=variables, image=image, where=where, launch=launch, for_amd=meant, notes=notes,
+            compiles=True,
         ),
     )  # fmt: skip
 

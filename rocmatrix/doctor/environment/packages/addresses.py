@@ -1,4 +1,4 @@
-"""Addresses that packages come from: an index that replaces PyPI for a whole file, nightlies that have ended."""
+"""Addresses that packages come from: an index that replaces PyPI for a whole file, and one of CUDA."""
 
 from __future__ import annotations
 
@@ -7,25 +7,21 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from packaging.version import Version
-
 from rocmatrix.doctor.environment.intent import file_name
 from rocmatrix.doctor.environment.lint_input import Command, FileFinding, Subject
+from rocmatrix.doctor.environment.packages import nightlies
 from rocmatrix.doctor.environment.packages.indexes import meant
 from rocmatrix.doctor.environment.packages.installs import installs
 from rocmatrix.doctor.environment.packages.requirement import separately
-from rocmatrix.doctor.environment.scripts import parts
+from rocmatrix.doctor.environment.shell.words import parts
 from rocmatrix.matrix.matrix import Matrix
 
 _REPLACES = re.compile(r"(?:^|\s)(?:--index-url|-i)[= ]\s*[\"']?(?P<url>https?://download\.pytorch\.org/whl/\S*)")
 _EXTRA = re.compile(r"--extra-index-url[= ]\s*(?P<url>https?://download\.pytorch\.org/whl/(?:nightly/)?rocm\d\S*)")
 _CUDA = re.compile(r"(download\.pytorch\.org/whl/(?:nightly/|test/)?cu\d{2,3}|torch\S{0,20}==[\d.]{1,20}\+cu\d{2,3})\b")
-_NIGHTLY = re.compile(r"download\.pytorch\.org/whl/nightly/rocm(\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)(?![\d.])")
 _FURTHER = re.compile(r"pip3? config set \S*extra-index-url")
 _FURTHER_NAMES = ("PIP_EXTRA_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_INDEX", "PIP_FIND_LINKS")
 _OF_ROCM = re.compile(r"/whl/(?:nightly/|test/)?rocm\d")  # a script or a job that serves either maker
-_CHOICE = re.compile(r"\b(?:elif|else|case)\b")  # one of several that the caller chooses from
-_KEPT = 2  # releases of ROCm that nightlies are built for at a time
 # what PyTorch's own index is known to lack: none of it is torch, or asked for by torch
 _NOT_THERE = re.compile(
     r"transformers|accelerate|diffusers|datasets|peft|trl|tokenizers|sentencepiece|safetensors|huggingface-hub|"
@@ -37,14 +33,18 @@ _NOT_THERE = re.compile(
 
 
 def found(subject: Subject, matrix: Matrix) -> Iterator[FileFinding]:
-    """Yield packages that the one index named does not have, and nightlies of a ROCm that gets none any more."""
+    """Yield packages that the one index named does not have, indexes of CUDA, and nightlies that are not there."""
     listed = file_name(subject).endswith((".txt", ".in"))
     seen: set[str] = set()
     if listed:
         yield from _next_to_pypi(subject)
+    for note in (note for command in subject.commands for note in nightlies.found(command)):
+        if not listed or note.rule not in seen:
+            seen.add(note.rule)
+            yield note
     for command in subject.commands:
         replaced = () if _names_others(subject) else _replaced(command)
-        for note in (*replaced, *_ended(command, matrix), *_of_cuda(subject, command)):
+        for note in (*replaced, *nightlies.ended(command, matrix), *_of_cuda(subject, command)):
             if not listed:
                 yield note
             elif note.rule not in seen:  # a file of requirements names its index once for all
@@ -96,22 +96,9 @@ def _not_there(command: Command, url: str, absent: Sequence[str]) -> FileFinding
 def _of_cuda(subject: Subject, command: Command) -> Iterator[FileFinding]:
     either = " stage " not in subject.name and any(_OF_ROCM.search(one.text) for one in subject.commands)
     match = _CUDA.search(command.text) if not either and any(installs(command)) and meant(subject) else None
-    if match and not _CHOICE.search(command.text) and not re.search(r"\bif\s", command.text):
+    if match and not nightlies.CHOICE.search(command.text) and not re.search(r"\bif\s", command.text):
         yield FileFinding(
             rule="index-of-cuda", where=command.where, what=match[1], severity="error",
             truth="that torch is built for CUDA, and sees no AMD card",
             instead="the index of a ROCm: --index-url https://download.pytorch.org/whl/rocmX.Y",
-        )  # fmt: skip
-
-
-def _ended(command: Command, matrix: Matrix) -> Iterator[FileFinding]:
-    match = None if _CHOICE.search(command.text) else _NIGHTLY.search(command.text)
-    served = {Version(row.rocm) for row in matrix.releases if row.rocm and "download.pytorch.org" in row.index}
-    newest = sorted(served)[-_KEPT:]
-    if match and Version(match[1]) < newest[0]:
-        yield FileFinding(
-            rule="nightly-ended", where=command.where, what=f"the nightly index of ROCm {match[1]}", severity="warning",
-            truth="nightly builds are made for the newest releases of ROCm alone, and old ones are deleted: this index "
-            "gets no new builds",
-            instead=f"the index of a release, or nightly/rocm{newest[-1]}",
         )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from rocmatrix.doctor.environment.intent import file_is_for_amd, means_amd
@@ -36,7 +37,7 @@ def found(subject: Subject, installs: Sequence[Install], matrix: Matrix) -> Iter
     torch = next((one for one in installs if one.name == "torch"), None)
     if torch is not None:
         yield from _default_index(subject, torch, installs)
-        yield from _next_to_pypi(torch)
+        yield from _next_to_pypi(torch, matrix)
         yield from _without_index(subject, torch)
         yield from _vision(torch, installs)
     yield from _replaced(subject, installs)
@@ -83,15 +84,29 @@ def _has_index_elsewhere(subject: Subject) -> bool:
     return named or any(_ELSEWHERE.search(row.text) for row in subject.commands)
 
 
-def _next_to_pypi(torch: Install) -> Iterator[FileFinding]:
-    if torch.extra and torch.newest:
+def _next_to_pypi(torch: Install, matrix: Matrix) -> Iterator[FileFinding]:
+    newer = _newer_on_pypi(torch, matrix) if torch.extra else None
+    if newer is not None:
         yield FileFinding(
-            rule="torch-index-next-to-pypi", where=torch.where, severity="warning",
-            what=f"torch from PyPI or the index of ROCm {torch.rocm}",
-            truth="with --extra-index-url pip takes the highest version of both indexes, and PyPI's torch for CUDA is "
-            "newer",
+            rule="torch-index-next-to-pypi", where=torch.where, severity="warning" if newer else "note",
+            what=f"torch{torch.wanted} from PyPI or the index of ROCm {torch.rocm}",
+            truth="pip takes the highest version of all indexes, as uv does with unsafe-best-match, and "
+            + ("PyPI's torch for CUDA is newer" if newer else "PyPI may have a newer torch, for CUDA"),
             instead=f"--index-url for torch in a command of its own, or pin torch==X.Y.Z+rocm{torch.rocm}",
         )  # fmt: skip
+
+
+def _newer_on_pypi(torch: Install, matrix: Matrix) -> bool | None:
+    """Return whether PyPI has a newer torch of those that are asked for; None where their versions are given."""
+    if torch.exact or "+" in torch.wanted or not (torch.newest or torch.wanted):
+        return None
+    asked = SpecifierSet(torch.wanted)
+    fitting = [(Version(row.torch), Version(row.rocm)) for row in matrix.releases if row.rocm and row.torch in asked]
+    served = [version for version, rocm in fitting if rocm == Version(torch.rocm or "0")]
+    if not fitting or Version(torch.rocm or "0") > max(rocm for _, rocm in fitting):
+        return False
+    above = not served or max(fitting)[0] > max(served)
+    return above if torch.newest or above else None
 
 
 def _without_index(subject: Subject, torch: Install) -> Iterator[FileFinding]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from packaging.requirements import InvalidRequirement, Requirement
 
 from rocmatrix.doctor.environment.dockerfile import INDEX
 from rocmatrix.doctor.environment.lint_input import Command
-from rocmatrix.doctor.environment.scripts import parts
+from rocmatrix.doctor.environment.shell.words import parts
 
 _PIP = re.compile(r"(?:.*/)?(?:pip[\d.]*|uv)")
+_INDEXES = ("--index-url", "-i", "--extra-index-url", "--index", "--default-index")
+_OTHER = re.compile(r"^https?://(?!\S*(?:rocm|radeon|amd\.com|/whl/cpu))")  # one that may have torch for CUDA
+_VARIABLE = re.compile(r"\$(?:\w+|\{[^{}]+\})")
+_WHEEL_VERSION = re.compile(r"/[A-Za-z][\w.]*?-(\d[\d.]*)(?:(?:\+|%2B)[\w.]+)?-[^/]*\.whl(?:#.*)?$")
 # options whose value may be mistaken for a package
 _VALUED = frozenset((
     "-i", "--index-url", "--extra-index-url", "-f", "--find-links", "-r", "--requirement", "-c", "--constraint", "-t",
@@ -26,9 +30,10 @@ _VALUED = frozenset((
 class Install:
     """One package that pip is asked for. `rocm` is the version of the ROCm index named, "" for another index.
 
-    `extra`: that index is asked next to PyPI (--extra-index-url). `local`: the version itself names ROCm. `indexed`: an
-    index or a folder of wheels is named. `alone`: without its dependencies. `upgrade`: a newer version replaces.
-    `held`: a file of constraints gives the version. `by_url`: the address of the package itself is given.
+    `extra`: another index is asked besides, as PyPI is next to --extra-index-url, and the highest version counts.
+    `local`: the version itself names ROCm. `indexed`: an index or a folder of wheels is named. `alone`: without its
+    dependencies. `upgrade`: a newer version replaces. `held`: a file of constraints gives the version. `by_url`: the
+    address of the package itself is given. `wanted`: the versions that are asked for, as they are written.
     """
 
     name: str
@@ -43,6 +48,7 @@ class Install:
     upgrade: bool = False
     held: bool = False
     by_url: bool = False
+    wanted: str = ""
 
 
 def installs(command: Command) -> Iterator[Install]:
@@ -61,9 +67,10 @@ def _of_words(rest: Sequence[str], where: str, *, uv: bool) -> Iterator[Install]
     backend = re.search(r"(?:^| )--torch-backend[= ](?:rocm(?P<rocm>[\d.]+)|auto)(?: |$)", " ".join(rest))
     index = index or (backend["rocm"] if backend else None)
     other = any("://" in word or "-index" in word for word in rest if not _is_package_url(word))
-    extra = "--extra-index-url" in options and options.isdisjoint(("--index-url", "-i", "--index-strategy"))
+    other = other or any(_VARIABLE.fullmatch(word) for word in _own(rest))  # an index may be in it
+    beside = index is not None and _beside(rest, options, uv=uv)
     for wanted in _requirements(rest):
-        exact = re.fullmatch(r"==([\d.]+)(?:\+\S+)?", str(wanted.specifier))
+        exact = re.fullmatch(r"==([\d.]+)(?:\+\S+)?", str(wanted.specifier)) or _WHEEL_VERSION.search(wanted.url or "")
         local = re.search(r"\+rocm([\d.]+)", str(wanted.specifier))
         own = re.search(r"\+rocm(\d+\.\d+)", re.sub("%2B", "+", wanted.url or ""))
         rocm = index or (local[1] if local else own[1] if own else None) or ("" if other or wanted.url else None)
@@ -73,26 +80,47 @@ def _of_words(rest: Sequence[str], where: str, *, uv: bool) -> Iterator[Install]
             newest=not wanted.specifier and not wanted.url,
             rocm=rocm,
             where=where,
-            extra=extra and index is not None and not uv,
+            extra=beside,
             local=local is not None,
             indexed=other or backend is not None or bool(options & {"--find-links", "-f"}),
             alone="--no-deps" in options,
             by_url=wanted.url is not None,
+            wanted=str(wanted.specifier),
             held=bool(options & {"-c", "--constraint", "--constraints", "--build-constraints"}),
             upgrade=bool(options & {"-U", "--upgrade", "--force-reinstall", "-I", "--ignore-installed"}),
         )
+
+
+def _beside(rest: Sequence[str], options: Collection[str], *, uv: bool) -> bool:
+    """Return whether the highest version of an index of ROCm and of another one is taken: by pip of all, by uv of those
+    that it asks for with unsafe-best-match."""
+    if "--torch-backend" in options or (uv and not any("unsafe-best-match" in word for word in rest)):
+        return False
+    urls = [
+        word.partition("=")[2] or after
+        for word, after in zip(rest, (*rest[1:], ""), strict=True)
+        if word.partition("=")[0] in _INDEXES
+    ]
+    replaced = bool({"--index-url", "-i", "--default-index"} & set(options))
+    return any(_OTHER.search(url) for url in urls) if replaced else "--extra-index-url" in options
 
 
 def _is_package_url(word: str) -> bool:
     return word.endswith(".whl") or "git+" in word or " @ " in word
 
 
-def _requirements(rest: Sequence[str]) -> Iterator[Requirement]:
+def _own(rest: Sequence[str]) -> Iterator[str]:
+    """Yield the words that are neither an option nor the value of one."""
     skip = False
     for word in rest:
         if skip or word.startswith("-"):
             skip = not skip and word in _VALUED
-            continue
+        else:
+            yield word
+
+
+def _requirements(rest: Sequence[str]) -> Iterator[Requirement]:
+    for word in _own(rest):
         wheel = re.search(r"(?:^|/)([A-Za-z][\w.]*?)-\d[^/]*\.whl(?:#.*)?$", word)
         try:
             yield Requirement(f"{wheel[1]} @ {word}" if wheel else word)

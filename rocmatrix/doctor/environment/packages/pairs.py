@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from packaging.version import Version
 
@@ -24,24 +24,41 @@ def found(subject: Subject, installs: Sequence[Install], matrix: Matrix) -> Iter
         installs: what the commands of the subject install, in their order.
     """
     of_torch = [one for one in installs if one.name == "torch"]
-    if len({one.exact for one in of_torch}) == 1:
+    if len({one.exact for one in of_torch}) == 1 and not _of_amd_before(of_torch[0]):
         yield from _partners(of_torch[0], installs, matrix)
     for one in of_torch:
         yield from _python(subject, one, matrix)
+
+
+def _of_amd_before(torch: Install) -> bool:
+    """Return whether it is a wheel of AMD's own from the time when those had another triton than PyTorch's."""
+    return torch.by_url and torch.exact is not None and Version(torch.exact) < Version("2.4")
 
 
 def _partners(torch: Install, installs: Sequence[Install], matrix: Matrix) -> Iterator[FileFinding]:
     built = [row.companions for row in matrix.releases if row.torch == torch.exact and row.rocm]
     for one in installs:
         fitting = {row[one.name] for row in built if one.name in row}
-        if one.name in _PARTNERS and one.exact and fitting and one.exact not in fitting:
+        if one.name in _PARTNERS and one.exact and fitting and not _fits(one, fitting):
             yield FileFinding(
-                rule="partner-of-another-torch", where=one.where, severity="error",
+                rule="partner-of-another-torch", where=one.where, severity="warning" if one.by_url else "error",
                 what=f"{one.name} {one.exact} with torch {torch.exact}",
                 truth=f"{one.name} {one.exact} is of another torch: each is built against one, and pip refuses the "
                 "pair or a later import fails",
                 instead=f"{one.name}=={', '.join(sorted(fitting))}, or no version: torch asks for its own",
             )  # fmt: skip
+
+
+def _fits(partner: Install, versions: Collection[str]) -> bool:
+    """Return whether a partner is one of the versions that torch was built with; a wheel of AMD's own may be a later
+    one of the same series."""
+    if partner.by_url:
+        return partner.exact is not None and _series(partner.exact) in map(_series, versions)
+    return partner.exact in versions
+
+
+def _series(version: str) -> tuple[int, ...]:
+    return Version(version).release[:2]
 
 
 def _python(subject: Subject, torch: Install, matrix: Matrix) -> Iterator[FileFinding]:
@@ -61,7 +78,7 @@ def _python(subject: Subject, torch: Install, matrix: Matrix) -> Iterator[FileFi
 
 def _newest(torch: Install, matrix: Matrix) -> Release | None:
     """Return the release that pip takes from PyTorch's index; None where the matrix has none, or a range decides."""
-    if not torch.rocm or not (torch.exact or torch.newest):
+    if not torch.rocm or torch.by_url or not (torch.exact or torch.newest):
         return None
     served = [row for row in matrix.releases if row.rocm == torch.rocm and torch.exact in (None, row.torch)]
     return max(served, key=lambda row: Version(row.torch), default=None)

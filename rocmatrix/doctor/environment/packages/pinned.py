@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rocmatrix.doctor.environment.intent import file_name, means_amd
-from rocmatrix.doctor.environment.lint_input import FileFinding, Subject
+from rocmatrix.doctor.environment.lint_input import Command, FileFinding, Subject
 from rocmatrix.doctor.environment.packages.installs import Install
+from rocmatrix.doctor.environment.packages.installs import installs as installs_of
+from rocmatrix.doctor.environment.shell.words import parts
 
 # what is built for one ROCm or one torch, and what asks for a torch itself
 _DECIDES = re.compile(
@@ -21,6 +24,14 @@ _OF_TORCH = ("torch", "torchvision", "torchaudio")
 _HAS_TORCH = re.compile(r"(?:^|/)rocm/(?:pytorch|vllm|sgl)[\w-]*(?::|@|$)")
 _FROM_GIT = re.compile(r"git\+(?:https?|ssh)://[^\s\"';&|]+")
 _REF = re.compile(r"@[\w./${}-]+$")
+# pip with a list of packages, or a project with what it asks for; what keeps it from another torch
+_INSTALLS_LIST = re.compile(
+    r"\bpip[\d.]* (?:\S+ ){0,20}?install (?:\S+ ){0,20}?"
+    r"(?P<listed>(?:-r|--requirement)[ =]?\S+|(?:-e )?\.{1,2}(?:\[\S*\])?(?= |$))"
+)
+_LIMITED = re.compile(r"(?:^| )(?:-c|--constraints?|--no-deps|--index-url|-i|--torch-backend)[ =]|rocm\d|--no-deps|\$")
+_CHECKED = re.compile(r"torch\.version\.hip")
+_ROCM_INDEX = re.compile(r"/whl/(?:nightly/)?rocm\d")
 _HELD = ("PIP_CONSTRAINT", "UV_CONSTRAINT", "PIP_BUILD_CONSTRAINT")
 _LISTS = (".txt", ".in")
 
@@ -38,6 +49,8 @@ def found(subject: Subject, installs: Sequence[Install]) -> Iterator[FileFinding
         return
     yield from _without_version(subject, installs, one_note=listed)
     yield from _from_git(subject)
+    if not listed:
+        yield from _of_a_list(subject)
 
 
 def _without_version(subject: Subject, installs: Sequence[Install], *, one_note: bool) -> Iterator[FileFinding]:
@@ -70,3 +83,37 @@ def _from_git(subject: Subject) -> Iterator[FileFinding]:
                     truth="the default branch is another commit from build to build, and may not build with this ROCm",
                     instead=f"{match[0].partition('#')[0]}@TAG, or @ and a commit",
                 )  # fmt: skip
+
+
+def _of_a_list(subject: Subject) -> Iterator[FileFinding]:
+    """Yield the first list of packages that is installed over a torch for ROCm, and that may hold another torch."""
+    there = bool(_HAS_TORCH.search(subject.image or ""))
+    if any(_CHECKED.search(command.text) for command in subject.commands):
+        return
+    places = Counter(command.where for command in subject.commands)  # what a list holds that was read stands there too
+    for command in subject.commands:
+        alone = there and places[command.where] == 1
+        lists = [listed for words in parts(command.text) if (listed := _list(words))] if alone else []
+        if lists:  # the last of them, as the first may be another maker's
+            yield FileFinding(
+                rule="torch-may-be-replaced", where=command.where, what=f"pip install {lists[-1]}", severity="note",
+                truth="torch for ROCm is there already; what asks for another one in that list puts the torch of the "
+                "default index in its place, which is CUDA's",
+                instead="-c with a file that names the torch that is there, and then a check of torch.version.hip",
+            )  # fmt: skip
+            return
+        there = there or _puts_torch(command)
+
+
+def _puts_torch(command: Command) -> bool:
+    """Return whether a command installs torch for ROCm; the index may be in a variable that it sets itself."""
+    found = [one for one in installs_of(command) if one.name == "torch"]
+    return any(one.rocm or (one.indexed and _ROCM_INDEX.search(command.text)) for one in found)
+
+
+def _list(words: Sequence[str]) -> str | None:
+    """Return the list or the project that pip installs without limits; None for other commands."""
+    text = " ".join(words)
+    if _LIMITED.search(text) or not (found := _INSTALLS_LIST.search(text)):
+        return None
+    return found["listed"]

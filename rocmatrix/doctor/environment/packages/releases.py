@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from rocmatrix.doctor.environment.lint_input import FileFinding, Subject
-from rocmatrix.doctor.environment.scripts import parts
+from rocmatrix.doctor.environment.shell.words import parts
 
 Kind = Literal["base", "apt", "wheels", "index"]
 _NUMBER = r"(?P<rocm>\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)"
 _BASE = re.compile(rf"rocm[-_]?{_NUMBER}|(?:^|/)rocm/(?:dev|rocm)-[\w.-]+:{_NUMBER.replace('rocm', 'tag')}")
+_TORCH = re.compile(r"^(?:docker\.io/)?rocm/pytorch:rocm\S*_pytorch_(?:release_)?(?P<torch>\d+\.\d+\.\d+)")
 _FORMS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("apt", re.compile(rf"repo\.radeon\.com/rocm/(?:apt|rhel\d+|el\d+|yum|zyp/zypper)/{_NUMBER}")),
     ("apt", re.compile(rf"repo\.radeon\.com/amdgpu-install/{_NUMBER}/")),
     ("wheels", re.compile(rf"repo\.radeon\.com/rocm/manylinux/rocm-rel-{_NUMBER}")),
-    ("index", re.compile(rf"/whl/(?:test/)?rocm{_NUMBER}")),
+    ("index", re.compile(rf"/whl/(?:test/|nightly/)?rocm{_NUMBER}")),
 )
 _SOURCE = re.compile(
     r"repo\.radeon\.com/(?:(?:rocm|amdgpu|graphics)/\S*?\s+(?P<code>focal|jammy|noble)\b"
@@ -54,6 +55,17 @@ def rocm_of_image(image: str | None) -> str | None:
     """Return the ROCm that an image's name states; None where it states none."""
     match = _BASE.search(image or "")
     return (match["rocm"] or match["tag"]) if match else None
+
+
+def of_run(subject: Subject) -> Subject:
+    """Return a subject with the ROCm and the torch that its image's name states, where nothing else names them."""
+    image = subject.image or (subject.launch.image if subject.launch else None)
+    torch = _TORCH.search(image or "")
+    return replace(
+        subject,
+        rocm=subject.rocm or rocm_of_image(image),
+        torch=subject.torch or (torch["torch"] if torch and not subject.pairs else None),
+    )
 
 
 def found(subject: Subject) -> Iterator[FileFinding]:
@@ -119,7 +131,8 @@ def _finding(row: _Mention, other: _Mention) -> FileFinding:
     )  # fmt: skip
 
 
-def _codename(image: str) -> str | None:
+def codename(image: str) -> str | None:
+    """Return the release of Ubuntu that an image's name states, or the one that AMD names for its Debian."""
     ubuntu = re.search(r"ubuntu[-:_]?(20\.04|22\.04|24\.04)", image)
     if ubuntu:
         return _CODENAMES[ubuntu[1]]
@@ -129,16 +142,16 @@ def _codename(image: str) -> str | None:
 
 
 def _of_another_distribution(subject: Subject) -> Iterator[FileFinding]:
-    codename = _codename(subject.image or "")
+    release = codename(subject.image or "")
     for command in subject.commands:
         for match in _SOURCE.finditer(command.text):
             named = match["code"] or match["path"]
-            if codename is not None and named != codename:
+            if release is not None and named != release:
                 yield FileFinding(
                     rule="source-of-another-release", where=command.where, what=f"{named} on {subject.image}",
                     severity="warning",
-                    truth=f"the packages are built for {named}, the image is {codename}: its libraries differ",
-                    instead=f"{codename} in the address, or the image that {named} is",
+                    truth=f"the packages are built for {named}, the image is {release}: its libraries differ",
+                    instead=f"{release} in the address, or the image that {named} is",
                 )  # fmt: skip
         if "fedora" in (subject.image or "") and (
             other := re.search(r"repo\.radeon\.com/rocm/(rhel\d+|el\d+)", command.text)

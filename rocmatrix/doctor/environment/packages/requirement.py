@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rocmatrix.doctor.environment.lint_input import Command, FileFinding
 
@@ -16,6 +16,7 @@ _LOCAL_RANGE = re.compile(
 )
 _PARTS = re.compile(r"(?P<name>[A-Za-z][\w.-]*).*\+(?P<build>[a-z]+[\d.]*)", re.DOTALL)
 _ADDRESS = re.compile(r"https?://[^\s;\"']+")
+_WHEEL = re.compile(r"/(?P<name>[A-Za-z][\w.]*?)-\d[^/]*-(?P<python>cp3\d{1,2})-[^/]*\.whl")
 _OF_PYTORCH = ("torch", "torchvision", "torchaudio")
 _OPTION = re.compile(r"^[A-Za-z][^#\n]*?\s;?\s*(?P<option>--(?:extra-)?index-url|--find-links|-i|-f)[ =]")
 
@@ -85,6 +86,26 @@ def of_one_machine(row: str, where: str) -> Iterator[FileFinding]:
             truth="the file is in a folder of the machine that the list was made on (pip freeze); elsewhere pip stops",
             instead=f"{found['name']}== with its version, and the index that has it",
         )  # fmt: skip
+
+
+def of_wheels(rows: Iterable[tuple[str, str]]) -> Iterator[FileFinding]:
+    """Yield wheels of one package for different Pythons, of which a list may name one without a marker.
+
+    Args:
+        rows: lines of a list, each with its file and line.
+    """
+    before: dict[str, str] = {}
+    for row, where in rows:
+        found = _WHEEL.search(row)
+        if found is not None and ";" not in row:
+            python = before.setdefault(found["name"].lower(), found["python"])
+            if python != found["python"]:
+                yield FileFinding(
+                    rule="wheel-of-another-python", where=where, severity="error",
+                    what=f"{found['name']} for {python} and {found['python']}",
+                    truth="pip installs every line of a list, and refuses a wheel that is built for another Python",
+                    instead=f'a marker behind each: ; python_version == "3.{found["python"][3:]}"',
+                )  # fmt: skip
 
 
 def _instead_of_option(row: str, option: str) -> str:

@@ -7,9 +7,13 @@ from collections.abc import Iterator
 
 from rocmatrix.doctor.environment.intent import file_name, means_amd
 from rocmatrix.doctor.environment.lint_input import Command, FileFinding, Fix, Subject
-from rocmatrix.doctor.environment.scripts import parts
+from rocmatrix.doctor.environment.packages.releases import codename
+from rocmatrix.doctor.environment.shell.words import parts
 
-_OF_A_SHELL = re.compile(r"(?:export \w+=\S*|cd \S+|conda activate\b.*|source \S*activate|\. \S*activate)$")
+_OF_A_SHELL = re.compile(
+    r"(?:export \w+=(?:\$\([^()]*\)|`[^`]*`|\S*)|cd \S+|conda activate\b.*|source \S*activate|\. \S*activate)$"
+)
+_SUBSTITUTED = re.compile(r"\$\([^()]*\)|`[^`]*`")  # what a shell puts in
 _APT = ("apt", "apt-get")
 _YES = re.compile(r"-\w*y\w*|-q{2,}\w*|--yes|--assume-yes|--assume-no|-s|--simulate|--download-only|--print-uris")
 _ASSUMED = re.compile(r"Assume-Yes|\byes\b[^;&|]{0,80}\|", re.IGNORECASE)
@@ -17,6 +21,23 @@ _LISTS_GONE = re.compile(r"^(?:docker\.io/)?(?:library/)?(?:ubuntu|debian|python
 _OF_ROCM = re.compile(r"^(?:docker\.io/)?rocm/(?!dev-|rocm-terminal)|rocm.*(?:pytorch|vllm)")
 _ROCM_PACKAGE = re.compile(r"^(?:rocm(?:-[\w*-]+)?|hip(?:blas|cc|rand)?(?:-devel|-dev)?|rocblas(?:-[\w*]+)?)$")
 _AMD_SOURCE = re.compile(r"repo\.(?:radeon|amd)\.com|amdgpu-install|rocm\.list|rocm\.repo|rocm\.\w+\.amd\.com")
+# packages that newer releases of Ubuntu and Debian have no more, and what has taken their place
+_GONE = {"libgl1-mesa-glx": "libgl1", "libegl1-mesa": "libegl1", "python3-distutils": "python3-setuptools"}
+# whose Python is apt's alone (PEP 668)
+_MANAGED = re.compile(
+    r"^(?:docker\.io/)?(?:library/)?(?:ubuntu(?::(?:23|24|25|26)\.\d\d|:noble|:latest|$)|debian(?::1[2-9]|:bookworm|:trixie"
+    r"|:latest|:stable|$)|rocm/dev-ubuntu-24\.04)"
+)
+_CUDA_PACKAGE = re.compile(
+    r"(?:nvidia-(?:cuda|driver|utils|container|docker)|cuda-(?:toolkit|runtime|libraries|\d)|libcudnn|libnccl|nvidia-cudnn)"
+)
+_OTHER_PYTHON = re.compile(
+    r"venv|virtualenv|conda|mamba|pyenv|pixi|\buv\b|pipx|deadsnakes|get-pip|break[-_]system|externally.managed|poetry|"
+    r"python3?\.\d+ -m pip|make (?:alt)?install|rye\b|ensurepip",
+    re.IGNORECASE,
+)
+_INTO_SYSTEM = re.compile(r"(?:^|[\s/])pip3?$|-m pip$")
+_ELSEWHERE = re.compile(r"(?:^| )(?:-t|--target|--prefix|--root|--dry-run)\b")
 _VERSION = re.compile(r"rocm[-_]?(\d+\.\d+(?:\.\d+)?)", re.IGNORECASE)
 
 
@@ -29,6 +50,9 @@ def found(subject: Subject) -> Iterator[FileFinding]:
     yield from _upgrades(subject)
     yield from _without_lists(subject)
     yield from _of_distribution(subject)
+    yield from _gone(subject)
+    yield from _of_cuda(subject)
+    yield from _managed(subject)
 
 
 def _lost(subject: Subject) -> Iterator[FileFinding]:
@@ -38,7 +62,7 @@ def _lost(subject: Subject) -> Iterator[FileFinding]:
         if (
             rows
             and all(_OF_A_SHELL.match(" ".join(words)) for words in rows)
-            and not re.search(r"[>|`(]", command.text)
+            and not re.search(r"[>|`(]", _SUBSTITUTED.sub("", command.text))
         ):
             yield FileFinding(
                 rule="lost-with-the-shell", where=command.where, what=command.text[:80], severity="warning",
@@ -120,5 +144,48 @@ def _of_distribution(subject: Subject) -> Iterator[FileFinding]:
                     truth=f"the file is named after ROCm {named[1]}, and the packages are the distribution's own: "
                     "their release is that of the day, and need not be the same",
                     instead="a version with each package, or AMD's packages of that release",
+                )  # fmt: skip
+                return
+
+
+def _gone(subject: Subject) -> Iterator[FileFinding]:
+    """Yield packages that the distribution of the image has no more, under the name of before."""
+    if codename(subject.image or "") != "noble":
+        return
+    for command in subject.commands:
+        asked = [word for words in _calls(command, "install") for word in words]
+        for name in sorted(_GONE.keys() & set(asked)):
+            yield FileFinding(
+                rule="package-gone", where=command.where, what=f"{name} on {subject.image}", severity="error",
+                truth="that release has no package of the name: apt installs nothing, and the build stops",
+                instead=_GONE[name], fix=Fix(where=command.where, before=name, after=_GONE[name]),
+            )  # fmt: skip
+
+
+def _of_cuda(subject: Subject) -> Iterator[FileFinding]:
+    """Yield packages of NVIDIA's that apt installs into an image for AMD cards."""
+    for command in () if re.search(r"nvidia|cuda", subject.image or "") else subject.commands:
+        for name in (word for words in _calls(command, "install") for word in words if _CUDA_PACKAGE.match(word)):
+            yield FileFinding(
+                rule="cuda-package", where=command.where, what=name, severity="warning",
+                truth="this package is CUDA's, and nothing of it runs on an AMD card", instead="remove it",
+            )  # fmt: skip
+
+
+def _managed(subject: Subject) -> Iterator[FileFinding]:
+    """Yield the first pip that installs into a Python which the distribution manages."""
+    texts = [command.text for command in subject.commands] + [f"{row.name}={row.value}" for row in subject.variables]
+    if not _MANAGED.search(subject.image or "") or subject.inherits or any(map(_OTHER_PYTHON.search, texts)):
+        return
+    for command in subject.commands:
+        for words in parts(command.text):
+            at = words.index("install") if "install" in words else 0
+            if _INTO_SYSTEM.search(" ".join(words[:at])) and not _ELSEWHERE.search(" ".join(words[at:])):
+                yield FileFinding(
+                    rule="python-of-the-distribution", where=command.where, what=" ".join(words[at - 1 : at + 3]),
+                    severity="warning",
+                    truth="the Python of that release is apt's alone (PEP 668): pip refuses to install into it "
+                    "(externally-managed-environment)",
+                    instead="python3 -m venv /opt/venv and ENV PATH=/opt/venv/bin:$PATH, or --break-system-packages",
                 )  # fmt: skip
                 return

@@ -18,7 +18,7 @@ from rocmatrix.jobs.schedulers.slurm import SlurmDestination
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells, sysfs
-from tests.fixtures.clusters import KUBERNETES, SLURM, file_of
+from tests.fixtures.clusters import IMAGE, KUBERNETES, SLURM, file_of
 
 
 def test_rank_count_is_one_a_card_unless_another_is_given(prepare):
@@ -44,7 +44,8 @@ def test_run_on_several_nodes_is_named_once_and_resumes(prepare):
 
 def test_settings_of_a_container_come_with_their_reasons(prepare):
     machine = {"cell": cells.GFX1100, "machine": sysfs.two_rx_7900_xt}
-    for to in (KUBERNETES, replace(SLURM, under="docker"), replace(SLURM, under="apptainer", image="/shared/i.sif")):
+    contained = (replace(SLURM, under=under, image=IMAGE[under]) for under in ("docker", "apptainer", "pyxis"))
+    for to in (KUBERNETES, *contained):
         rows = prepare(to, **machine).rows
         assert rows
         assert all(row.reason and row.source for row in rows)
@@ -56,7 +57,8 @@ def test_adapters_for_rdma_are_passed_where_asked_for(prepare):
     assert "/dev/infiniband/*" in text
     assert "--ulimit=memlock=-1:-1" in text
     assert "/dev/infiniband" not in file_of(prepare(replace(SLURM, under="docker")))
-    assert "/dev/infiniband" in file_of(prepare(replace(SLURM, under="apptainer", image="/shared/i.sif", rdma=True)))
+    for under in ("apptainer", "pyxis"):
+        assert "/dev/infiniband" in file_of(prepare(replace(SLURM, under=under, image=IMAGE[under], rdma=True)))
     pod = replace(KUBERNETES, rdma=True, site=Site(claim="runs", rdma="rdma/hca"))
     assert "rdma/hca: '1'" in file_of(prepare(pod))
 

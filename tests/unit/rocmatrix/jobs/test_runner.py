@@ -109,3 +109,21 @@ def test_job_prints_its_files_before_its_command(tmp_path):
         "",
         f"sbatch {tmp_path}/runs/r.sbatch",
     ]
+
+
+def ended_with(code: str, *before: dict[str, str]) -> runner.Finished:
+    return runner.Finished(status=2, events=(*before, {"event": "error", "code": code}))
+
+
+OWN_INPUT = ("RM513", "RM526", "RM529", "RM563", "RM574", "RM582", "RM700", "RM705", "RM708", "RM714", "RM717", "RM730",
+             "RM731", "RM732")  # fmt: skip
+OF_THE_CELL = ("RM501", "RM521", "RM522", "RM530", "RM558", "RM566", "RM567", "RM599", "RM716", "RM718", "RM733")
+
+
+@pytest.mark.parametrize("code", [*OWN_INPUT, *OF_THE_CELL])
+def test_refusal_of_a_persons_own_file_or_setting_is_none_of_the_cell(code):
+    assert ended_with(code).has_input_error is (code in OWN_INPUT)
+
+
+def test_input_error_after_the_begin_is_the_runs_own():
+    assert not ended_with("RM730", {"event": "start"}).has_input_error

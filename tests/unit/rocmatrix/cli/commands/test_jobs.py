@@ -1,5 +1,9 @@
 """What the tasks that build and run print."""
 
+import contextlib
+import json
+from dataclasses import replace
+
 import pytest
 
 from rocmatrix.cli.commands import build as build_command
@@ -12,7 +16,7 @@ from rocmatrix.host.hardware import read_hardware
 from rocmatrix.images import build
 from rocmatrix.images.build import Built
 from rocmatrix.jobs.job import JobRequest
-from rocmatrix.jobs.programs import PROGRAMS, SMOKE
+from rocmatrix.jobs.programs import PROGRAMS, SMOKE, TRAIN
 from rocmatrix.jobs.runner import Decision, Finished
 from rocmatrix.matrix.resolver.resolve import Request
 from tests.fixtures import cells, sysfs
@@ -38,6 +42,17 @@ def test_probes_are_listed_with_their_limits(capsys):
         "two_gpu_step_fsdp2",
         "two_gpu_step_pipeline",
     ]
+
+
+def test_probes_are_listed_as_json_for_programs(capsys):
+    jobs.list_probes(["two_gpu_step"], as_json=True)
+    assert json.loads(capsys.readouterr().out)[0]["probe"] == "two_gpu_step"
+
+
+def test_list_of_features_as_json_is_refused_rather_than_printed_as_text(capsys):
+    with pytest.raises(SystemExit):
+        known()["features"].run({"list": True, "json": True})
+    assert "RM404" in (told := capsys.readouterr()).err and told.out == ""
 
 
 def test_probe_that_is_not_known_is_named_with_its_neighbour(capsys):
@@ -156,3 +171,14 @@ def test_jobs_keep_their_logs_where_builds_keep_theirs(in_container, monkeypatch
     (log,) = seen
     assert log.parent == build.log_file(cells.CPU, build_command.ROOT).parent
     assert log.name.startswith(f"{program}-{cells.CPU.name}-")
+
+
+@pytest.mark.parametrize(("code", "diagnosed"), [("RM730", False), ("RM500", False), ("RM521", True)])
+def test_training_that_refused_its_input_is_not_diagnosed(in_container, monkeypatch, capsys, code, diagnosed):
+    done = Finished(status=2, events=({"event": "error", "code": code},))
+    monkeypatch.setattr("rocmatrix.jobs.runner.run", lambda *_, **__: done)
+    monkeypatch.setattr(recorder, "watched", lambda *_: contextlib.nullcontext(lambda _: None))
+    request = replace(CPU_JOB, program=TRAIN, options={})
+    with pytest.raises(SystemExit):
+        known()["train"].body(request, None)
+    assert ("diagnosis" in capsys.readouterr().err) is diagnosed

@@ -66,7 +66,7 @@ def test_trainers_options_arrive_together_and_the_others_by_name():
 
 def test_probes_are_listed_without_an_engine_or_a_card(monkeypatch):
     listed = []
-    monkeypatch.setattr("rocmatrix.cli.commands.jobs.list_probes", listed.append)
+    monkeypatch.setattr("rocmatrix.cli.commands.jobs.list_probes", lambda names, as_json: listed.append(names))
     monkeypatch.setattr("rocmatrix.cli.commands.jobs.run_and_record", lambda job_request: listed.append("ran"))
     known()["smoke"].run({"list": True, "probe": ["blas"]})
     assert listed == [["blas"]]

@@ -113,6 +113,43 @@ CASES = [
         {"HSA_OVERRIDE_GFX_VERSION": "10.3.0", "architectures": ("gfx906",)},
         {"HSA_OVERRIDE_GFX_VERSION": "10.3.0", "architectures": ("gfx1031",)},
     ),
+    ("targets-at-run-time", "note", {"HCC_AMDGPU_TARGET": "gfx1030"}, {"HIP_PATH": "/opt/rocm"}),
+    (
+        "override-not-compiled",
+        "warning",
+        {"HSA_OVERRIDE_GFX_VERSION": "11.5.0", "PYTORCH_ROCM_ARCH": "gfx1151"},
+        {"HSA_OVERRIDE_GFX_VERSION": "11.5.1", "PYTORCH_ROCM_ARCH": "gfx1100;gfx1151"},
+    ),
+    (
+        "override-not-compiled",
+        "warning",
+        {"HSA_OVERRIDE_GFX_VERSION": "10.3.0", "PYTORCH_ROCM_ARCH": "gfx90a gfx942:xnack-"},
+        {"HSA_OVERRIDE_GFX_VERSION": "10.3.0", "PYTORCH_ROCM_ARCH": "gfx10-3-generic"},
+    ),
+    (
+        "override-without-code-rdna2",
+        "warning",
+        {"HSA_OVERRIDE_GFX_VERSION": "10.3.4", **OLD},
+        {"HSA_OVERRIDE_GFX_VERSION": "10.3.4", "rocm": "7.14"},
+    ),
+    (
+        "override-without-code-rdna2",
+        "note",
+        {"HSA_OVERRIDE_GFX_VERSION": "10.3.1"},
+        {"HSA_OVERRIDE_GFX_VERSION": "10.3.0"},
+    ),
+    (
+        "override-without-code-gfx1103",
+        "warning",
+        {"HSA_OVERRIDE_GFX_VERSION": "11.0.3", **OLD},
+        {"HSA_OVERRIDE_GFX_VERSION": "11.0.3", **NEW},
+    ),
+    (
+        "override-without-code-gfx90c",
+        "warning",
+        {"HSA_OVERRIDE_GFX_VERSION": "9.0.12"},
+        {"HSA_OVERRIDE_GFX_VERSION": "9.0.10"},
+    ),
     ("no-memory-caching", "warning", {"PYTORCH_NO_HIP_MEMORY_CACHING": "1"}, {}),
     ("serialize", "warning", {"AMD_SERIALIZE_KERNEL": "3"}, {"AMD_SERIALIZE_KERNEL": "0"}),
     ("serialize", "warning", {"HIP_LAUNCH_BLOCKING": "1"}, {"HIP_LAUNCH_BLOCKING": "0"}),
@@ -209,6 +246,18 @@ CASES = [
     ("one-thread", "warning", {"OMP_NUM_THREADS": "1"}, {"OMP_NUM_THREADS": "1", "WORLD_SIZE": "2"}),
     ("hip-path-layout", "warning", {"HIP_PATH": "/opt/rocm/hip"}, {"HIP_PATH": "/opt/rocm"}),
     (
+        "folder-of-old-layout",
+        "warning",
+        {"commands": ("ln -s /opt/rocm/hip/lib/libamdhip64.so /venv/lib/",), **OLD},
+        {"commands": ("ln -s /opt/rocm/lib/libamdhip64.so /venv/lib/",), **OLD},
+    ),
+    (
+        "folder-of-old-layout",
+        "warning",
+        {"commands": ("ls /opt/rocm/hip/bin",), **NEW},
+        {"rocm": "5.7", "commands": ("ls /opt/rocm/hip/bin",)},
+    ),
+    (
         "async-alloc",
         "error",
         {"PYTORCH_HIP_ALLOC_CONF": "backend:cudaMallocAsync", **NEW},
@@ -233,6 +282,22 @@ def test_single_thread_is_let_be_where_several_processes_are_started():
 def test_variable_read_by_a_compiler_is_let_be_where_something_is_compiled():
     rows = (Assignment(name="PYTORCH_ROCM_ARCH", value="gfx942", where="a:1"),)
     assert lint.lint([Subject(name="one", variables=rows, compiles=True)], RULES) == ()
+
+
+@pytest.mark.parametrize(
+    ("image", "severity"),
+    [
+        ("rocm/pytorch:rocm6.2_ubuntu22.04_py3.10_pytorch_release_2.3.0", "warning"),
+        ("rocm/dev-ubuntu-22.04:6.2", "warning"),
+        ("rocm/pytorch:latest", "note"),
+        ("rocm/pytorch:rocm7.14_ubuntu24.04_py3.12_pytorch_release_2.11.0", None),
+    ],
+)
+def test_release_of_the_image_makes_a_finding_certain(image, severity):
+    rows = (Assignment(name="HSA_OVERRIDE_GFX_VERSION", value="10.3.4", where="a:1"),)
+    one = Subject(name="one", variables=rows, image=image)
+    told = {finding.rule: finding.severity for finding in lint.lint([one], RULES)}
+    assert told.get("override-without-code-rdna2") == severity
 
 
 def test_rules_are_all_tested_above():

@@ -88,8 +88,3 @@ def test_group_that_the_host_is_asked_for_hides_no_missing_device(tmp_path, grou
     text = f"#!/bin/bash\nRENDER_GID=$({GROUP})\ndocker run {DRI} --ipc=host --group-add {group} rocm/app:1 bash\n"
     assert of_script(tmp_path, text) == ["kfd-not-given"]
     assert of_script(tmp_path, text.replace(DRI, f"{DRI} --device=/dev/kfd")) == []
-
-
-def test_command_within_a_word_is_part_of_that_word():
-    text = "A=$(date '+%F %T' | tr ' ' _) b `c ; d` $((1 + 2)) && e"
-    assert list(scripts.parts(text)) == [["A=$(date '+%F %T' | tr ' ' _)", "b", "`c ; d`", "$((1 + 2))"], ["e"]]

@@ -25,6 +25,12 @@ def test_pairs_that_were_built_are_silent():
         ("==2.9.1", "7.1", "error", "6.3, 6.4"),
         ("", "5.8", "error", "no release of torch was built for ROCm 5.8"),
         ("==99.0", "7.2", "note", "newer than the matrix knows"),
+        ("==1.13.1", "5.2", "note", "older than the matrix knows, which begins with torch"),
+        ("", "5.1.1", "note", "older than the matrix knows"),
+        (">=1.13", "5.2", "note", "older than the matrix knows"),
+        ("==2.5.1", "5.2", "error", "no release of torch was built for ROCm 5.2"),
+        ("==1.13.1", "6.3", "error", "ROCm 6.3 carries torch 2.7.0"),
+        ("", "5.9", "error", "torch was built for ROCm"),
     ],
 )
 def test_pairs_that_were_never_built(torch, rocm, severity, words):

@@ -1,4 +1,4 @@
-"""What is read of a manifest or a workflow, whatever its form."""
+"""What is read of a manifest, whatever its form."""
 
 import pytest
 
@@ -48,9 +48,26 @@ def test_aliases_of_aliases_come_to_an_end(tmp_path):
     assert not manifests.repeated_keys(path)
 
 
-def test_job_without_entries_is_read(tmp_path):
-    (job,) = manifests.of_workflow(put(tmp_path, "on: push\njobs: {b: {}}\n"))
-    assert (job.where.rpartition(":")[2], job.commands, job.notes) == ("1", (), ())
+@pytest.mark.parametrize(
+    ("more", "found"),
+    [
+        ("", ["k8s-device-mounted"]),
+        ("securityContext: {privileged: true}", []),
+        ("resources: {limits: {cpu: 1, memory: 1Gi}}", ["k8s-device-mounted"]),
+        ("resources: {limits: {amd.com/gpu: 1}}", []),
+        ("resources: {limits: {'podman.io/device=/dev/kfd': 1}}", []),
+        ("resources: {claims: [{name: gpu}]}", []),
+    ],
+)
+def test_node_of_a_card_that_is_mounted_alone_is_an_error(tmp_path, more, found):
+    text = (
+        "spec:\n  containers:\n  - image: me/app:1\n    volumeMounts:\n    - {mountPath: /dev/kfd, name: kfd}\n    %s\n"
+        "  volumes: [{name: kfd, hostPath: {path: /dev/kfd}}]\n"
+    )
+    path = put(tmp_path, text % more)
+    (subject,) = manifests.of_manifests(path)
+    notes = [(note.rule, note.where) for note in subject.notes if note.rule == "k8s-device-mounted"]
+    assert notes == [(rule, f"{path}:5") for rule in found]
 
 
 def test_file_that_is_nested_too_deeply_is_refused(tmp_path):

@@ -1,34 +1,8 @@
-"""What is read of a pyproject file, and of a conda environment."""
+"""What is read of a conda environment."""
 
 import pytest
 
 from rocmatrix.doctor.environment.files import projects
-from rocmatrix.runtime.errors import RocmatrixError
-
-
-def test_pyproject_yields_a_command_for_each_extra(tmp_path):
-    path = tmp_path / "pyproject.toml"
-    path.write_text('[project.optional-dependencies]\nrocm = ["torch"]\n')
-    assert [subject.commands[0].text.split() for subject in projects.of_pyproject(path)][1] == [
-        "pip",
-        "install",
-        "torch",
-    ]
-
-
-def test_pyproject_with_a_byte_order_mark_is_read(tmp_path):
-    path = tmp_path / "pyproject.toml"
-    path.write_text('[project]\ndependencies = ["torch"]\n', encoding="utf-8-sig")
-    assert projects.of_pyproject(path)[0].commands[0].text.split() == ["pip", "install", "torch"]
-
-
-@pytest.mark.parametrize("text", ["x = [", "x = " + "[" * 3000 + "]" * 3000])
-def test_pyproject_that_is_no_toml_is_refused_with_advice_for_toml(tmp_path, text):
-    path = tmp_path / "pyproject.toml"
-    path.write_text(text)
-    with pytest.raises(RocmatrixError) as refused:
-        projects.of_pyproject(path)
-    assert (refused.value.code, "TOML" in refused.value.next) == ("RM311", True)
 
 
 @pytest.mark.parametrize(

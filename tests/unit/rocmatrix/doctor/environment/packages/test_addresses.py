@@ -3,7 +3,7 @@
 import pytest
 
 from rocmatrix.doctor.environment import dockerfile, scripts
-from rocmatrix.doctor.environment.files import projects
+from rocmatrix.doctor.environment.files import pyproject
 from rocmatrix.doctor.environment.packages.addresses import found
 from tests.fixtures.cells import MATRIX
 
@@ -56,7 +56,7 @@ def test_index_of_one_package_in_a_pyproject_file_replaces_nothing(tmp_path):
         '[project]\ndependencies = ["torch", "fastapi"]\n[tool.uv.sources]\ntorch = {index = "a"}\n'
         f'[[tool.uv.index]]\nname = "a"\nurl = "{INDEX}"\nexplicit = true\n'
     )
-    assert of(projects.of_pyproject(put(tmp_path, "pyproject.toml", text))) == []
+    assert of(pyproject.of_pyproject(put(tmp_path, "pyproject.toml", text))) == []
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """What pip is asked for: names, versions, indexes, and what is an option's value."""
 
+import pytest
+
 from rocmatrix.doctor.environment.lint_input import Command
 from rocmatrix.doctor.environment.packages.installs import installs
 
@@ -32,3 +34,23 @@ def test_wheel_of_an_address_names_its_package():
         "pip install https://repo.radeon.com/rocm/manylinux/rocm-rel-6.0/torch-2.1.1%2Brocm6.0-cp311-cp311-linux_x86_64.whl"
     )
     assert (one.name, one.rocm, one.newest) == ("torch", "6.0", False)
+
+
+ROCM, PYPI = "https://download.pytorch.org/whl/rocm6.4", "https://pypi.example/simple"
+
+
+@pytest.mark.parametrize(
+    ("text", "beside"),
+    [
+        (f"pip install torch --extra-index-url {ROCM}", True),
+        (f"pip install torch --index-url {ROCM} --extra-index-url {PYPI}", True),
+        (f"pip install torch --index-url={ROCM} --extra-index-url={ROCM.replace('6.4', '6.3')}", False),
+        (f"pip install torch -i {ROCM}", False),
+        (f"uv pip install torch --extra-index-url {ROCM}", False),
+        (f"uv pip install --index-strategy unsafe-best-match torch --extra-index-url {ROCM}", True),
+        (f"/v/bin/uv pip install --index-strategy=unsafe-best-match torch -i {ROCM} --extra-index-url {PYPI}", True),
+        (f"uv pip install --index-strategy unsafe-best-match torch --index-url {ROCM}", False),
+    ],
+)
+def test_index_of_rocm_stands_beside_another_one(text, beside):
+    assert [one.extra for one in of(text)] == [beside]

@@ -91,3 +91,25 @@ def test_dockerfile_has_a_note_at_each_command(tmp_path):
     path.write_text(f"FROM {IMAGE}\nRUN pip install torch {INDEX}\nRUN pip install deepspeed\n")
     notes = [row for row in misplaced(dockerfile.of_dockerfile(path), MATRIX) if row.rule == "version-not-pinned"]
     assert [(row.where, row.severity) for row in notes] == [(f"{path}:2", "note"), (f"{path}:3", "note")]
+
+
+@pytest.mark.parametrize(
+    ("texts", "image", "what"),
+    [
+        (("pip install -r requirements.txt",), "rocm/pytorch:latest", "-r requirements.txt"),
+        ((f"pip install torch==2.9.1 {INDEX}", "pip install -e ."), IMAGE, "-e ."),
+        ((f'i="{INDEX}" && pip install $i torch==2.9.1', "uv pip install ."), IMAGE, "."),
+        (("pip install -e .[cuda]; pip install .",), "rocm/pytorch:latest", "."),
+        (("pip install -r a.txt -c b.txt",), "rocm/pytorch:latest", None),
+        (("pip install --no-deps -r a.txt",), "rocm/pytorch:latest", None),
+        ((f"pip install -r a.txt {INDEX}",), "rocm/pytorch:latest", None),
+        (("pip install -r a.txt", "python -c 'import torch; assert torch.version.hip'"), "rocm/pytorch:latest", None),
+        (("pip install -r a.txt", f"pip install torch==2.9.1 {INDEX}"), IMAGE, None),
+        (("pip install -r $LIST",), "rocm/pytorch:latest", None),
+    ],
+)
+def test_list_over_a_torch_for_rocm_is_a_note(texts, image, what):
+    commands = tuple(Command(text=text, where=f"a:{at}") for at, text in enumerate(texts))
+    one = Subject(name="Dockerfile stage 0", image=image, commands=commands)
+    notes = [note.what for note in found(one, ()) if note.rule == "torch-may-be-replaced"]
+    assert notes == ([f"pip install {what}"] if what else [])

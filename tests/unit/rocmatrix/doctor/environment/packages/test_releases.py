@@ -2,8 +2,8 @@
 
 import pytest
 
-from rocmatrix.doctor.environment.lint_input import Command, Subject
-from rocmatrix.doctor.environment.packages.releases import found, rocm_of_image
+from rocmatrix.doctor.environment.lint_input import Command, Pair, Subject
+from rocmatrix.doctor.environment.packages.releases import found, of_run, rocm_of_image
 
 APT = "echo deb https://repo.radeon.com/rocm/apt/{} {} main"
 WHEELS = "pip install torch -f https://repo.radeon.com/rocm/manylinux/rocm-rel-{}/"
@@ -28,6 +28,14 @@ def of(image, *texts):
 )
 def test_rocm_of_an_image_is_in_its_name(image, rocm):
     assert rocm_of_image(image) == rocm
+
+
+def test_torch_of_an_image_counts_where_no_other_is_installed():
+    image = "rocm/pytorch:rocm6.2_ubuntu22.04_py3.10_pytorch_release_2.3.0"
+    known = of_run(Subject(name="a", image=image))
+    assert (known.torch, known.rocm) == ("2.3.0", "6.2")
+    other = Subject(name="a", image=image, pairs=(Pair(torch="", rocm="6.4", where="a:2"),), rocm="6.4")
+    assert (of_run(other).torch, of_run(other).rocm) == (None, "6.4")
 
 
 def test_releases_that_differ_are_reported_once_a_kind():

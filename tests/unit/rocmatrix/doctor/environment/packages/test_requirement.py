@@ -100,3 +100,17 @@ def test_file_of_one_machine_is_reported_once(tmp_path):
     assert [(note.rule, note.where) for note in scripts.of_file(path)[0].notes] == [
         ("path-of-one-machine", f"{path}:2")
     ]
+
+
+@pytest.mark.parametrize(
+    ("second", "found"),
+    [
+        ("https://a.example/exl-0.1+rocm6.2-cp310-cp310-linux_x86_64.whl", ["a:2"]),
+        ('https://a.example/exl-0.1+rocm6.2-cp310-cp310-linux_x86_64.whl ; python_version == "3.10"', []),
+        ("https://a.example/exl-0.1+rocm6.2-cp311-cp311-manylinux_2_28_x86_64.whl", []),
+        ("https://a.example/other-0.1-cp310-cp310-linux_x86_64.whl", []),
+    ],
+)
+def test_wheels_of_one_package_for_two_pythons_are_an_error(second, found):
+    rows = (("https://a.example/exl-0.1+rocm6.2-cp311-cp311-linux_x86_64.whl", "a:1"), (second, "a:2"))
+    assert [note.where for note in requirement.of_wheels(rows)] == found

@@ -68,7 +68,8 @@ def test_yes_is_added_by_fix_and_nothing_else(tmp_path):
         ("export A=b && make", False),
         ("cd /app && make", False),
         ("export PATH=$PATH:/opt/rocm/bin", True),
-        ("export ROCM=$(hipconfig -R)", False),
+        ("export ROCM=$(hipconfig -R)", True),
+        ("export ROCM=$(hipconfig -R) && make", False),
         ("echo export A=b > /etc/profile.d/a.sh", False),
     ],
 )
@@ -78,7 +79,7 @@ def test_export_of_a_shell_ends_with_it(tmp_path, run, lost):
 
 def test_upgrade_changes_what_the_tag_stands_for(tmp_path):
     assert of(tmp_path, BASE + "RUN apt-get update && apt-get upgrade -y\n") == [("base-upgraded", "2")]
-    assert of(tmp_path, BASE + "RUN apt-get update && pip install --upgrade pip\n") == []
+    assert of(tmp_path, BASE + "RUN apt-get update && pip install --break-system-packages -U pip\n") == []
     assert of(tmp_path, "FROM python:3.12\nRUN apt-get update && apt-get upgrade -y\n") == []
 
 
@@ -103,3 +104,47 @@ def test_rocm_of_a_distribution_need_not_be_that_of_the_files_name(tmp_path):
     assert of(tmp_path, text, "Dockerfile.rocm") == []
     amd = "FROM fedora:43\nRUN echo https://repo.radeon.com/rocm/rhel9/6.4.4/main > a\nRUN dnf -y install hipblas\n"
     assert of(tmp_path, amd, "Dockerfile.rocm-6.4.4") == []
+
+
+@pytest.mark.parametrize(
+    ("image", "name", "gone"),
+    [
+        ("rocm/dev-ubuntu-24.04:6.4", "libgl1-mesa-glx", True),
+        ("rocm/pytorch:rocm7.1_ubuntu24.04_py3.12_pytorch_release_2.7.1", "python3-distutils", True),
+        ("rocm/dev-ubuntu-22.04:6.4", "libgl1-mesa-glx", False),
+        ("rocm/dev-ubuntu-24.04:6.4", "libgl1", False),
+        ("rocm/pytorch:latest", "libgl1-mesa-glx", False),
+    ],
+)
+def test_package_that_a_release_has_no_more_is_an_error(tmp_path, image, name, gone):
+    text = f"FROM {image}\nRUN apt-get update && apt-get install -y git \\\n    {name} && ls\n"
+    assert of(tmp_path, text) == ([("package-gone", "2")] if gone else [])
+
+
+def test_package_that_is_gone_is_replaced_by_fix(tmp_path):
+    path = tmp_path / "Dockerfile"
+    path.write_text(f"{BASE}RUN apt-get update && apt-get install -y \\\n    libgl1-mesa-glx \\\n    git\n")
+    correct.write(correct.correction(path, linted(path)), linted)
+    assert path.read_text() == f"{BASE}RUN apt-get update && apt-get install -y \\\n    libgl1 \\\n    git\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("FROM ubuntu:24.04\nRUN pip install numpy\n", "2"),
+        ("FROM rocm/dev-ubuntu-24.04:6.4\nRUN python3 -m pip install numpy && pip3 install b\n", "2"),
+        ("FROM debian:bookworm-slim\nRUN true\nRUN pip3 install -r a.txt\n", "3"),
+        ("FROM ubuntu:22.04\nRUN pip install numpy\n", None),
+        ("FROM ubuntu:24.04\nRUN pip install --break-system-packages numpy\n", None),
+        ("FROM ubuntu:24.04\nENV PIP_BREAK_SYSTEM_PACKAGES=1\nRUN pip install numpy\n", None),
+        ("FROM ubuntu:24.04\nRUN python3 -m venv /a && /a/bin/pip install numpy\n", None),
+        ("FROM ubuntu:24.04\nENV PATH=/opt/venv/bin:$PATH\nRUN pip install numpy\n", None),
+        ("FROM ubuntu:24.04\nRUN pip install --target /a numpy\n", None),
+        ("FROM ubuntu:24.04\nRUN uv pip install --system numpy\n", None),
+        ("FROM python:3.12\nRUN pip install numpy\n", None),
+        ("FROM rocm/pytorch:latest\nRUN pip install numpy\n", None),
+    ],
+)
+def test_pip_into_the_python_of_the_distribution_is_reported_once(tmp_path, text, line):
+    found = [row for row in of(tmp_path, text, name="Dockerfile.rocm") if row[0] == "python-of-the-distribution"]
+    assert found == ([("python-of-the-distribution", line)] if line else [])

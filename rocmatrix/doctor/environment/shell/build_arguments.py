@@ -1,9 +1,9 @@
-"""Build arguments of a Dockerfile that are declared before FROM alone: the commands of a stage find them empty."""
+"""Build arguments of a Dockerfile: those that the commands of a stage find empty, and those of CUDA."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from rocmatrix.doctor.environment.lint_input import Command, FileFinding
 
@@ -49,3 +49,19 @@ def _is_set(name: str, text: str) -> bool:
         rf"(?:^|[\s;&(]){word}=(?![\"']?\$\{{?{word}\b)|\b(?:for|read|printf -v)\b[^;&|]*\b{word}\b|\benv={word}\b"
     )
     return re.search(assigned, text) is not None
+
+
+def of_cuda(arguments: Mapping[str, str], where: str) -> Iterator[FileFinding]:
+    """Yield the list of CUDA's architectures among the arguments of a stage.
+
+    Args:
+        arguments: their values by name.
+        where: file and line of the last of them.
+    """
+    listed = arguments.get("TORCH_CUDA_ARCH_LIST", "")
+    if re.search(r"\d\.\d", listed):
+        yield FileFinding(
+            rule="cuda-architectures", where=where, what=f"TORCH_CUDA_ARCH_LIST={listed[:60]}", severity="note",
+            truth="it lists CUDA's architectures, and a build of an extension for ROCm reads PYTORCH_ROCM_ARCH",
+            instead="PYTORCH_ROCM_ARCH with the names of the cards' architectures, gfx90a;gfx1100",
+        )  # fmt: skip

@@ -3,8 +3,8 @@
 import pytest
 
 from rocmatrix.doctor.environment.dockerfile import of_dockerfile
-from rocmatrix.doctor.environment.files.build_arguments import outside_stage
 from rocmatrix.doctor.environment.lint_input import Command
+from rocmatrix.doctor.environment.shell.build_arguments import outside_stage
 
 BEFORE = "ARG ROCM=6.4\nARG TARGETS=gfx1100\nFROM rocm/dev-ubuntu-24.04:${ROCM}\n"
 

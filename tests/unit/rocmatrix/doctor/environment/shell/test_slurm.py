@@ -2,7 +2,7 @@
 
 import pytest
 
-from rocmatrix.doctor.environment.files.slurm import findings
+from rocmatrix.doctor.environment.shell.slurm import findings
 
 
 @pytest.mark.parametrize(

@@ -70,14 +70,13 @@ def rows_of(kind: str, count: int) -> list[dict[str, Any]]:
         question, answer = f"Where is {one} now?", f"{one} is with {other}" + " again" * (number % 5) + "."
         user, assistant = {"role": "user", "content": question}, {"role": "assistant", "content": answer}
         more = [{"role": "user", "content": "And then?"}, {"role": "assistant", "content": f"No one saw {other}."}]
-        made.append(
-            {
-                "chat": {"messages": [user, assistant, *(more if number % 3 == 0 else [])]},
-                "completion": {"prompt": f"{question} ", "completion": answer},
-                "text": {"text": f"{question} {answer}"},
-                "pairs": {"prompt": f"{question} ", "chosen": answer, "rejected": f"{other} does not say."},
-            }[kind]
-        )
+        forms: dict[str, dict[str, Any]] = {
+            "chat": {"messages": [user, assistant, *(more if number % 3 == 0 else [])]},
+            "completion": {"prompt": f"{question} ", "completion": answer},
+            "text": {"text": f"{question} {answer}"},
+            "pairs": {"prompt": f"{question} ", "chosen": answer, "rejected": f"{other} does not say."},
+        }
+        made.append(forms[kind])
     return made
 
 

@@ -72,7 +72,8 @@ class ComputeConfig:
     activation_checkpointing: Annotated[
         str,
         Flag(
-            "compute activations again in the backward pass: less memory, more time",
+            "compute activations again in the backward pass: less memory, more time; offloaded: full, and what is kept "
+            "waits in the host's memory",
             one_of(*RECOMPUTE, also=WORDS["activation_checkpointing"]),
             "model",
             alike=True,

@@ -29,7 +29,8 @@ class OptimizerConfig:
     optimizer: Annotated[
         str,
         _fixed(
-            "adamw8bit: moments in 8 bits; muon: for matrices of hidden layers, with AdamW for the rest",
+            "adamw8bit: moments in 8 bits; adamw-host: moments in the host's memory; "
+            "muon: for matrices of hidden layers, with AdamW for the rest",
             one_of(*OPTIMIZERS, also=WORDS["optimizer"]),
             common=True,
             sparse=True,

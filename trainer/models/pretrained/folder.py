@@ -75,10 +75,13 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def read(folder: Path, *, dtype: torch.dtype | None = None, to_compute: bool = False) -> Pretrained:
-    """Return the model of a folder on the CPU, in the files' own dtype or in `dtype`.
+    """Return the model of a folder on the CPU.
 
-    to_compute: where files hold several dtypes (norms in fp32 among products in bf16), all take the one that
-    config.json names, or else the one that most numbers have, as transformers does; products need one.
+    Args:
+        folder: in Hugging Face layout.
+        dtype: of all weights; None for the files' own.
+        to_compute: where files hold several dtypes (norms in fp32 among products in bf16), have all take the one that
+            config.json names, or else the one that most numbers have, as transformers does; products need one.
 
     Raises:
         TrainerError: RM700 to RM703 and RM707, naming file and tensor.

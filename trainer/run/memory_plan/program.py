@@ -16,6 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from trainer.config.sections.decoder import AdapterConfig, DecoderConfig
 from trainer.device.precision import Precision
 from trainer.engine.loop import forward_backward, step_optimizer
+from trainer.engine.optimizer import MOMENTS, AdamWOnHost
 from trainer.engine.training import Plan, Training, new_training
 from trainer.models.activation_checkpointing import checkpointed, layers
 from trainer.run.memory_plan.allocator import CachingAllocator, DoesNotFitError, PlainAllocator
@@ -206,7 +207,12 @@ def states_made(training: Training, memory: LiveMemory) -> None:
         if weight.requires_grad:
             weight.grad = torch.zeros_like(weight)
     memory.part = "optimizer"
-    training.optimizer.step()
+    on_host = isinstance(training.optimizer, AdamWOnHost)
+    with memory.paused() if on_host else contextlib.nullcontext():
+        training.optimizer.step()
+    for state in training.optimizer.state.values() if on_host else ():
+        for name in MOMENTS:
+            memory.elsewhere(state[name])
     training.optimizer.zero_grad()
     memory.gradients_of(training.model)
 

@@ -13,7 +13,7 @@ from trainer.device.precision import DTYPES, Precision
 from trainer.distributed.collectives import Ranks
 from trainer.engine.optimizer import STATES
 from trainer.engine.steps.attention_selection import Chosen, attend
-from trainer.models.activation_checkpointing import checkpointed, layers
+from trainer.models.activation_checkpointing import checkpointed, layers, require_whole_layers
 from trainer.models.adapters.lora import pad_ranks
 from trainer.models.adapters.nf4 import hold_dense
 from trainer.run.gates.decide import Gates
@@ -78,6 +78,7 @@ def built(
         before=before,
     )
     fast = tuned(network, model, context, bootstrap)
+    require_whole_layers(config.compute.activation_checkpointing, config.distributed.parallel)
     checkpointed(model, config.compute.activation_checkpointing, layers(model))
     return model, attention, fast
 

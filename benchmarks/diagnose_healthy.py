@@ -1,12 +1,13 @@
 # ruff: noqa: E501 (lines stand as they are printed)
 """Logs of runs that went well: no cause may be named in any of them.
 
-    python -m benchmarks.diagnose_healthy          about 60 logs of real tools run here, 160 synthetic ones
+    python -m benchmarks.diagnose_healthy          about 60 logs of real tools run here, 356 synthetic ones
     python -m benchmarks.diagnose_healthy --real   the real ones only
 
 *real*: what package managers, compilers, container engine and test runner print on this machine when they succeed,
 and logs that the machine holds already. *synthetic*: lines as trainers, servers, drivers and clusters print them in
-healthy runs, harmless warnings among them, put together with other numbers by a seeded generator.
+healthy runs, harmless warnings among them, put together with other numbers by a seeded generator. Most kinds of them
+stand in benchmarks/diagnosis_cases/healthy.yaml.
 """
 
 from __future__ import annotations
@@ -18,15 +19,18 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
 
-from benchmarks.diagnose_cases import diagnosed
+import yaml
+
+from benchmarks.diagnose_cases import CASES, diagnosed
 from rocmatrix.diagnosis import project_errors, signature
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "diagnose_healthy.json"
+KEPT_KINDS = CASES / "healthy.yaml"
 KEPT_LOGS = ("/var/log/dpkg.log", "/var/log/apt/history.log", "/var/log/apt/term.log", "/var/log/bootstrap.log",
              "/var/log/alternatives.log", "/proc/cpuinfo", "/proc/meminfo", "/proc/modules", "/proc/cmdline")  # fmt: skip
 PACKAGES = ("cmake", "ninja-build", "libnuma1", "libdrm2", "python3-venv", "libstdc++6", "pciutils", "kmod", "git",
@@ -135,16 +139,35 @@ KINDS: dict[str, tuple[str, ...]] = {
         "WARNING: Running pip as the 'root' user can result in broken permissions and conflicting behaviour with the system package manager",
     ),
 }  # fmt: skip
-VARIANTS, LINES = 16, 120
+VARIANTS, KEPT_VARIANTS, LINES = 16, 4, 120
 
 
 def synthetic() -> Iterator[tuple[str, str]]:
     """Yield the name and the text of every synthetic log."""
     for kind, forms in KINDS.items():
         for seed in range(VARIANTS):
-            chance = random.Random(f"{kind} {seed}")
-            rows = (chance.choice(forms) for _ in range(LINES))
-            yield f"synthetic {kind} {seed}", "\n".join(_filled(row, chance) for row in rows) + "\n"
+            yield _log(kind, seed, forms, _filled)
+    for kind, forms in kept_kinds().items():
+        for seed in range(KEPT_VARIANTS):
+            yield _log(kind, seed, forms, _numbered)
+
+
+def kept_kinds() -> dict[str, tuple[str, ...]]:
+    """Return the forms of lines of benchmarks/diagnosis_cases/healthy.yaml, by kind of log."""
+    return {kind: tuple(forms) for kind, forms in yaml.safe_load(KEPT_KINDS.read_text(encoding="utf-8")).items()}
+
+
+def _log(kind: str, seed: int, forms: Sequence[str], filled: Callable[[str, random.Random], str]) -> tuple[str, str]:
+    """Return the name of one synthetic log and its text: every form, and more of them by chance."""
+    chance = random.Random(f"{kind} {seed}")
+    rows = [*forms, *(chance.choice(forms) for _ in range(LINES - len(forms)))]
+    chance.shuffle(rows)
+    return f"synthetic {kind} {seed}", "\n".join(filled(row, chance) for row in rows) + "\n"
+
+
+def _numbered(row: str, chance: random.Random) -> str:
+    """Fill the places of a kept form; other braces stand for themselves."""
+    return row.replace("{n}", str(chance.randrange(1, 64))).replace("{x}", f"{chance.random() * 9 + 1:.3f}")
 
 
 def _filled(row: str, chance: random.Random) -> str:

@@ -2,7 +2,7 @@
 
     python -m benchmarks.plan_error              # both; about two CPU minutes
     python -m benchmarks.plan_error --record     # against benchmarks/results/language_speed.json alone
-    python -m benchmarks.plan_error --card       # against benchmarks/results/plan_card.json alone: real steps on a card
+    python -m benchmarks.plan_error --card       # against benchmarks/results/plan_card*.json alone: steps on a card
 
 On a CPU the plan is compared with the bytes that torch's own allocator reports (torch.profiler, profile_memory) during
 the same step on real tensors: another source than the operations that the plan follows, kernels' workspaces included.
@@ -41,8 +41,8 @@ from trainer.engine.loop import forward_backward, step_optimizer  # noqa: E402
 from trainer.models.activation_checkpointing import checkpointed, layers  # noqa: E402
 from trainer.run.memory_plan.cards import CONTEXT, Card  # noqa: E402
 from trainer.run.memory_plan.fit import Fit, exact_fit  # noqa: E402
-from trainer.run.memory_plan.program import Footprint, Program, batch, measured, training_of  # noqa: E402
-from trainer.run.memory_plan.shapes import SHAPES  # noqa: E402
+from trainer.run.memory_plan.program import Footprint, batch, measured, training_of  # noqa: E402
+from trainer.run.memory_plan.shapes import SHAPES, Program  # noqa: E402
 from trainer.tasks.language.network import build  # noqa: E402
 from trainer.telemetry.peaks import find  # noqa: E402
 
@@ -119,9 +119,13 @@ def share_of_peak(name: str, planned: Footprint, rate: float) -> float:
     return steps * (planned.flops / narrow + planned.wide_flops / wide)
 
 
-def on_card() -> dict[str, Any]:
-    """Return planned and measured bytes and seconds of each run of benchmarks.plan_card."""
-    raw = json.loads((RESULTS / "plan_card.json").read_text(encoding="utf-8"))
+def on_card(again: str | None = None) -> dict[str, Any]:
+    """Return planned and measured bytes and seconds of each run of benchmarks.plan_card.
+
+    Args:
+        again: name of the results of runs that were made again, which alone count; None for all of plan_card.json.
+    """
+    raw = json.loads((RESULTS / (again or "plan_card.json")).read_text(encoding="utf-8"))
     each = {name: one_on_card(found) for name, found in raw["runs"].items() if "failed" not in found}
     each |= {name: refused_on_card(name, found) for name, found in raw["runs"].items() if refused(found)}
     return {"machine": raw["machine"], **summary_of(each), "each": each}
@@ -355,6 +359,7 @@ def main() -> None:
         results["on record"] = on_record()
     if asked.card or every:
         results["on a card"] = on_card()
+        results["on a card, made again"] = on_card("plan_card_again.json")
     if asked.host or every:
         results["on a CPU"] = on_host()
     path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")

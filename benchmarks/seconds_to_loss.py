@@ -33,7 +33,7 @@ from benchmarks.language_speed import assembled, base_folder, facts  # noqa: E40
 
 RESULTS = ROOT / "benchmarks" / "results" / "seconds_to_loss.json"
 ROWS, TOKENS, HELD = 64, 1024, 0.05
-NANO_STEPS, OUR_STEPS, LOOKS = 600, 250, 5
+NANO_STEPS, OUR_STEPS, LOOKS = 600, 375, 5
 WARM_SHARE = 0.05  # of nanoGPT's steps; at its own 2,000 of 600,000 it would hardly have any
 NANO: dict[str, float] = {"nanoGPT": 6e-4, "nanoGPT, 1.5e-3": 1.5e-3}  # learning rates; 6e-4 is its own for 124M
 MUON = ("--optimizer", "muon", "--schedule", "linear", "--weight-decay", "0.1")

@@ -16,6 +16,8 @@ SHARED = {
         f"{CONTAINER}rehearsal/",
         *(f"{CONTAINER}test_{name}.py" for name in ("nightly", "build_rocm_cells", "forced", "owners_walks")),
     ),
+    # engines of their own, of which one is given a copy of the tests' base
+    "engines": tuple(f"{CONTAINER}test_{name}.py" for name in ("two_engines", "rootless_engine")),
     "container": (CONTAINER,),
     "slurm": ("tests/slurm/",),
 }

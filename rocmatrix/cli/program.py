@@ -34,8 +34,38 @@ class UnderscoreParser(Parser):
 
         known = {flag for context in self.contexts.values() for flag in context.flags}
         end = argv.index("--") if "--" in argv else len(argv)
+        if (name := self._explained_task(argv[:end])) and self.initial is not None:
+            self.initial.flags["--help"].value = name
+            return super().parse_argv([])
         own = translated([dashed(word, known) for word in argv[:end]], known)
+        self._require_values(own)
         return super().parse_argv([*own, *argv[end:]])
+
+    def _require_values(self, own: list[str]) -> None:
+        """Raise ParseError for a flag with an empty value, as of `--data "$FILE"` where no FILE is set.
+
+        Args:
+            own: words in front of `--`.
+        """
+        context = self.initial
+        for place, word in enumerate(own):
+            context = self.contexts.get(word, context)
+            flag, equals, value = word.partition("=")
+            if context is None or not flag.startswith("--") or flag not in context.flags:
+                continue
+            empty = not value if equals else own[place + 1 : place + 2] == [""]
+            if empty and context.flags[flag].takes_value:
+                what = f"{flag} was given an empty value, as of a shell's variable that is not set"
+                raise ParseError(f"{what}; leave the flag out for its default", context)
+
+    def _explained_task(self, argv: list[str]) -> str:
+        """Return the task in front of a --help, empty for none: invoke takes it for a task's argument without a flag.
+
+        Args:
+            argv: words in front of `--`.
+        """
+        place = next((place for place, word in enumerate(argv) if word in ("--help", "-h")), 0)
+        return next((word for word in reversed(argv[:place]) if word in self.contexts), "")
 
 
 class TaskProgram(Program):
@@ -45,7 +75,7 @@ class TaskProgram(Program):
 
     def core_args(self) -> list[Argument]:
         """Return the program's own options; those that take a number are checked."""
-        from rocmatrix.cli.number_option import checked
+        from rocmatrix.cli.options.number_option import checked
 
         return [checked(argument) for argument in super().core_args()]
 
@@ -110,14 +140,11 @@ class TaskProgram(Program):
 
     def print_task_help(self, name: str) -> None:
         """Print a task's help. Invoke leaves the texts what its longest option leaves them: a third of 80 columns."""
-        from rocmatrix.cli import task_help
+        from rocmatrix.cli.options import task_help
         from rocmatrix.runtime.console import edge
 
         command = self.collection[name].command
-        usage = (
-            f"Usage: {self.binary} [--core-opts] {name} {'[--options] ' * bool(command.flags)}[other tasks here ...]"
-        )
-        text = task_help.page(command, usage, program=self.binary, everything=self.every_option, width=pty_size()[0])
+        text = task_help.page(command, program=self.binary, everything=self.every_option, width=pty_size()[0])
         edge(print)(text, flush=True)
 
     @contextmanager
@@ -145,6 +172,8 @@ class TaskProgram(Program):
         unknown = re.search(r"No idea what '([^'=]+)", str(error))
         if unknown is None:
             what = re.sub(r"Flag <\w+: ([^\s>]+).* needed value.*", r"--\1 needs a value", str(error))
+            if missing := re.fullmatch(r"'([\w-]+)' did not receive required positional arguments: (.*)", what):
+                what = f"{missing[1]} needs {missing[2].replace(chr(39), '').upper()}"
             return RocmatrixError("RM404", what=what, next=see).render()
         word = unknown[1]
         if switch := self._switch_before(word, context):
@@ -156,21 +185,27 @@ class TaskProgram(Program):
         instead = advice(word) if context and context.name in TRAINING else ""
         if word in ("--card", "--device") and "--gpu" in known:
             instead = "a card is named by --gpu"
+        if word in ("--gpu", "--card", "--cell") and "--gpu" not in known:
+            instead = f"./invokew explain {'--cell' if word == '--cell' else '--gpu'} NAME shows what there is for one"
         instead = instead or (self._instead_of_task(word) if kind == "task" else "")
         if kind == "task" and (before := self._inner_command(word)):
             instead = f"The command of `run` stands after `--`: ./invokew {before} -- {word} …"
         return RocmatrixError("RM404", what=f"{word} is no {kind}", next=instead or suggestion(word, known)).render()
 
     def _instead_of_task(self, word: str) -> str:
-        """Return what is meant by `help`, and by a file without a flag; empty for a word that is neither."""
+        """Return what is meant by `help`, and by a file or a card without a flag; empty for another word."""
         if word == "help":
             return "./invokew lists the tasks, ./invokew --help TASK explains one"
-        if not Path(word).suffix:
+        if not re.search(r"[.\d]", word):
             return ""
         typed = self.argv[1 : self.argv.index(word)] if word in self.argv else []
         task = next((each for each in reversed(typed) if each in self.collection.task_names), None)
-        takes_data = task is not None and any(flag.name == "data" for flag in self.collection[task].command.flags)
-        return f"a file stands behind its flag: --data {shlex.quote(word)}" if takes_data else ""
+        flags = {flag.name for flag in self.collection[task].command.flags} if task else set()
+        if Path(word).suffix:
+            return f"a file stands behind its flag: --data {shlex.quote(word)}" if "data" in flags else ""
+        if "gpu" in flags and re.search(r"\d", word):
+            return f"a card stands behind its flag: --gpu {shlex.quote(word)}"
+        return ""
 
     def _inner_command(self, word: str) -> str:
         """Return what was typed before `word` where that is `run` with its options; empty for any other task."""

@@ -1,4 +1,4 @@
-"""D2xx: how the cards are plugged in, and what they see of each other."""
+"""D2xx: how the cards are plugged in, and whether they reach each other."""
 
 from __future__ import annotations
 
@@ -144,7 +144,8 @@ def peers(host: Host) -> Finding:
     joined = {(link.source, link.target) for link in machine.links if link.peer_dma}
     apart = [(one.index, two.index) for one, two in permutations(cards, 2) if (one.node, two.node) not in joined]
     if not apart:
-        xgmi = sum(link.xgmi for link in machine.links)
+        nodes = {card.node for card in cards}
+        xgmi = sum(link.xgmi and {link.source, link.target} <= nodes for link in machine.links)
         return Finding(code="D206", status="ok", seen=f"all {len(cards)} do, {xgmi} links of them over XGMI")
     seen = (
         f"{len(apart)} of {len(cards) * (len(cards) - 1)} ways are missing, such as card {apart[0][0]} to {apart[0][1]}"

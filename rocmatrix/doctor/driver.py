@@ -1,4 +1,4 @@
-"""D1xx: the driver, and whether this user can open what it offers."""
+"""D1xx: the driver, and whether this user can open its device nodes."""
 
 from __future__ import annotations
 
@@ -159,7 +159,11 @@ def listed(host: Host) -> Finding:
     if missing and machine.hidden_nodes >= len(missing):
         return Finding(code="D104", status="note", seen=f"{', '.join(missing)}: hidden by the container, see D105")
     taken = {device.address: device for device in machine.devices if device.taken and device.address in missing}
-    named = [f"{place} (its driver is {taken[place].driver})" if place in taken else place for place in missing]
+    known_as = {device.address: device.summary for device in machine.devices}
+    named = [
+        f"{known_as.get(place, place)}{f' (its driver is {taken[place].driver})' if place in taken else ''}"
+        for place in missing
+    ]
     seen = f"{', '.join(named)} is not in it" if missing else host.no_card
     status: Status = "warning" if machine.cards else "error"  # a run goes on the cards that are listed
     log = "sudo dmesg | grep -i -e kfd -e amdgpu"

@@ -1,12 +1,14 @@
-"""D5xx: how the cards are doing at this moment."""
+"""D5xx: the cards' present state: power, temperature, throttling."""
 
 from __future__ import annotations
 
 from rocmatrix.doctor.catalog import Finding, Status, check
 from rocmatrix.doctor.host import Host
-from rocmatrix.host.gpu_metrics import throttled_by
+from rocmatrix.host.gpu_metrics import counts, throttled_by
+from rocmatrix.host.hardware import Card
 
 NEAR_LIMIT = 5.0  # degrees Celsius
+COOL = 20.0  # degrees Celsius below its limit; no firmware of a sound card slows it down for heat there
 AUTOMATIC = ("auto", "high")
 PROFILES_FOR_MEASURING = "profile_"
 
@@ -19,7 +21,7 @@ PROFILES_FOR_MEASURING = "profile_"
 )
 def power_level(host: Host) -> Finding:
     """D501."""
-    levels = [(card, card.adapter.performance_level) for card in host.hardware.cards if card.adapter]
+    levels = [(card, card.adapter.performance_level) for card in _plugged(host) if card.adapter]
     known = [(card, level) for card, level in levels if level]
     if not known:
         return _silent(host, "D501", "performance level not available")
@@ -45,7 +47,7 @@ def power_level(host: Host) -> Finding:
 )
 def temperature(host: Host) -> Finding:
     """D502. Limits are the card's own; a sensor without one is shown and judged no further."""
-    readings = [(card, value) for card in host.hardware.cards if card.adapter for value in card.adapter.temperatures]
+    readings = [(card, value) for card in _plugged(host) if card.adapter for value in card.adapter.temperatures]
     if not readings:
         return _silent(host, "D502", "temperature sensors not available")
     seen = ", ".join(
@@ -68,21 +70,50 @@ def temperature(host: Host) -> Finding:
 )
 def throttling(host: Host) -> Finding:
     """D503."""
-    tables = [(card, card.adapter.metrics) for card in host.hardware.cards if card.adapter and card.adapter.metrics]
+    tables = [(card, card.adapter.metrics) for card in _plugged(host) if card.adapter and card.adapter.metrics]
     if not tables:
         return _silent(host, "D503", "the driver shows no metrics")
     causes = [(card, throttled_by(table)) for card, table in tables if table]
-    unread = [card.index for card, cause in causes if cause is None]
     now = [(card, cause) for card, cause in causes if cause]
     if now:
-        seen = "; ".join(f"card {card.index}: {', '.join(cause)}" for card, cause in now)
-        fix = "temperature: cooling. Power or current: the card's limit is reached, which is normal under full load"
-        hot = any("temperature" in cause for _, cause in now)
-        return Finding(code="D503", status="warning" if hot else "note", seen=seen, fix=fix)
-    if unread:
-        seen = f"the metrics of card {', '.join(map(str, unread))} have a format that is not read here"
-        return Finding(code="D503", status="unknown", seen=seen)
+        return _throttled(now)
+    if None in (cause for _, cause in causes):
+        return _unread([(card, table) for card, table in tables if table and throttled_by(table) is None])
     return Finding(code="D503", status="ok", seen=f"nothing on {len(causes)} card(s)")
+
+
+def _throttled(now: list[tuple[Card, tuple[str, ...]]]) -> Finding:
+    """Return what throttles cards. A status of heat on a card whose sensors are all cool is a note: it may be old."""
+    hot = [card for card, cause in now if "temperature" in cause]
+    cool = [card for card in hot if _is_cool(card)]
+    seen = "; ".join(f"card {card.index}: {', '.join(cause)}" for card, cause in now)
+    if cool:
+        degrees = f"{COOL:.0f} °C and more below their limits"
+        seen += (
+            f"; the sensors of card {', '.join(str(card.index) for card in cool)} are {degrees}: look again under load"
+        )
+    fix = "temperature: cooling. Power or current: the card's limit is reached, which is normal under full load"
+    return Finding(code="D503", status="warning" if len(hot) > len(cool) else "note", seen=seen, fix=fix)
+
+
+def _is_cool(card: Card) -> bool:
+    """Whether every sensor that has a limit is far below it; False where none has one."""
+    limited = [each for each in card.adapter.temperatures if each.limit] if card.adapter else []
+    return bool(limited) and all(each.degrees <= (each.limit or 0) - COOL for each in limited)
+
+
+def _unread(tables: list[tuple[Card, bytes]]) -> Finding:
+    counting = [str(card.index) for card, table in tables if counts(table)]
+    other = [str(card.index) for card, table in tables if not counts(table)]
+    parts = [f"card {', '.join(counting)} counts throttled time, which takes two looks"] if counting else []
+    parts += [f"the metrics of card {', '.join(other)} have a format that is not read here"] if other else []
+    fix = "./invokew watch, during a run" if counting else None
+    return Finding(code="D503", status="unknown", seen="; ".join(parts), fix=fix)
+
+
+def _plugged(host: Host) -> list[Card]:
+    """Return the first partition of each card: sensors and levels are the whole card's."""
+    return [group[0] for group in host.hardware.physical_cards]
 
 
 def _silent(host: Host, code: str, seen: str) -> Finding:

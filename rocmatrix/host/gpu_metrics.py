@@ -3,7 +3,8 @@
 Layouts: Linux `drivers/gpu/drm/amd/include/kgd_pp_interface.h`: a header of u16 size, u8 format, u8 content; then the
 fields in their natural alignment, little-endian. A field of ones is not reported. Since Linux 6.19 (v1.9) a table lists
 its fields: their number as i32, and for each a u64 (unit, type, id, number of values; AMDGPU_METRICS_ENC_ATTR) and its
-values, packed (smu_cmn.h, DECLARE_SMU_METRICS_CLASS).
+values, packed (smu_cmn.h, DECLARE_SMU_METRICS_CLASS). v3.0, of Strix Point and Strix Halo, counts the cycles of a
+timer in which each limit held, without a total (smu14_driver_if_v14_0_0.h, ThrottleResidency_*).
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ TYPES = "BbHhIiQq"  # amdgpu_metrics_attr_type
 CYCLES_ID = 9  # amdgpu_metrics_attr_id; the residencies follow
 RESIDENCIES = ("prochot", "power", "socket temperature", "regulator temperature", "memory temperature")
 LEAST_SHARE = 0.01  # of the cycles between two tables; below it no cause is named
+WITHOUT_TOTAL = {(3, 0): 228}  # seven residencies, u32 each
+LIMITS = (
+    "prochot", "sustained power", "fast power", "slow power", "core temperature", "graphics temperature",
+    "SoC temperature",
+)  # fmt: skip
 
 
 def version(table: bytes) -> tuple[int, int] | None:
@@ -62,6 +68,20 @@ def cycles(table: bytes) -> Mapping[str, int]:
     return {name: count for name, count in named if count != (1 << 32) - 1}
 
 
+def limits(table: bytes) -> Mapping[str, int]:
+    """Return how long each limit has held, in cycles without a total; empty where the table counts none so."""
+    at = WITHOUT_TOTAL.get(version(table) or (0, 0))
+    if at is None or len(table) < at + 4 * len(LIMITS):
+        return {}
+    named = zip(LIMITS, struct.unpack_from(f"<{len(LIMITS)}I", table, at), strict=True)
+    return {name: count for name, count in named if count != (1 << 32) - 1}
+
+
+def counts(table: bytes) -> bool:
+    """Return whether a table counts throttled time, so that two of them show what throttles now."""
+    return bool(limits(table)) or len(cycles(table)) > 1
+
+
 def listed(table: bytes) -> dict[int, int]:
     """Return the first value of each field that a table lists, by its id; nothing of a list that does not fit."""
     found: dict[int, int] = {}
@@ -83,10 +103,20 @@ def listed(table: bytes) -> dict[int, int]:
 
 
 def throttled_between(before: bytes, after: bytes) -> tuple[str, ...] | None:
-    """Return what throttled the card between two tables that count cycles, with its share; None where not known."""
+    """Return what throttled the card between two tables that count cycles, with its share; None where not known.
+
+    Without a total there is no share, and each limit that held is named.
+    """
+    if limits(after):
+        return _held(limits(before), limits(after))
     old, new = cycles(before), cycles(after)
     whole = new.get("all", 0) - old.get("all", 0)
     parts = {name: new[name] - old[name] for name in RESIDENCIES if name in old and name in new}
     if whole <= 0 or not parts or any(not 0 <= part <= whole for part in parts.values()):
         return None
     return tuple(f"{name} {part / whole:.0%}" for name, part in parts.items() if part >= LEAST_SHARE * whole)
+
+
+def _held(old: Mapping[str, int], new: Mapping[str, int]) -> tuple[str, ...] | None:
+    rose = {name: new[name] - old[name] for name in new if name in old}
+    return tuple(name for name, more in rose.items() if more) if rose and min(rose.values()) >= 0 else None

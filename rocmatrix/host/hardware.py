@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from rocmatrix.host import unusable_cards
 from rocmatrix.host.link import Link
-from rocmatrix.host.pci_device import Adapter, PciDevice, amd_display_devices, read_adapter, served_devices
-from rocmatrix.host.processors import INTEGRATED
+from rocmatrix.host.pci_device import Adapter, PciDevice, amd_display_devices, read_adapter
+from rocmatrix.host.processors import INTEGRATED, NUMBERS
 from rocmatrix.host.sysfs import DeviceNode, Files, TopologyNode, read_nodes
 from rocmatrix.matrix import gfx
 from rocmatrix.matrix.naming import device_ids
 
 SYSTEM_HEAP = 0
 FRAME_BUFFER_HEAPS = (1, 2)  # FB_PUBLIC and FB_PRIVATE of kfd_sysfs.h
+NEWEST_WITHOUT_IDS = 110000  # gfx_target_version from which every discrete card has a unique id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,15 +113,14 @@ class Hardware:
 
     @property
     def unusable(self) -> str | None:
-        """What is there of AMD's and serves no run, and why; None where a card serves one, or none is there."""
+        """What is there of AMD's and serves no run, and why; None where all of it serves one, or none is there."""
         if self.architectures:
-            return None
+            return unusable_cards.left_out(self.devices, [card.pci_address for card in self.cards], self.hidden_nodes)
         if self.cards:
             ids = ", ".join(dict.fromkeys(f"0x{card.device_id or 0:04x}" for card in self.cards))
             return f"{len(self.cards)} AMD card(s) of PCI device {ids} are there, and their architecture is not known"
         if self.devices:
-            found = ", ".join(device.summary for device in self.devices)
-            return f"{len(self.devices)} AMD card(s) are there and cannot be used ({found}): {self.reason}"
+            return unusable_cards.none_serves(self.devices, self.reason)
         return self.reason if self.hidden_nodes or self.wsl2 else None
 
     @property
@@ -179,7 +180,9 @@ def read_hardware(files: Files) -> Hardware:
         cards=cards,
         reason=None
         if cards
-        else _why_none(files, hidden=hidden, wsl2=wsl2, driver=driver, topology=bool(nodes), devices=devices),
+        else unusable_cards.why_none(
+            files, hidden=hidden, wsl2=wsl2, loaded=driver is not None, topology=bool(nodes), devices=devices
+        ),
         hidden_nodes=hidden,
         kfd=kfd,
         driver=driver,
@@ -223,7 +226,7 @@ def _card(index: int, node: TopologyNode, files: Files) -> Card:
         node=node.number,
         gfx=name,
         # Older kernels describe a processor with graphics as one node that has both kinds of cores.
-        integrated=name in INTEGRATED or properties.get("cpu_cores_count", 0) > 0,
+        integrated=properties.get("cpu_cores_count", 0) > 0 or _is_integrated(name, properties),
         memory_bytes=_memory(node.banks) or _whole_memory(adapter),
         compute_units=properties.get("simd_count", 0) // (properties.get("simd_per_cu") or 1) or None,
         unique_id=properties.get("unique_id") or None,
@@ -259,6 +262,19 @@ def _gfx_name(target_version: int | None, device_id: int | None) -> str | None:
         return None
 
 
+def _is_integrated(name: str | None, properties: Mapping[str, int]) -> bool:
+    """Return whether a card is a processor's graphics: by its architecture, else by its device id.
+
+    Of an architecture that no table has, newer than RDNA 2, a card without a unique id is: Linux gives one to every
+    discrete card of these generations and to no processor's graphics but MI300A's.
+    """
+    if name in INTEGRATED or name in NUMBERS.values():
+        return name in INTEGRATED
+    if (by_id := device_ids.architecture(properties.get("device_id"))) is not None:
+        return by_id in INTEGRATED
+    return properties.get("gfx_target_version", 0) >= NEWEST_WITHOUT_IDS and not properties.get("unique_id")
+
+
 def _memory(banks: tuple[Mapping[str, int], ...]) -> int | None:
     """Return the card's own memory in bytes; a sum of 0 means that the kernel does not report it."""
     sizes = (bank.get("size_in_bytes", 0) for bank in banks if bank.get("heap_type") in FRAME_BUFFER_HEAPS)
@@ -270,28 +286,3 @@ def _driver(files: Files, kernel: str | None) -> Driver | None:
     if version:
         return Driver(version=version, origin="dkms")
     return Driver(version=kernel, origin="kernel") if files.exists("sys/module/amdgpu") else None
-
-
-def _why_none(
-    files: Files, *, hidden: int, wsl2: bool, driver: Driver | None, topology: bool, devices: tuple[PciDevice, ...]
-) -> str:
-    if wsl2:
-        return "this is WSL2: cards are reached through /dev/dxg, and there is no /dev/kfd to pass on"
-    if hidden:
-        return f"{hidden} GPU node(s) are hidden from this process: its container was not given their render nodes"
-    loaded = driver is not None or served_devices(files)
-    foreign = sorted({str(device.driver) for device in devices if device.taken})
-    if foreign:
-        return f"the driver of the card is {', '.join(foreign)}, and ROCm needs amdgpu"
-    if not loaded:
-        return "the amdgpu driver is not loaded"
-    return _why_unlisted(files, topology=topology, devices=devices)
-
-
-def _why_unlisted(files: Files, *, topology: bool, devices: tuple[PciDevice, ...]) -> str:
-    """Return why a loaded driver shows no card."""
-    if devices and all(device.driver is None for device in devices) and files.exists("sys/bus/pci/drivers/amdgpu"):
-        return "amdgpu is loaded and has taken no card: its start failed (see the kernel's log), or nomodeset is set"
-    if not topology:
-        return "amdgpu is loaded, but the kernel shows no KFD topology: it was built without HSA_AMD, or not recorded"
-    return "the kernel's KFD topology lists processors only"

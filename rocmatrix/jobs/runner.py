@@ -1,4 +1,4 @@
-"""A trainer job: on this machine, in the cell's image or natively, decided with a reason; or sent to a scheduler.
+"""Choice of container or native for a job, with the reason, and a program run to its end with its events.
 
 The trainer is reached through an argument list, a mounted folder and JSON lines on its standard
 output; its progress goes to standard error and on to the terminal.
@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -33,7 +32,9 @@ Where = Literal["container", "native"]
 Event = dict[str, Any]
 _WRONG_USAGE = ("RM500", "RM525", "RM590")  # the trainer's: a flag, a benchmark, a probe that it does not know
 # The trainer's, before its `start`: settings, a data file or a run's folder of the person's, with which nothing is run.
-_WRONG_INPUT = re.compile(r"RM(50[2-5]|50[78]|51\d|524|540|54[4-6]|548|55[015-7]|57\d|58[0-4])")
+_WRONG_INPUT = re.compile(
+    r"RM(50[2-5]|50[78]|51\d|52[469]|540|54[4-6]|548|55[015-7]|563|57\d|58[0-4]|70\d|71[0-57]|73[0-2])"
+)
 # The trainer's own words for how the host ended it, whenever that was.
 _OF_THE_HOST: Mapping[str, Stage] = {
     **dict.fromkeys(("RM541", "RM542", "RM543"), "disk"),
@@ -43,7 +44,7 @@ _OF_THE_HOST: Mapping[str, Stage] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """Where a job runs, and why there."""
+    """Container or native, and the reason."""
 
     where: Where
     why: str
@@ -154,7 +155,7 @@ def decide(requested: str, *, cards: tuple[str, ...], engine: str | None, why_no
     if not cards:
         return Decision(
             where="native",
-            why=f"no AMD GPU found{f' ({why_none})' if why_none else ''}; running natively",
+            why=f"no AMD GPU that a run could use{f' ({why_none})' if why_none else ''}; running natively",
         )
     if engine is not None:
         return Decision(where="native", why=f"an AMD card ({cards[0]}) is there, but no engine: {engine}")
@@ -178,31 +179,6 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, finished: Finished) -> None:
         super().__init__()
         self.finished = finished
-
-
-def run(
-    argv: list[str],
-    *,
-    environment: Mapping[str, str] | None = None,
-    show: Callable[[Event], None],
-    log: Path | None = None,
-) -> Finished:
-    """Run a job to its end.
-
-    A `docker run` goes through its container, which is inspected. Raises Interrupted on a signal, RM201 without a
-    client of the engine.
-
-    Args:
-        argv: the whole command.
-        environment: all variables of a native job; None for those of this process. A container has its own.
-        show: called with each event as it arrives.
-        log: file for all output of the job; None keeps none.
-    """
-    from rocmatrix.jobs import contained
-
-    if tuple(argv[:2]) == contained.RUN:
-        return contained.run(argv, show=show, log=log)
-    return attached(argv, environment=environment, show=show, log=log)
 
 
 def attached(
@@ -238,25 +214,6 @@ def attached(
     return Finished(
         status=process.returncode, events=tuple(events), stderr_tail=stderr.tail, log=log if kept.complete else None
     )
-
-
-def send(job: Job) -> str:
-    """Write the job's files, hand it to its scheduler, and return what that answered.
-
-    Raises RM420 where the scheduler's command is not installed, RM421 with its words where it refuses the job.
-    """
-    program = job.argv[0]
-    if shutil.which(program) is None:
-        raise RocmatrixError("RM420", what=f"there is no `{program}` command on the PATH")
-    for path, text in job.files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    done = subprocess.run(job.argv, env=job.environment, capture_output=True, text=True, errors="replace", check=False)
-    if done.returncode != 0:
-        raise RocmatrixError(
-            "RM421", what=f"`{shlex.join(job.argv)}` ended with {done.returncode}", why=done.stderr.strip()
-        )
-    return done.stdout.strip()
 
 
 @contextmanager

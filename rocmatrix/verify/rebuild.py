@@ -1,4 +1,4 @@
-"""An image next to a second one, built anew of the same inputs with no cache: the same layers and settings, or not.
+"""Comparison of an image with a second one, built of the same inputs without a cache: layers and settings.
 
 What is compared are the digests of the layers' content, which a registry's compression does not change.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from rocmatrix.images import labels as image_labels
 from rocmatrix.images.wheelhouse import default_folder, fetch
 from rocmatrix.matrix.matrix import Cell
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.verify import distribution_packages
 from rocmatrix.verify.finding import Check, Finding
 
 if TYPE_CHECKING:
@@ -42,9 +44,15 @@ def check(cell: Cell, reference: str, *, root: Path, wheels: Path | None = None)
         if other := _other_inputs(client, cell, labels, root):
             return Check(name=NAME, summary="nothing was built", findings=(Finding(code=CODE, what=other),))
         tag = f"{build.tag(cell)}-rebuilt"
-        with engine_lock.alone(client, tag, waiting=f"another program on this engine builds {tag}"):
-            made = _built(client, cell, labels, tag=tag, root=root, wheels=wheels or default_folder(root, cell))
-    return compared(held, made)
+        with engine_lock.exclusive(client, tag, waiting=f"another program on this engine builds {tag}"):
+            made, packages = _built(
+                client, cell, labels, tag=tag, root=root, wheels=wheels or default_folder(root, cell)
+            )
+        check = compared(held, made)
+        if check.findings and (moved := distribution_packages.moved(_packages(client, reference), packages)):
+            (finding,) = check.findings
+            check = replace(check, findings=(replace(finding, places=(moved, *finding.places)),))
+    return check
 
 
 def _other_inputs(client: docker.DockerClient, cell: Cell, labels: Mapping[str, str], root: Path) -> str:
@@ -67,8 +75,8 @@ def _forced(labels: Mapping[str, str]) -> list[str]:
 
 def _built(
     client: docker.DockerClient, cell: Cell, labels: Mapping[str, str], *, tag: str, root: Path, wheels: Path
-) -> Mapping[str, Any]:
-    """Return what the engine states of the image built anew; it is removed.
+) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+    """Return what the engine states of the image built anew, and its distribution's packages; it is removed.
 
     Args:
         labels: labels of the image that is there.
@@ -84,14 +92,17 @@ def _built(
     watched = disk_space.of_engine(client)
     try:
         buildkit.run(argv, log=log, watched=watched)
-        found: Mapping[str, Any] = client.images.get(tag).attrs
-        return found
+        return client.images.get(tag).attrs, _packages(client, tag)
     except RocmatrixError as error:
         planned = build.Built(tag=tag, inputs=labels[image_labels.INPUTS], argv=tuple(argv))
         raise build.failed(error, planned, client, watched) from error
     finally:
         with suppress(*engine.failures()):
             client.images.remove(tag, force=True)
+
+
+def _packages(client: docker.DockerClient, image: str) -> Mapping[str, str]:
+    return distribution_packages.read(client, image)
 
 
 def _argv(cell: Cell, labels: Mapping[str, str], *, tag: str, root: Path, wheels: Path) -> list[str]:

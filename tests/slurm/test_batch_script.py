@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from rocmatrix.containers.emit.cluster.pyxis import in_pyxis
 from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
 from rocmatrix.containers.emit.sbatch_script import (
     Batch,
@@ -77,7 +78,7 @@ def in_python(_, *, cards):
     return native_launcher("/usr/bin/python3", {}, cards=cards)
 
 
-@pytest.mark.parametrize("under", [in_python, in_docker, in_apptainer])
+@pytest.mark.parametrize("under", [in_python, in_docker, in_apptainer, in_pyxis])
 def test_slurm_accepts_every_script(slurm, tmp_path, under):
     batch = Batch(name="t", arguments=("train",), log="/tmp/l o g-%j", nodes=2, cards=2, request=REQUEST)
     path = tmp_path / "job.sbatch"

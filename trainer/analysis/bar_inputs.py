@@ -116,10 +116,21 @@ def recorded_features(metadata: Metadata, new: NewBars) -> tuple[Dates, NDArray[
     require_vix(source, metadata, new)
     parts = list(intraday_rows(source.chunks(), settings, counts=Counts()))
     if not parts:
-        raise TrainerError("RM578", what="no bar is within the model's session", where=str(new.data))
+        raise _outside(source, settings)
     names = [feature.name for feature in metadata.features]
     chosen = [settings.names.index(name) for name in names]
     return np.concatenate([part.date for part in parts]), np.concatenate([part.features for part in parts])[:, chosen]
+
+
+def _outside(source: Source, settings: Settings) -> TrainerError:
+    """Return the error for new bars of which none is within the sessions that the model was trained on."""
+    hours = settings.sessions
+    what = f"no bar is within the model's session, {hours.begin}-{hours.end} {hours.zone}"
+    if source.zone is None:
+        advice = f"Give intraday bars, {settings.spacing} seconds long as those of the training: these are days."
+    else:
+        advice = f"Give bars of these hours; their times are taken as {source.zone}, as in the training."
+    return TrainerError("RM578", what=what, where=str(source.path), next=advice)
 
 
 def settings_of(metadata: Metadata) -> Settings:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,18 +18,47 @@ if TYPE_CHECKING:
     from trainer.config.sections.bars import FeaturesConfig
 
 
+WIDEST = 1000  # columns of a pipe: a formula stays in one line
+NOTES = (
+    "A: mean true range of the 14 sessions before, at least one tick. so far: from the session's first bar.",
+    "Nodes' bins are the nearest whole rows high, at least one, and the grid of bins begins at price zero.",
+    "nearest_lvn_dist leaves out the close's own bin; vwap_band_z is 0 where the deviation is.",
+    "Daily bars have features of their own: see `python -m trainer train` with --features daily.",
+)
+
+
 def print_catalog() -> None:
-    """Print name, unit and formula of every feature, in columns, without anything heavy."""
+    """Print name, unit and formula of every feature, in columns, without anything heavy; lines fit a terminal."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDEST
+    print("\n".join(catalog_lines(width)))
+
+
+def catalog_lines(width: int) -> Iterator[str]:
+    """Yield the features and what their formulas take for granted.
+
+    Args:
+        width: columns of the terminal, of which the last one stays free.
+    """
     group = ""
     for place, feature in enumerate(CATALOG, 1):
         if feature.group != group:
             group = feature.group
-            print(f"\n{group}{' (left out where the data has no VIX column)' if feature.needs_vix else ''}")
-        print(f"{place:>3} {feature.name:<22} [{feature.unit}]\n    {feature.formula}")
-    print("\nA: mean true range of the 14 sessions before, at least one tick. so far: from the session's first bar.")
-    print("Nodes' bins are the nearest whole rows high, at least one, and the grid of bins begins at price zero.")
-    print("nearest_lvn_dist leaves out the close's own bin; vwap_band_z is 0 where the deviation is.")
-    print("Daily bars have features of their own: see `python -m trainer train` with --features daily.")
+            yield ""
+            yield from _wrapped(
+                f"{group}{' (left out where the data has no VIX column)' if feature.needs_vix else ''}", width, ""
+            )
+        named, unit = f"{place:>3} {feature.name:<22}", f"[{feature.unit}]"
+        yield from [f"{named} {unit}"] if len(named) + len(unit) + 1 < width else [named.rstrip(), f"    {unit}"]
+        yield from _wrapped(feature.formula, width, "    ")
+    yield ""
+    for note in NOTES:
+        yield from _wrapped(note, width, "")
+
+
+def _wrapped(text: str, width: int, margin: str) -> list[str]:
+    return textwrap.wrap(
+        text, width - 1, initial_indent=margin, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def run(arguments: dict[str, Any]) -> int:

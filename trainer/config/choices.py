@@ -50,7 +50,7 @@ EXPORTS = ("onnx",)
 FAST = ("auto", "off", "nondeterministic")
 
 # Optimizer and loop.
-OPTIMIZERS = ("adamw", "adamw8bit", "muon")
+OPTIMIZERS = ("adamw", "adamw8bit", "muon", "adamw-host")
 SCHEDULES = ("constant", "cosine", "linear", "wsd", "inverse-sqrt")
 WEIGHTS = ("best", "last")
 BEST_ON = ("device", "host")
@@ -61,7 +61,7 @@ STEPS = ("auto", "eager", "graph", "direct")
 FEEDS = ("auto", "device", "host", "mapped")
 COMPILE = ("off", "auto", "on")
 GATES = ("auto", "on", "off")
-RECOMPUTE = ("off", "selective", "full")
+RECOMPUTE = ("off", "selective", "full", "offloaded")
 
 # Ranks.
 PARALLEL = ("ddp", "fsdp2", "pipeline", "sequence")

@@ -209,7 +209,7 @@ INSTEAD: tuple[tuple[str, str], ...] = (
         "jagged_restart_*",
     ),
     (
-        "--optimizer is adamw, adamw8bit or muon, betas are 0.9 and 0.999 and eps 1e-8; --weight-decay and "
+        "--optimizer is adamw, adamw8bit, adamw-host or muon, betas are 0.9 and 0.999 and eps 1e-8; --weight-decay and "
         "--learning-rate set it",
         "optim_* optimizers adam_* beta1 beta2 beta3 betas eps epsilon momentum solver nesterov "
         "use_adam_mini no_nesterov ns_steps use_galore galore_* use_apollo apollo_* use_badam badam_* "

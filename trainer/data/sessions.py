@@ -126,12 +126,16 @@ def session_clock(utc: Dates, conventions: SessionConventions, spacing: int) -> 
 def session_minutes(day: NDArray[np.datetime64], conventions: SessionConventions) -> Integers:
     """Return the scheduled length of each session in minutes; a half day is known before it begins."""
     full = np.full(len(day), conventions.minutes, np.int64)
+    if not has_half_days(conventions):
+        return full
+    return np.where(us_half_day(day), HALF_DAY_END[conventions.zone] - conventions.begin_minute, full)
+
+
+def has_half_days(conventions: SessionConventions) -> bool:
+    """Return whether some days of these sessions end early: in a zone of NYSE's alone, where its end is within."""
     short = HALF_DAY_END.get(conventions.zone, 0) - conventions.begin_minute  # no other market keeps NYSE's calendar
-    if conventions.half_days == "none" or not 0 < short < conventions.minutes:
-        return full
-    if conventions.begin_minute + conventions.minutes > DAY // 60:
-        return full
-    return np.where(us_half_day(day), short, full)
+    over_midnight = conventions.begin_minute + conventions.minutes > DAY // 60
+    return conventions.half_days != "none" and 0 < short < conventions.minutes and not over_midnight
 
 
 def us_half_day(day: NDArray[np.datetime64]) -> NDArray[np.bool_]:

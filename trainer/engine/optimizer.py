@@ -1,23 +1,91 @@
-"""The optimizer of a run, over the weights that are trained: AdamW, AdamW with 8-bit moments, or Muon."""
+"""The optimizer of a run, over the weights that are trained: AdamW, with moments in 8 bits or on the host, or Muon."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from trainer.config.choices import OPTIMIZERS
 from trainer.engine.adamw_8bit import AdamW8bit
-from trainer.engine.muon import Muon
+from trainer.engine.muon import Muon, adamw_step
 from trainer.models.activation_checkpointing import layers
 from trainer.models.decoder.attention import Attention
 from trainer.runtime.errors import TrainerError
 
-ADAMW, ADAMW_8BIT, MUON = OPTIMIZERS
+ADAMW, ADAMW_8BIT, MUON, ADAMW_HOST = OPTIMIZERS
 AUXILIARY_BETAS = (0.9, 0.95)  # of AdamW next to Muon, as in the reference implementation
 # Bytes of moments for each byte of a trained weight in fp32, at least: Muon has one moment for matrices.
-STATES = {ADAMW: 2.0, ADAMW_8BIT: 0.5, MUON: 1.0}
+STATES = {ADAMW: 2.0, ADAMW_8BIT: 0.5, MUON: 1.0, ADAMW_HOST: 0.0}
+MOMENTS = ("exp_avg", "exp_avg_sq")
+PIECE = 2**24  # numbers whose moments are on the device at a time, where they wait on the host
+
+
+class AdamWOnHost(torch.optim.Optimizer):
+    """AdamW whose moments wait in the host's memory, pinned for a card, and are on the device PIECE numbers at a time.
+
+    A step moves 16 bytes for each trained number: for full tuning where weights and gradients fit and moments do not.
+    """
+
+    def __init__(self, weights: Iterable[Tensor], lr: float) -> None:
+        super().__init__(list(weights), {"lr": lr, "weight_decay": 0.01})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        """Take one step with the gradients as they are; moments are made before any weight changes."""
+        loss = None if closure is None else closure()
+        found = [(group, each) for group in self.param_groups for each in group["params"] if each.grad is not None]
+        for _, weight in found:
+            if not self.state[weight]:
+                self.state[weight] = {"step": 0} | {name: on_host(torch.zeros_like(weight)) for name in MOMENTS}
+        for group, weight in found:
+            self._step_of(weight, lr=group["lr"], weight_decay=group["weight_decay"])
+        return loss
+
+    def _step_of(self, weight: Tensor, *, lr: float, weight_decay: float) -> None:
+        """Copies and step are in one stream's order: the host does not wait for them."""
+        assert weight.grad is not None
+        state, rows = self.state[weight], weight.is_contiguous()
+        flat = [each.detach().view(-1) if rows else each.detach() for each in (weight, *map(state.get, MOMENTS))]
+        gradients = weight.grad.reshape(-1) if rows else weight.grad
+        for begin in range(0, len(gradients), PIECE):
+            part, *held = (each[begin : begin + PIECE] for each in flat)
+            part.grad = gradients[begin : begin + PIECE]
+            moved = [each.to(weight.device, non_blocking=True, copy=True) for each in held]
+            now = {"step": state["step"], **dict(zip(MOMENTS, moved, strict=True))}
+            adamw_step(part, now, lr=lr, weight_decay=weight_decay)
+            for mine, there in zip(held, moved, strict=True):
+                mine.copy_(there, non_blocking=True)
+        state["step"] += 1
+
+    def reserve(self) -> list[Tensor]:
+        """Return memory that the next step takes on the device: two moments of a piece and two temporaries."""
+        largest = max((weight for group in self.param_groups for weight in group["params"]), key=Tensor.numel)
+        size = min(largest.numel(), PIECE)
+        return [torch.empty(size, dtype=largest.dtype, device=largest.device) for _ in range(4)]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the states once the device has written them."""
+        if any(weight.is_cuda for group in self.param_groups for weight in group["params"]):
+            torch.cuda.synchronize()
+        return super().state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Load as any optimizer does, but for moments: torch would put them where the weights are."""
+        super().load_state_dict(state_dict)
+        weights = [weight for group in self.param_groups for weight in group["params"]]
+        numbers = [number for group in state_dict["param_groups"] for number in group["params"]]
+        for number, weight in zip(numbers, weights, strict=True):
+            for name, value in state_dict["state"].get(number, {}).items():
+                self.state[weight][name] = on_host(value, pinned=weight.is_cuda) if name in MOMENTS else value
+
+
+def on_host(value: Tensor, *, pinned: bool | None = None) -> Tensor:
+    """Return a copy in the host's memory, pinned where it comes from a card."""
+    made = torch.empty(value.shape, dtype=value.dtype, pin_memory=value.is_cuda if pinned is None else pinned)
+    return made.copy_(value)
 
 
 def require_optimizer(name: str, parallel: str, world_size: int) -> None:
@@ -61,6 +129,8 @@ def optimizer_of(
         wide = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
         trained = [weight for weight in model.parameters() if weight.requires_grad]
         return AdamW8bit(trained, lr=learning_rate, wide=[weight for weight in trained if id(weight) in wide])
+    if name == ADAMW_HOST:
+        return AdamWOnHost([weight for weight in model.parameters() if weight.requires_grad], lr=learning_rate)
     return adamw(model, learning_rate, fused=fused)
 
 

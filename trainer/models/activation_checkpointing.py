@@ -1,7 +1,8 @@
-"""Activation checkpointing: what forward computed is thrown away and computed again in backward.
+"""Activation checkpointing: activations are freed after the forward pass and computed again in backward.
 
 `full` keeps only the inputs of each layer; `selective` also keeps the results of matrix products and attention,
-which cost most to compute again; `off` keeps everything. The gradients are the same bits in all three.
+which cost most to compute again; `off` keeps everything. `offloaded` is full, and has the inputs of each layer wait in
+the host's memory. The gradients are the same bits in all four.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def checkpointed(model: nn.Module, choice: str, layers: Sequence[nn.Module]) -> 
     In place and without a wrapper: names in the state dict stay what they are.
 
     Args:
-        choice: value of `--activation-checkpointing`: none, selective or full.
+        choice: value of `--activation-checkpointing`: off, selective, full or offloaded.
         layers: modules within `model` whose activations are computed again.
         model: network, changed in place.
 
@@ -45,9 +46,21 @@ def checkpointed(model: nn.Module, choice: str, layers: Sequence[nn.Module]) -> 
             continue  # such a layer keeps products alone by itself; to watch its operations would double the step
         kind = type(layer)
         if kind not in kinds:
-            kinds[kind] = recomputing(kind, more)
+            kinds[kind] = offloading(kind) if choice == "offloaded" else recomputing(kind, more)
         layer.__class__ = kinds[kind]  # a copy of the layer recomputes itself, not this one
     return model
+
+
+def require_whole_layers(choice: str, parallel: str) -> None:
+    """Raise RM563 for `offloaded` where ranks hold parts of layers or of rows: their hooks and it were never together.
+
+    Args:
+        choice: value of `--activation-checkpointing`.
+        parallel: value of `--parallel`.
+    """
+    if choice == "offloaded" and parallel != "ddp":
+        what = f"--activation-checkpointing offloaded with --parallel {parallel}"
+        raise TrainerError("RM563", what=what, next="Use --activation-checkpointing full, or --parallel ddp.")
 
 
 def layers(model: nn.Module) -> list[nn.Module]:
@@ -98,6 +111,36 @@ def recomputing(kind: type[nn.Module], more: dict[str, Any]) -> type[nn.Module]:
         return torch_checkpoint.checkpoint(once, *inputs, use_reentrant=False, **more, **named)
 
     return type(kind.__name__, (kind,), {"forward": forward, "recomputed": kind})
+
+
+def offloading(kind: type[nn.Module]) -> type[nn.Module]:
+    """Return a subclass of a layer's class whose first input waits on the host, and whose forward is computed again.
+
+    What else a layer is given (a mask, rotary positions) is one for all layers, and stays where it is.
+    """
+
+    def forward(self: nn.Module, states: torch.Tensor, *others: Any, **named: Any) -> Any:
+        if not torch.is_grad_enabled():
+            return kind.forward(self, states, *others, **named)
+        # Frozen embeddings give states without a gradient, and torch's function then gives none to the layer's weights.
+        given = states if states.requires_grad else states.detach().requires_grad_()
+        with torch.autograd.graph.saved_tensors_hooks(_to_host, _from_host):
+            return torch_checkpoint.checkpoint(
+                lambda once: kind.forward(self, once, *others, **named), given, use_reentrant=True
+            )
+
+    return type(kind.__name__, (kind,), {"forward": forward, "recomputed": kind})
+
+
+def _to_host(value: torch.Tensor) -> tuple[torch.device, torch.Tensor]:
+    """Return a copy in pinned memory; a card writes it in the order of its stream; nothing waits for it here."""
+    made = torch.empty(value.shape, dtype=value.dtype, pin_memory=value.is_cuda)
+    return value.device, made.copy_(value, non_blocking=True)
+
+
+def _from_host(packed: tuple[torch.device, torch.Tensor]) -> torch.Tensor:
+    device, value = packed
+    return value.to(device, non_blocking=True)
 
 
 def without_recomputation(model: nn.Module) -> nn.Module:

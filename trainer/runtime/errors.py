@@ -30,6 +30,8 @@ _OS_CODES = {
     errno.EPERM: "RM541",
     errno.ENOTDIR: "RM544",
     errno.EEXIST: "RM544",
+    errno.ENAMETOOLONG: "RM544",
+    errno.ELOOP: "RM544",
     errno.ENOTEMPTY: "RM540",
     errno.EPIPE: "RM545",
 }

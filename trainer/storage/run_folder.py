@@ -1,4 +1,4 @@
-"""A run's folder appears whole or not at all: it is written under a hidden name, synced, then renamed.
+"""Run folders, whole or absent: written under a hidden name, synced, then renamed.
 
 Until then the hidden twin holds the run's checkpoints. A run that ends before its time leaves the twin if there
 is a checkpoint in it, to resume from, and nothing otherwise.
@@ -160,11 +160,14 @@ def open_run(output: Path, name: str | None, *, need_bytes: int, resume: bool = 
         resume: take up the unfinished run `name`.
 
     Raises:
-        TrainerError: RM540 where the run exists, RM543 where less than `need_bytes` are free, RM555 where
-            another process works on the run.
+        TrainerError: RM540 where the run exists, RM544 where no folder can be made, RM543 where less than
+            `need_bytes` are free, RM555 where another process works on the run.
         OSError: where the output folder cannot be made or written.
     """
-    output.mkdir(parents=True, exist_ok=True)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except FileNotFoundError as error:  # below /proc, or a folder that was mounted and is gone
+        raise TrainerError("RM544", what="no folder can be made there", where=str(output)) from error
     _require_space(output, need_bytes)
     folder = folder_of(output, name or fresh_name())
     if not resume:

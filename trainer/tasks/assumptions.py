@@ -1,4 +1,4 @@
-"""What was assumed about the data, in a few lines for a person before training starts."""
+"""Assumptions about the data, in a few lines for a person before training starts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trainer.data.conventions import SessionConventions
 from trainer.data.features.build_features import DAY_AND_NIGHT
 from trainer.data.features.daily_features import FEATURES
 from trainer.data.features.history_features import SESSIONS
 from trainer.data.loading.chunks import chunks
 from trainer.data.readers.bars import Source
+from trainer.data.sessions import has_half_days
 from trainer.runtime.errors import TrainerError
 from trainer.tasks.prepared import Task
 
@@ -58,7 +60,7 @@ def of_sessions(record: dict[str, Any], day_ticks: int) -> str:
     `day_ticks` is the usual range of a day; where its rows are many, a row height is proposed.
     """
     session, profile, rows = record["conventions"]["session"], record["conventions"]["profile"], record["rows"]
-    half = "NYSE's half days" if session["half_days"] == "us" else "no half days"
+    half = "NYSE's half days" if has_half_days(SessionConventions(**session)) else "no half days"
     rows_of = f"rows of {profile['row_ticks']} ticks{_height(day_ticks, profile['row_ticks'])}"
     return (
         f"sessions: {session['begin']}-{session['end']} {session['zone']}, {half}, bars stamped with their "

@@ -1,4 +1,4 @@
-"""The learning task that a configuration describes: which rows, split how, scaled by what."""
+"""The learning task of bars: its rows, their split and their scaling."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from trainer.data.features.progress import bar_counter
 from trainer.data.loading.chunks import chunks, mapped
 from trainer.data.readers.bars import Source, open_source
 from trainer.data.readers.data_file import DataFile, data_file
+from trainer.data.sessions import wall_clock
 from trainer.data.split import Scaler, split_by_time
 from trainer.runtime.errors import TrainerError, suggestion
 from trainer.runtime.signals import ends_on_sigterm
@@ -85,6 +86,7 @@ def prepare_bars(config: BarsConfig, *, disk: Path | None = None, shown: bool = 
     labels = labels_of(config)
     if config.class_weights != "none" and not labels:
         raise TrainerError("RM500", what=f"--class-weights needs classes: --target direction, not {config.target}")
+    wall_clock(np.zeros(1, "M8[s]"), config.inputs.sessions.session_zone)  # days have no session, but a typo is one
     source = open_source(config.data, reading_of(config.inputs))
     found = inspect_data(source)
     daily = config.features == "daily" or (config.features == "auto" and found.daily)

@@ -1,4 +1,4 @@
-"""Which learning task a configuration describes."""
+"""Choice of the learning task that a configuration describes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from trainer.config.sections.network import MlpConfig
 from trainer.config.sections.tokens import TokensConfig
 from trainer.config.train import TrainConfig
 from trainer.runtime.events import say
-from trainer.tasks.bars import prepare
-from trainer.tasks.row_task import BarTask, TableTask
 from trainer.tasks.task import LearningTask
 
 
@@ -28,10 +26,19 @@ def task_of(config: TrainConfig, *, shown: bool = False) -> LearningTask:
         model = config.model
         assert isinstance(model, DecoderConfig)  # by --task, as the data are
         return language_task(config.data, model, folder=config.run.output, seed=config.loop.seed)
+    return _row_task(config, shown=shown)
+
+
+def _row_task(config: TrainConfig, *, shown: bool) -> LearningTask:
+    """Return the task of bars or a table. Their readers need polars, which a language model does without."""
+    from trainer.tasks.bars import prepare
+    from trainer.tasks.row_task import BarTask, TableTask
+
+    assert isinstance(config.model, MlpConfig)
+    assert not isinstance(config.data, TokensConfig)
     data = prepare(config.data, disk=disk_of(config), shown=shown)
     if shown and data.assumptions:
         say("\n".join(data.assumptions))
-    assert isinstance(config.model, MlpConfig)
     if data.horizon is None:
         return TableTask(data=data, model=config.model, kind="table", baselines=config.data.baselines)
     return BarTask(data=data, model=config.model, kind="bars", baselines=config.data.baselines)

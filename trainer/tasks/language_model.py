@@ -29,7 +29,7 @@ from trainer.tasks.language.artifacts import companions, folder_bytes, generatio
 from trainer.tasks.language.inputs import template_of, tokenizer_of
 from trainer.tasks.language.network import build, load_weights, lora_of, new_config, pretrained_vocabulary
 from trainer.tasks.language.tuning import LanguageTuner
-from trainer.tasks.task import BatchWeight, Evaluation, LossSum, NetworkSpec, Partitions, Placement, Trained
+from trainer.tasks.task import RUN, BatchWeight, Evaluation, LossSum, NetworkSpec, Partitions, Placement, Trained
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,6 +201,16 @@ class LanguageTask:
             "speed": f"{tokens / trained.seconds:,.0f} tokens/s, {trained.seconds:.1f} s",
         }
 
+    def next_commands(self, record: Mapping[str, Any]) -> list[str]:
+        """Return how to use the model, then how to measure and merge an adapter, or tune and export a whole model."""
+        converses = record["language"]["method"] != "pretrain"
+        use = f"./invokew chat --model {RUN}" if converses else f"./invokew generate --model {RUN} --prompt 'Once'"
+        if record["model"]["adapter"] == "none":
+            tune = f"./invokew train --task lm --model {RUN} --adapter lora --data CHATS.jsonl"
+            return [use, tune, f"./invokew gguf --model {RUN} --output model.gguf"]
+        measure = f"./invokew evaluate --model {RUN} --data TEXT"
+        return [use, measure, f"./invokew merge --model {RUN} --output MERGED"]
+
 
 def sum_of(outputs: Tensor, targets: Tensor) -> Tensor:
     """Return the loss that the model has summed; `targets` are only the labels' weight."""
@@ -226,6 +236,9 @@ def language_task(config: TokensConfig, decoder: DecoderConfig, *, folder: Path,
     """
     if config.data == SAMPLE:
         raise TrainerError("RM500", what="--task lm needs --data: a text, or JSONL of texts, conversations or pairs")
+    if decoder.model is None and decoder.adapter.adapter != "none":
+        what = f"--adapter {decoder.adapter.adapter} without --model: the base of an adapter has to be there later, too"
+        raise TrainerError("RM500", what=what, next="Give --model a folder, or train all weights without --adapter.")
     tokenizer = tokenizer_of(decoder.model)
     template = template_of(decoder.model, tokenizer)
     data = load(config.data, config, tokenizer, template, folder=folder, seed=seed)

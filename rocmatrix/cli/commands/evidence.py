@@ -32,20 +32,23 @@ _SHOWN = 12
 class Evidence(Kept):
     """Options of `evidence`."""
 
-    cell: str = option("one cell, with its records")
+    cell: str = option("one cell, with its records", metavar="CELL")
     json: bool = option("print levels and records as JSON, for programs", default=False)
-    export: str = option("write the records to this file as JSON, to send them")
-    take: str = option("take in the records of such a file; each is checked, and taken once", typed="import")
+    export: str = option("write the records to this file as JSON, to send them", metavar="PATH")
+    take: str = option(
+        "import the records of such a file; each is checked, and imported once", typed="import", metavar="PATH"
+    )
     sizes: bool = option(
         "print entries for matrix/baselines.yaml: sizes of proven images that it does not have", default=False
     )
     bundle: str = option(
-        "show, then write one file to send (.tar.gz): doctor, versions, request, newest records, ends of logs; redacted"
+        "show, then write a redacted .tar.gz to send: doctor, versions, request, newest records, ends of logs",
+        metavar="FILE",
     )
     yes: bool = option("with --bundle: write without a question, for programs", default=False)
 
 
-@command(Evidence, about="Show how far each cell is supported on which card, as computed from its records.")
+@command(Evidence, about="Show how far each cell is shown to work: its level on each card, computed from its records.")
 def evidence(args: Evidence) -> None:
     """Show levels, or one cell's records; write or take in records as JSON. Raises RM010, RM404, RM621, RM622.
 
@@ -65,7 +68,7 @@ def evidence(args: Evidence) -> None:
 
         if args.take or args.export or args.sizes or args.json:
             raise RocmatrixError("RM404", what="--bundle excludes --export, --import, --sizes and --json")
-        bundle.bundle(args, matrix)
+        bundle.bundle(args.bundle, matrix, cell=cell, confirmed=args.yes)
         return
     try:
         if take:
@@ -182,7 +185,7 @@ def _summary(chosen: list[CellStatus], records: int, path: Path) -> str:
     farthest = list(_farthest(real).values())
     counts = {level: farthest.count(place) for place, level in enumerate(LEVELS)}
     levels = ", ".join(f"{count} {level}" for level, count in reversed(counts.items()) if count)
-    return f"{records} records in {path}\nlevels: {levels or 'none'}"
+    return f"{records} record{'' if records == 1 else 's'} in {path}\nlevels: {levels or 'none'}"
 
 
 def _farthest(chosen: list[CellStatus]) -> dict[str, int]:
@@ -210,7 +213,11 @@ def _row(cell_status: CellStatus) -> tuple[str, ...]:
     notes += [f"two cards: {', '.join(cell_status.took_part)}"] if cell_status.took_part else []
     notes += [f"took no part: {', '.join(cell_status.left_out)}"] if cell_status.left_out else []
     notes += ["of an earlier state of the checkout"] if cell_status.current is False else []
-    notes += [f"{cell_status.set_aside} records set aside"] if cell_status.set_aside else []
+    notes += (
+        [f"{cell_status.set_aside} record{'s' * (cell_status.set_aside != 1)} set aside"]
+        if cell_status.set_aside
+        else []
+    )
     notes += [f"{cell_status.troubles} runs ended by the host's trouble"] if cell_status.troubles else []
     age = age_text(cell_status.age_days(datetime.now(UTC)))
     failing = ", ".join((*cell_status.failing, *cell_status.failures)) or "-"

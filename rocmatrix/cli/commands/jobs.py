@@ -34,7 +34,7 @@ NEXT_RUN = "{run}"  # in the next commands of a `done` event: the run's folder
     Kept,
     job=JobOptions,
     trainer="train",
-    about="Train on bars, a table or text into TRAINING/<run>/: in the cell's image or natively, with the reason.",
+    about="Train on bars, a table or text: into TRAINING/<run>/, in the cell's image or natively, with the reason.",
     examples=(
         "train                                    the sample",
         "train --data=bars.csv --horizon=10 --epochs=20",
@@ -49,7 +49,8 @@ def train(job_request: JobRequest, _: Kept) -> None:
         return
     done, place = ended
     if done.status != 0:
-        explain(done, place)
+        if not (done.has_usage_error or done.has_input_error):  # its own words are the cause
+            explain(done, place)
         sys.exit(done.status)
     if (end := done.last("done")) is not None and not job_request.as_json:
         _print_end(end, job_request.output / end["run"])
@@ -73,8 +74,8 @@ def _from_here(folder: Path) -> str:
 class Smoke(Kept):
     """Options of `smoke` next to those of every job."""
 
-    probe: Sequence[str] = option("one probe, may be repeated (default: all)", default=())
-    timeout: str = option("seconds for each probe (default: each probe's own limit, see --list)")
+    probe: Sequence[str] = option("one probe, may be repeated (default: all)", default=(), metavar="PROBE")
+    timeout: str = option("seconds for each probe (default: each probe's own limit, see --list)", metavar="SECONDS")
     listing: bool = option(
         "list the probes with the cards they take and their limits, and run none", default=False, typed="list"
     )
@@ -89,12 +90,12 @@ class Smoke(Kept):
     Smoke,
     job=JobOptions,
     trainer="smoke",
-    about="Test that card, libraries and torch compute correctly, on one card and on pairs. A missing result fails.",
+    about="Test that card, libraries and torch compute correctly: on one card and on pairs; a missing result fails.",
 )
 def smoke(job_request: JobRequest, args: Smoke) -> None:
     """Run the probes and print a table; a verdict that is neither a pass nor not applicable, or none, is a failure."""
     if args.listing:
-        return list_probes(args.probe)
+        return list_probes(args.probe, as_json=job_request.as_json)
     if (ended := run_and_record(replace(job_request, options={**job_request.options, **args.chosen}))) is None:
         return
     done, place = ended
@@ -117,7 +118,7 @@ def _print_verdicts(verdicts: Collection[Event]) -> None:
         say("\n".join([f"{name} was traced:", *(f"  {word + ':':<14} {found}" for word, found in trace.items())]))
 
 
-def list_probes(names: Collection[str]) -> None:
+def list_probes(names: Collection[str], *, as_json: bool = False) -> None:
     """Print the probes, or those that are named: the cards and seconds each may take, and what it proves."""
     from rocmatrix.runtime.paths import TRAINER_PROBES
 
@@ -127,6 +128,9 @@ def list_probes(names: Collection[str]) -> None:
         if name not in known:
             raise RocmatrixError("RM404", what=f"no probe is called {name!r}", next=suggestion(name, known))
     meant = [each for each in probes if not names or {each["probe"], each["part_of"]} & {*names}]
+    if as_json:
+        print(json.dumps(meant, indent=1))
+        return
     rows = ((each["probe"], str(each["cards"]), f"{each['timeout_seconds']:g} s", each["summary"]) for each in meant)
     table(("PROBE", "CARDS", "LIMIT", "WHAT IT PROVES"), rows)
 
@@ -147,7 +151,7 @@ def run_and_record(job_request: JobRequest) -> tuple[Finished, Place] | None:
 
     Returns how it ended, and where it ran. Raises RM207 where the engine did not start the program.
     """
-    from rocmatrix.jobs import interactive, runner
+    from rocmatrix.jobs import interactive, job
     from rocmatrix.jobs import log as job_log
 
     prepared, place = prepared_job(job_request)
@@ -158,7 +162,7 @@ def run_and_record(job_request: JobRequest) -> tuple[Finished, Place] | None:
     log = job_log.place(LOGS, job_request.program.name, place.cell.image_name)
     with recorder.watched(job_request, place) as keep:
         show = common.event_printer(as_json=job_request.as_json)
-        done = runner.run(prepared.argv, environment=prepared.environment, show=show, log=log)
+        done = job.run(prepared.argv, environment=prepared.environment, show=show, log=log)
         keep(done)
     if done.trouble is not None:
         raise _of_the_host(done.trouble, started=done.status != interactive.NOT_STARTED)
@@ -179,6 +183,9 @@ def prepared_job(job_request: JobRequest) -> tuple[Job, Place]:
     from rocmatrix.evidence.recorder import Place
     from rocmatrix.jobs import job
 
+    if (wheels := job_request.wheelhouse) and not Path(wheels).is_dir():  # a native run may need none; a typo is one
+        advice = "Name the folder that holds the locked wheels, or leave --wheelhouse out."
+        raise RocmatrixError("RM404", what="--wheelhouse names no folder", where=wheels, next=advice)
     matrix, hardware = common.known_matrix(), common.hardware_here()
     choice = common.choose(matrix, job_request.request, hardware, force=job_request.force)
     job_request = replace(job_request, forced=tuple(rule.id for rule in choice.forced))

@@ -1,7 +1,7 @@
 """A run as a Slurm batch script: srun starts torchrun once a node, and its ranks meet on the batch host.
 
-Underneath is a Python that the nodes share, Docker or Apptainer: a `Launcher` each, made from data alone. The script
-holds no variable of the submitter's shell, so no secret: a job gets the environment of a login on its node, so
+Underneath is a Python that the nodes share, Docker, Apptainer or Pyxis: a `Launcher` each, made from data alone. The
+script holds no variable of the submitter's shell, so no secret: a job gets the environment of a login on its node, so
 programs are found where the node has them. What only the node knows it finds out itself (`cluster.on_node`).
 A stop reaches the ranks as SIGTERM, on which they write a checkpoint; before its time limit a job is stopped early
 enough and queued again.
@@ -56,7 +56,7 @@ stop() {{
 }}
 trap 'again=yes; stop' USR1
 trap stop TERM
-{before}srun --kill-on-bad-exit=1{cores} sh -c "$on_node" on-node \\
+{before}srun --kill-on-bad-exit=1{cores}{step} sh -c "$on_node" on-node \\
     {command} &
 step=$!
 status=0
@@ -66,7 +66,9 @@ while kill -0 "$step" 2>/dev/null; do
     status=0
     wait "$step" || status=$?
 done
-{after}if [ -n "$again" ] && [ "$status" -ne 0 ]; then
+{after}# Within the grace time of a preemption Slurm signals the step alone, and a job that ends then counts as failed.
+[ "$status" -eq 0 ] || case $(scontrol show job "$SLURM_JOB_ID") in *" PreemptTime="[0-9]*) again=yes ;; esac
+if [ -n "$again" ] && [ "$status" -ne 0 ]; then
     scontrol requeue "$SLURM_JOB_ID"
 fi
 exit "$status"
@@ -80,7 +82,7 @@ port=$((20000 + SLURM_JOB_ID % 12000))
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """What the scheduler is asked for. `cards` and `processes` are each node's; `request` is what the site asks for.
+    """Request to the scheduler. `cards` and `processes` are each node's; `request` is what the site asks for.
 
     `arguments` are the trainer's. `log` is a path that may hold `%j`, the job's number.
     """
@@ -104,15 +106,17 @@ class Batch:
 
 @dataclass(frozen=True, kw_only=True)
 class Launcher:
-    """How a node runs Python: the command before torchrun's own, and lines before and after the step.
+    """Launch of Python on a node: the command before torchrun's own, and lines before and after the step.
 
-    `on_node` is what each node's shell does with that command; `programs` have to be in the node's PATH.
+    `on_node` is what each node's shell does with that command; `programs` have to be in the node's PATH; `step` are
+    options of srun, as a shell reads them.
     `whole_node` asks for every card of a node: an engine starts containers outside of the job's own limits.
     """
 
     command: tuple[str, ...]
     on_node: str = 'exec "$@"\n'
     programs: tuple[str, ...] = ()
+    step: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
@@ -132,6 +136,7 @@ def sbatch_script(batch: Batch, launcher: Launcher) -> str:
         meeting=MEETING if batch.nodes > 1 else "",
         on_node=launcher.on_node,
         cores=_cores(batch),
+        step="".join(f" \\\n    {word}" for word in launcher.step) + " \\\n   " * bool(launcher.step),
         programs=" ".join(("srun", "scancel", "scontrol", *launcher.programs)),
         **{name: "".join(f"{line}\n" for line in rows) for name, rows in lines.items()},
     )

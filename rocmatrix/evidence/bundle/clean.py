@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (one form a line)
-"""Text and plain data without names, secrets, addresses, serial numbers and paths; and a second look at the result.
+"""Redaction of text and plain data: names, secrets, addresses, serial numbers and paths; and a check of the result.
 
 `rocmatrix.runtime.redaction` removes what has a form of its own in any log. A bundle leaves the machine whole, so more
 is removed here: every absolute path but those of the system, unknown hosts of URLs, and the values of secret variables.
@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from rocmatrix.evidence.bundle.identity import Identity
+from rocmatrix.evidence.bundle.sites import AFTER_PATHS, BEFORE_PATHS
 from rocmatrix.runtime.paths import ROOT
 from rocmatrix.runtime.redaction import MACHINES, NO_VERSION, SECRETS, redacted
 
@@ -51,10 +52,12 @@ def clean(text: str, identity: Identity) -> str:
     text = _without_secrets(_plain(text), identity)
     for folder, short in identity.folders:
         text = re.sub(rf"{re.escape(folder)}(?![\w.-])", short, text, flags=re.IGNORECASE)
-    for form, instead in _FORMS:
+    for form, instead in (*BEFORE_PATHS, *_FORMS):
         text = form.sub(instead, text)
     text = _QUOTED.sub(lambda found: f"{found['sign']}{_public(found['path'])}{found['sign']}", text)
     text = _DRIVE.sub("<path>", _PATH.sub(lambda found: _public(found[0]), text))
+    for form, instead in AFTER_PATHS:
+        text = form.sub(instead, text)
     return without_own_words(redacted(text, ()), identity)
 
 

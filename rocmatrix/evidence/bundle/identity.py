@@ -1,8 +1,10 @@
-"""What names this host and its user, and the secrets of its environment: none of it may leave in a bundle."""
+"""Identity of this host: names of machine and user, and secrets of its environment, which no bundle may contain."""
 
 from __future__ import annotations
 
 import getpass
+import os
+import pwd
 import re
 import socket
 from collections.abc import Iterable, Mapping
@@ -41,7 +43,8 @@ def here(environment: Mapping[str, str], *, root: Path = ROOT) -> Identity:
     """
     home = str(Path(environment.get("HOME") or "/").resolve())
     hosts = [socket.gethostname(), socket.getfqdn()]
-    found = {*hosts, *(host.split(".", 1)[0] for host in hosts), _user(), Path(home).name}
+    found = {*hosts, *(host.split(".", 1)[0] for host in hosts), _user(), Path(home).name, _person()}
+    found |= {domain for host in hosts if "." in (domain := host.partition(".")[2])}
     found |= {environment.get(name, "") for name in _NAMED}
     secrets = {value.strip() for name, value in environment.items() if name not in _NO_SECRET and _SECRET.search(name)}
     folders = {str(root): "<checkout>", home: "<home>"}
@@ -57,6 +60,15 @@ def _user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user without a name
         return ""
+
+
+def _person() -> str:
+    """Return the user's full name, as programs for mail and version control take it from the list of accounts."""
+    try:
+        full = pwd.getpwuid(os.getuid()).pw_gecos.partition(",")[0].strip()
+    except KeyError:
+        return ""
+    return full if " " in full else ""  # a single word may be an account's purpose
 
 
 def _longest_first(values: Iterable[str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Slurm: a batch script for sbatch, whose nodes run the trainer natively, in Docker or in Apptainer."""
+"""Slurm: a batch script for sbatch, whose nodes run the trainer natively, in Docker, in Apptainer or in Pyxis."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rocmatrix.jobs.destination import Destination, Submission
 from rocmatrix.jobs.schedulers.scheduler import Nodes, Scheduler
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
-from rocmatrix.runtime.option import comma_separated, option
+from rocmatrix.runtime.option import comma_separated, one_of, option
 
 if TYPE_CHECKING:
     from rocmatrix.containers.emit import sbatch_script
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rocmatrix.jobs.runner import Job
     from rocmatrix.matrix.matrix import Cell
 
-UNDER = ("native", "docker", "apptainer")
+UNDER = ("native", "docker", "apptainer", "pyxis")
 NODES_OWN = "looked up on each node, for it differs between machines"
 
 
@@ -29,20 +29,31 @@ class SlurmOptions(Nodes):
     """Options that only Slurm takes."""
 
     under: str = option(
-        "what runs the trainer on a node of Slurm: native (this checkout's Python), docker or apptainer",
+        "Slurm: what runs the trainer on a node; native: the Python of this checkout",
         default="native",
+        metavar=one_of(UNDER),
     )
-    checkout: str = option("native: where the nodes have this checkout (default: the path it has here)")
-    python: str = option("native: the nodes' Python with the cell's wheels (default: the path it has here)")
-    partition: str = option("Slurm's partition")
-    time: str = option("Slurm's time limit, such as 4:00:00; before it the job is saved and queued again")
-    account: str = option("Slurm's account")
-    qos: str = option("Slurm's quality of service")
-    reservation: str = option("Slurm's reservation")
-    constraint: str = option("Slurm's features of nodes, such as mi300x")
-    gres: str = option("Slurm's generic resources in its own words, such as gpu:mi300x:8, in place of gpu:CARDS")
-    gpus_per_node: str = option("Slurm's --gpus-per-node, such as mi300x:8, where a site asks for it in place of gres")
-    modules: str = option("environment modules to load on the nodes, such as slurm,apptainer/1.3")
+    checkout: str = option("native: path of this checkout on the nodes (default: as here)", metavar="PATH")
+    python: str = option(
+        "native: path of the Python with the cell's wheels on the nodes (default: as here)", metavar="PATH"
+    )
+    partition: str = option("Slurm's partition", metavar="NAME")
+    time: str = option(
+        "Slurm's time limit, such as 4:00:00; before it a checkpoint is saved and the job is queued again",
+        metavar="TIME",
+    )
+    account: str = option("Slurm's account", metavar="NAME")
+    qos: str = option("Slurm's quality of service", metavar="NAME")
+    reservation: str = option("Slurm's reservation", metavar="NAME")
+    constraint: str = option("Slurm's --constraint: features that a node must have, such as mi300x", metavar="FEATURES")
+    gres: str = option("Slurm's --gres, such as gpu:mi300x:8 (default: gpu:CARDS)", metavar="GRES")
+    gpus_per_node: str = option(
+        "Slurm's --gpus-per-node, such as mi300x:8, where a site requires it in place of --gres", metavar="[TYPE:]INT"
+    )
+    modules: str = option("environment modules to load on the nodes, such as slurm,apptainer/1.3", metavar="MODULE,...")
+    sbatch: str = option(
+        "further options of sbatch, such as 'exclude=n7,n8 hint=nomultithread exclusive'", metavar="OPTIONS"
+    )
 
 
 def _no_request() -> SlurmRequest:
@@ -82,7 +93,10 @@ def _destination(options: SlurmOptions) -> SlurmDestination:
 
     names = ("partition", "account", "qos", "reservation", "constraint", "cpus", "gres", "gpus_per_node", "memory")
     request = SlurmRequest(
-        time_limit=options.time or None, modules=comma_separated(options.modules), **options.named(*names)
+        time_limit=options.time or None,
+        modules=comma_separated(options.modules),
+        further=tuple(options.sbatch.split()),
+        **options.named(*names),
     )
     return SlurmDestination(**options.about_nodes, **options.named("under", "checkout", "python"), slurm=request)
 
@@ -92,7 +106,7 @@ SCHEDULER = Scheduler(name="slurm", options=SlurmOptions, destination=_destinati
 
 @dataclass(frozen=True, kw_only=True)
 class _LaunchPlan:
-    """What runs the trainer on a node: its launcher, the trainer's arguments, and why each setting."""
+    """Launch of the trainer on a node: its launcher, the trainer's arguments, and why each setting."""
 
     launcher: sbatch_script.Launcher
     arguments: tuple[str, ...]
@@ -147,16 +161,17 @@ def _native_batch(to: SlurmDestination, submission: Submission) -> _LaunchPlan:
 
 def _unproven(job_request: JobRequest) -> list[str]:
     """Return the trainer's arguments for a Python of the nodes, whose wheels are unknown here."""
-    from rocmatrix.jobs import job
+    from rocmatrix.jobs import programs
 
     options = {**job_request.options, "output": str(job_request.output)}
-    unproven = {"cell_absent": "the nodes' own Python, named with --python", "commit": job.commit()}
-    return [job_request.program.name, *job.flags(options | unproven)]
+    unproven = {"cell_absent": "the nodes' own Python, named with --python", "commit": programs.commit()}
+    return [job_request.program.name, *programs.flags(options | unproven)]
 
 
 def _contained(to: SlurmDestination, submission: Submission) -> _LaunchPlan:
     from rocmatrix.containers import runspec
     from rocmatrix.containers.emit import sbatch_script
+    from rocmatrix.containers.emit.cluster.pyxis import in_pyxis
     from rocmatrix.containers.portable_spec import Places
     from rocmatrix.jobs import callback_mounts, cluster, input_mounts, job
 
@@ -173,21 +188,43 @@ def _contained(to: SlurmDestination, submission: Submission) -> _LaunchPlan:
     )
     command = cluster.command(submission, {**job_request.options, **job.places(job_request)})
     spec = cluster.spec(to, submission.cell, places=places, command=command)
-    make = sbatch_script.in_docker if to.under == "docker" else sbatch_script.in_apptainer
+    makers = {"docker": sbatch_script.in_docker, "apptainer": sbatch_script.in_apptainer, "pyxis": in_pyxis}
     rows = tuple(_on_node(cards=cards)) if to.under == "docker" else ()
-    launcher = make(spec, cards=cards, rdma=to.rdma)
+    launcher = makers[to.under](spec, cards=cards, rdma=to.rdma)
     return _LaunchPlan(launcher=launcher, arguments=spec.command, rows=(*rows, *runspec.explain(spec)))
 
 
-# an absolute path, or an address that Apptainer fetches from: a name alone is a file where the job happens to start
-_OF_APPTAINER = re.compile(r"/.|(?:docker|oras|library|shub|https?)://.")
+@dataclass(frozen=True, kw_only=True)
+class _OwnFile:
+    """What --image names for a program that knows no tag of an engine, and how the file is made."""
+
+    pattern: re.Pattern[str]
+    takes: str
+    made: str
+
+
+# an absolute path, or an address that is fetched from: a name alone is a file where the job happens to start, or, to
+# Pyxis, an image of Docker's own registry
+_OWN_FILES = {
+    "apptainer": _OwnFile(
+        pattern=re.compile(r"/.|(?:docker|oras|library|shub|https?)://."),
+        takes="docker:// and a registry's address",
+        made="apptainer build /shared/{cell}.sif docker-daemon:rocmatrix:{cell}",
+    ),
+    "pyxis": _OwnFile(
+        pattern=re.compile(r"/.|dockerd://.|[^/#\s]+#."),
+        takes="REGISTRY#IMAGE:TAG",
+        made="enroot import --output /shared/{cell}.sqsh dockerd://rocmatrix:{cell}",
+    ),
+}
 
 
 def _require_file(to: SlurmDestination, cell: Cell) -> None:
-    """Raise RM404 where Apptainer would be given the tag of an engine, which is the name of a file to it."""
-    if to.under == "apptainer" and not _OF_APPTAINER.match(to.image or ""):
-        made = f"apptainer build /shared/{cell.name}.sif docker-daemon:rocmatrix:{cell.name}"
-        what = "--under apptainer needs --image: a file that all nodes have, or docker:// and a registry's address"
+    """Raise RM404 where Apptainer or Pyxis would be given the tag of an engine, which they read as something else."""
+    own = _OWN_FILES.get(to.under)
+    if own and not own.pattern.match(to.image or ""):
+        what = f"--under {to.under} needs --image: a file that all nodes have, or {own.takes}"
+        made = own.made.format(cell=cell.name)
         raise RocmatrixError("RM404", what=what, next=f"Make the file where the image is: {made}")
 
 

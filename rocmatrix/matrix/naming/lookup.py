@@ -19,7 +19,8 @@ from rocmatrix.matrix.naming.vocabulary import (
     STRONG_SUFFIXES,
 )
 
-_TOO_GENERAL = (("vega",), ("duo",))  # models only with their lines: RX Vega, Pro Duo
+# models only with their lines: RX Vega, Pro Duo, Ryzen Z2 (HP has a Z2 of its own)
+_TOO_GENERAL = (("vega",), ("duo",), ("z", "1"), ("z", "2"))
 _SERIES_MARK = "r"  # "R7 250" is a Radeon of 2013, "R7 5800H" a Ryzen
 
 

@@ -21,9 +21,16 @@ _AROUND = re.compile(
     r"|\b\d+\s*[gm]i?bs?\b|\b[1-9]\d?\s*(?:g|gigs?)\b|\b\d{3}g\b|\bg?ddr\s?\d\w?\b|\bhbm\d?e?\b|\bpci-?e?\s?\d(?:\.\d)?|\bx16\b"
     r"|\brocm\s?-?\d[\d.]*|\b(?:torch|pytorch|python|ubuntu|linux|kernel|windows|debian|fedora)\s?-?\d[\w.]*"
     r"|\b\d+(?:\.\d+)+\w*|\b\d+\s*-?\s*(?:core|cores|threads?|cus?|mhz|ghz|w(?!/)|watts?|bit|nm|tflops|fps)\b|#\d+|\b\d+(?:th|nd|st|rd)\b"
-    r"|(?<!v)\b(?:199\d|20[0-3]\d)\b"
+    r"|(?<!v)\b(?:199\d|20[0-3]\d)\b|\bv\d\b"
 )
 _MEMORY = re.compile(r"\b\d+\s*gi?b\b")
+# Sizes in part numbers of boards and written to a suffix: O24G, 20GO, 16GD, 16GBD6-3DHE, 16G-E/OC, GRE12G.
+_PART_SIZE = re.compile(
+    r"(?:(?<=xt)|(?<=xtx)|(?<=gre)|\bo?)(?:[468]|1[0268]|2[04]|32|48)g(?:b?d\d?|o|b)?(?:-\d?[a-z]\w{0,4}(?:/oc)?)?\b"
+)
+# Numbers that share the letters of the first: MI25/50/60, W6800/7900.
+_SHARED_LETTERS = re.compile(r"\b(mi|w|v)(\d{2,4}[axl]?)((?:\s?/\s?\d{2,4}[axl]?\b)+)")
+_SUFFIX_FIRST = re.compile(r"^((?:[a-z]+\s+){0,3}?)(xtx?)\s+(\d{4})\b(?!\s*(?:xtx?|gre)\b)")
 _COUNT = re.compile(
     r"(?<![\w.])(?<!vega )[1-9]\d?\s?[x\u00d7*](?:\s+(?=\S)|(?=mi|rx|amd|radeon|instinct|\d{4}))"
     r"|(?<=\S)\s*\(?\b(?:[x\u00d7]\s?[1-9]\d?|(?:1[0-6]|[1-9])\s?[x\u00d7])\b\)?(?=\s*(?:$|[,;/)]))"
@@ -54,7 +61,13 @@ def plain(name: str) -> str:
     """Return a name in one letter case and width, without trade marks and the s of several cards."""
     one = _PLURAL.sub(r"\1", unicodedata.normalize("NFKC", name.replace("™", " ")))
     bare = _MARKS.sub(" ", one.casefold())
-    return _LOOSE_TARGET.sub(lambda found: "gfx" + "".join(part or "" for part in found.groups()), bare)
+    named = _LOOSE_TARGET.sub(lambda found: "gfx" + "".join(part or "" for part in found.groups()), bare)
+    return _SHARED_LETTERS.sub(_each_with_letters, named.replace("_", " "))
+
+
+def _each_with_letters(found: re.Match[str]) -> str:
+    letters, first, others = found.groups()
+    return "/".join(f"{letters}{number.strip()}" for number in (first + others).split("/"))
 
 
 def targets(text: str) -> tuple[str, ...]:
@@ -80,7 +93,7 @@ def of_another_maker(text: str) -> str | None:
 def segments(text: str) -> list[list[Word]]:
     """Return the words of a plain text between separators; sizes, counts, places and neighbours are left out."""
     bare = NEIGHBOURS.sub(" ; ", TARGET.sub(" ", _AMD_ID.sub(" ", text)))
-    bare = _COUNT.sub(" ", _AROUND.sub(" ", bare))
+    bare = _COUNT.sub(" ", _AROUND.sub(" ", _PART_SIZE.sub(" ", _SUFFIX_FIRST.sub(r"\1\3 \2", bare))))
     bare = _LONG_WORD.sub(lambda found: _brand(found[0]), bare)
     return [words for part in _SEPARATOR.split(bare) if (words := words_of(part))]
 

@@ -11,9 +11,9 @@ import re
 LINES = frozenset(["amd", "ati", "radeon", "rx", "pro", "instinct", "ryzen", "ai", "graphics", "firepro", "embedded"])
 # What a person writes between a line and a model, or after it, in a sentence or a table.
 _SMALL = """
-a aib an and apu are as at box by card cards cpu das de dell der dgpu die egpu ein el eth evo for from gen gpu gpus
-has hbm het hp i ich igpu im in is it la le les lp mba mine mit mon msi mxm my new no node not oc oem of old on one
-or our own pc red ref rog set sff the to tuf un und une usb van vf via vs w we with xfx xl yes
+a aib an and apu are as at ax box by card cards cpu das de dell der dgpu die egpu ein el eth evo for from gen gpu gpus
+has hbm het hp i ich igpu im in is it la le les lp mba mbp mine mit mon msi mxm my new no node not oc oem of old on one
+or our own pc pg red ref rog set sff the to tuf un und une usb van vf via vs w we with xfx xl yes
 """
 SMALL_WORDS = frozenset(_SMALL.split())
 # Letters behind a number that make it another model, wherever they stand.

@@ -1,4 +1,4 @@
-"""From what a person asks for to one cell, with its explanation, or a refusal that states why.
+"""Resolution of a request to one cell with its explanation, or a refusal with the reason.
 
 Pure: it sees the matrix, the request and the architectures of the cards at hand, and touches nothing.
 """
@@ -175,7 +175,8 @@ def with_hardware(
     if requested not in (None, "auto"):
         return replace(request, gpu=architecture_of(matrix, str(request.gpu))), ""
     if cards:
-        return _for_these_cards(matrix, request, cards)
+        filled, found = _for_these_cards(matrix, request, cards)
+        return filled, f"{found}{unusable}; " if unusable else found
     none = unusable or "no AMD card was found"
     if request.rocm is None and request.torch is None:
         return replace(request, gpu="cpu"), f"{none}; "

@@ -1,4 +1,4 @@
-"""The commands evaluate, generate, chat, merge, gguf and show-data: events for programs, words for people."""
+"""The commands evaluate, generate, chat, merge, gguf and show-data: events for programs, text for people."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def chat(*, model: Path, base: Path | None = None, lines: Iterable[str] | None =
         def reply(name: str, question: str = line.strip()) -> str:
             messages = histories.setdefault(name, [])
             messages.append({"role": "user", "content": question})
-            text = answer(loaded, chat_prompt(loaded, messages), how)
+            text = answer(loaded, chat_prompt(loaded, messages), how, rendered=True)
             messages.append({"role": "assistant", "content": text})
             return text
 

@@ -9,15 +9,16 @@ import torch
 from torch import Tensor
 
 from trainer.analysis.language.loading import Loaded
+from trainer.data.tokens.tokenizer import with_begin
 from trainer.models.decoder.model import Decoder
 from trainer.runtime.errors import TrainerError
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """How the next token is drawn: temperature 0 takes the most likely one; top_k 0 draws from all."""
+    """Settings of sampling: temperature 0 takes the most likely token; top_k 0 samples from all."""
 
-    most: int = 128
+    max_new_tokens: int = 128
     temperature: float = 0.8
     top_k: int = 50
     seed: int = 0
@@ -25,7 +26,7 @@ class Sampling:
 
 @torch.no_grad()
 def generate(model: Decoder, prompt: Sequence[int], stops: Sequence[int], sampling: Sampling) -> Iterator[int]:
-    """Yield new tokens until a stop token, which is not yielded, or `most` of them.
+    """Yield new tokens until a stop token, which is not yielded, or `max_new_tokens` of them.
 
     Args:
         prompt: token ids, at least one.
@@ -36,7 +37,7 @@ def generate(model: Decoder, prompt: Sequence[int], stops: Sequence[int], sampli
     """
     if not prompt:
         raise TrainerError("RM714", what="the prompt has no token", next="Give a prompt of at least one character.")
-    most = sampling.most
+    most = sampling.max_new_tokens
     if model.config.positions is not None:
         most = min(most, model.config.positions - len(prompt))
     if most <= 0:
@@ -69,13 +70,15 @@ def draw(logits: Tensor, sampling: Sampling, generator: torch.Generator) -> int:
     return int(torch.multinomial(scaled.softmax(0), 1, generator=generator))
 
 
-def answer(loaded: Loaded, prompt: str, sampling: Sampling) -> str:
+def answer(loaded: Loaded, prompt: str, sampling: Sampling, *, rendered: bool = False) -> str:
     """Return what follows a text.
 
     Args:
         prompt: text to continue.
+        rendered: a chat template wrote it, with all that is to be before it.
     """
     ids = loaded.tokenizer.encode(prompt).ids
+    ids = ids if rendered else with_begin(loaded.tokenizer, ids)
     new = generate(loaded.made.model, ids, loaded.tokenizer.stops, sampling)
     return loaded.tokenizer.decode(list(new))
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,22 @@ from numpy.typing import NDArray
 
 from trainer.analysis.language.loading import Loaded
 from trainer.data.tokens.tokenizer import FILE, ByteTokenizer
+from trainer.models.decoder.rope import frequencies
 from trainer.models.pretrained.folder import file_weights
 from trainer.runtime.errors import TrainerError
 
-KINDS = ("f16", "q8_0")
-# The architecture's name there, and how the tokenizer splits text before merging (llama.cpp's names).
-ARCHITECTURES = {"llama": ("LLAMA", "llama-bpe"), "mistral": ("LLAMA", "tekken"), "qwen2": ("QWEN2", "qwen2")}
-ARCHITECTURES |= {"qwen3": ("QWEN3", "qwen2")}
+ARCHITECTURES = {"llama": "LLAMA", "mistral": "LLAMA", "qwen2": "QWEN2", "qwen3": "QWEN3"}  # the names there
+# How text is split before merging: expressions of tokenizer.json, and llama.cpp's names (src/llama-vocab.cpp). Under a
+# wrong name it would split, and so tokenise, differently without a word.
+_SPACES = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"
+_UPPER, _LOWER = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
+_TEKKEN = rf"[^\r\n\p{{L}}\p{{N}}]?[{_UPPER}]*[{_LOWER}]+|[^\r\n\p{{L}}\p{{N}}]?[{_UPPER}]+[{_LOWER}]*|\p{{N}}"
+SPLITS = {
+    _WORDS + r"\p{N}{1,3}" + _SPACES: "llama-bpe",
+    _WORDS + r"\p{N}" + _SPACES: "qwen2",
+    _TEKKEN + _SPACES.replace(r"[\r\n]*", r"[\r\n/]*", 1): "tekken",
+}
 Values = NDArray[Any]
 
 
@@ -40,7 +51,7 @@ def export(loaded: Loaded, path: Path, *, kind: str) -> dict[str, Any]:
     family = loaded.made.family
     if family not in ARCHITECTURES:
         raise TrainerError("RM707", what=f"GGUF of the family {family} is not implemented", next="Use Llama or Qwen.")
-    architecture = gguf.MODEL_ARCH[ARCHITECTURES[family][0]]
+    architecture = gguf.MODEL_ARCH[ARCHITECTURES[family]]
     writer = gguf.GGUFWriter(path, gguf.MODEL_ARCH_NAMES[architecture])
     _describe(writer, loaded)
     _tokenizer(writer, loaded)
@@ -51,6 +62,9 @@ def export(loaded: Loaded, path: Path, *, kind: str) -> dict[str, Any]:
         if stored is None:
             raise TrainerError("RM707", what=f"GGUF of the family {family} has no tensor for {name}")
         written[stored] = (values, _stored_kind(values, kind))
+        _add(writer, stored, *written[stored])
+    for stored, values in rope_factors(loaded).items():
+        written[stored] = (values, "f32")
         _add(writer, stored, *written[stored])
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -68,8 +82,7 @@ def _describe(writer: Any, loaded: Loaded) -> None:
     config, raw = loaded.made.model.config, loaded.made.raw
     attention, rope = config.attention, config.rope
     assert rope is not None
-    if rope.kind not in ("default", "linear"):
-        raise TrainerError("RM707", what=f"GGUF with rope scaling {rope.kind} is not implemented")
+    _require_rope(loaded)
     writer.add_name(loaded.tokenizer.name)
     writer.add_context_length(int(raw.get("max_position_embeddings") or 2048))
     writer.add_embedding_length(config.width)
@@ -81,13 +94,61 @@ def _describe(writer: Any, loaded: Loaded) -> None:
     writer.add_value_length(attention.head_dim)
     writer.add_rope_dimension_count(attention.head_dim)
     writer.add_rope_freq_base(rope.theta)
-    if rope.kind == "linear":
-        writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+    if rope.kind in ("linear", "yarn"):
+        writer.add_rope_scaling_type(gguf.RopeScalingType[rope.kind.upper()])
         writer.add_rope_scaling_factor(rope.factor)
+    if rope.kind == "yarn":
+        writer.add_rope_scaling_orig_ctx_len(rope.original_length)
     writer.add_layer_norm_rms_eps(config.norm.epsilon)
     writer.add_vocab_size(config.vocabulary)
     if config.windows[0] is not None:
         writer.add_sliding_window(config.windows[0])
+
+
+def _require_rope(loaded: Loaded) -> None:
+    """Raise RM707 for positions that llama.cpp computes otherwise: it has the usual numbers of YaRN alone."""
+    rope = loaded.made.model.config.rope
+    assert rope is not None
+    usual = (32.0, 1.0, 0.1 * math.log(max(rope.factor, 1.0)) + 1.0, True)
+    given = (rope.beta_fast, rope.beta_slow, rope.attention_factor, rope.truncate)
+    if rope.kind == "yarn" and any(abs(one - other) > 1e-6 for one, other in zip(given, usual, strict=True)):
+        raise TrainerError("RM707", what=f"GGUF with YaRN's numbers {given} is not implemented; the usual are {usual}")
+    if rope.kind == "llama3" and ARCHITECTURES[loaded.made.family] != "LLAMA":
+        raise TrainerError("RM707", what=f"GGUF of the family {loaded.made.family} with rope scaling llama3")
+
+
+def rope_factors(loaded: Loaded) -> dict[str, Values]:
+    """Return by what llama3's scaling divides each frequency, as the tensor that llama.cpp reads; none of others."""
+    config = loaded.made.model.config
+    if config.rope is None or config.rope.kind != "llama3":
+        return {}
+    plain = frequencies(replace(config.rope, kind="default"), config.attention.head_dim)
+    factors = plain / frequencies(config.rope, config.attention.head_dim)
+    return {"rope_freqs.weight": factors.numpy().astype(np.float32)}
+
+
+def split_of(content: dict[str, Any]) -> str:
+    """Return llama.cpp's name of how a tokenizer splits text before merging.
+
+    Args:
+        content: of tokenizer.json.
+
+    Raises:
+        TrainerError: RM705 for a way without a name here.
+    """
+    given = content.get("pre_tokenizer") or {}
+    steps = given.get("pretokenizers", [given])
+    kinds = [step.get("type") for step in steps]
+    if kinds == ["ByteLevel"] and steps[0].get("use_regex", True):
+        return "gpt-2"
+    if kinds == ["Digits", "ByteLevel"] and steps[0].get("individual_digits") and steps[1].get("use_regex", True):
+        return "smollm"
+    pattern = (steps[0].get("pattern") or {}).get("Regex", "")
+    if kinds == ["Split", "ByteLevel"] and pattern in SPLITS and not steps[1].get("use_regex", True):
+        return SPLITS[pattern]
+    known = ", ".join(["gpt-2", "smollm", *SPLITS.values()])
+    what = f"how the tokenizer splits text ({', '.join(map(str, kinds))}) is none of those that can be named: {known}"
+    raise TrainerError("RM705", what=what, next="llama.cpp's own convert_hf_to_gguf.py knows more.")
 
 
 def _tokenizer(writer: Any, loaded: Loaded) -> None:
@@ -111,8 +172,12 @@ def _tokenizer(writer: Any, loaded: Loaded) -> None:
         kind = gguf.TokenType.CONTROL if added["special"] else gguf.TokenType.USER_DEFINED
         tokens[added["id"]], kinds[added["id"]] = added["content"], int(kind)
     writer.add_tokenizer_model("gpt2")
-    is_bytes = isinstance(loaded.tokenizer, ByteTokenizer)
-    writer.add_tokenizer_pre("gpt-2" if is_bytes else ARCHITECTURES[loaded.made.family][1])
+    is_bytes = isinstance(loaded.tokenizer, ByteTokenizer)  # each byte is a token, however text is split
+    writer.add_tokenizer_pre("gpt-2" if is_bytes else split_of(content))
+    begins = loaded.tokenizer.begins
+    writer.add_add_bos_token(bool(begins))
+    if begins:
+        writer.add_bos_token_id(begins[0])
     writer.add_token_list(tokens)
     writer.add_token_types(kinds)
     merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
@@ -138,7 +203,7 @@ def weights_of(loaded: Loaded) -> Iterator[tuple[str, Values]]:
     attention = loaded.made.model.config.attention
     for name, value in file_weights(loaded.made.model, loaded.made.family).items():
         values = value.float().numpy()
-        if ARCHITECTURES[loaded.made.family][0] == "LLAMA" and ".self_attn." in name:
+        if ARCHITECTURES[loaded.made.family] == "LLAMA" and ".self_attn." in name:
             heads = {"q_proj": attention.heads, "k_proj": attention.kv_heads}.get(name.split(".")[-2])
             values = values if heads is None else interleaved(values, heads)
         yield name, np.ascontiguousarray(values)

@@ -38,7 +38,7 @@ def load(folder: Path, base: Path | None = None) -> Loaded:
     adapter = (folder / peft_format.CONFIG).is_file()
     refuse_other_run(folder)
     source = (base or base_of(folder)) if adapter else folder
-    made = pretrained.read(source)
+    made = pretrained.read(source, to_compute=True)
     if adapter:
         peft_format.read(made.model, folder, family=made.family)
     tokenizer = read_tokenizer(source)

@@ -1,4 +1,4 @@
-"""The optimizer, its learning rate and its gradients; and the loop: how long a run is and when it is measured.
+"""Settings of the optimizer, and of the loop: how long a run is and when it is measured.
 
 Sparse settings came after the first metadata: where they are not used, they appear neither there nor in a recipe.
 """
@@ -29,13 +29,16 @@ class OptimizerConfig:
     optimizer: Annotated[
         str,
         _fixed(
-            "adamw8bit: moments in 8 bits; muon: for matrices of hidden layers, with AdamW for the rest",
+            "adamw8bit: moments in 8 bits; adamw-host: moments in the host's memory; "
+            "muon: for matrices of hidden layers, with AdamW for the rest",
             one_of(*OPTIMIZERS, also=WORDS["optimizer"]),
             common=True,
             sparse=True,
         ),
     ] = "adamw"
-    learning_rate: Annotated[float, _fixed("learning rate of AdamW", number(10), common=True)] = 5e-5
+    learning_rate: Annotated[
+        float, _fixed("learning rate of AdamW; of a table by its rows unless given", number(10), common=True)
+    ] = 5e-5
     muon_learning_rate: Annotated[
         float | None,
         _fixed(
@@ -53,24 +56,34 @@ class OptimizerConfig:
         int | None, _fixed("steps over which the learning rate rises (default: none)", _steps, sparse=True)
     ] = None
     warmup_ratio: Annotated[
-        float | None, _fixed("the same as a share of all steps (default: none)", or_none(share), sparse=True)
+        float | None, _fixed("warm-up steps as a share of all steps (default: none)", or_none(share), sparse=True)
     ] = None
     decay_ratio: Annotated[
         float, _fixed("share of the steps in which wsd decays, at the end", number(1), sparse=True)
     ] = 0.1
     clip_norm: Annotated[
         float | None,
-        _fixed("scale gradients down to this norm (default: none)", or_none(number(1e30)), sparse=True),
+        _fixed(
+            "largest norm of all gradients; larger ones are scaled down (default: none)",
+            or_none(number(1e30)),
+            sparse=True,
+        ),
     ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoopConfig:
-    """How long a run is, what a batch is, and which weights are kept."""
+    """Settings of the loop: length of a run, batch size, validation, and the weights that are kept."""
 
     title: ClassVar[str] = "Loop"
     epochs: Annotated[
-        int, Flag("passes over the training rows", whole(1, MOST_EPOCHS), resume=OnResume.LENGTH, common=True)
+        int,
+        Flag(
+            "passes over the training rows; of a table by their number unless given",
+            whole(1, MOST_EPOCHS),
+            resume=OnResume.LENGTH,
+            common=True,
+        ),
     ] = 300
     max_steps: Annotated[
         int | None,
@@ -93,7 +106,7 @@ class LoopConfig:
     ] = None
     patience: Annotated[
         int | None,
-        _fixed("validations without a lower loss that end the run early (default: none)", _steps, sparse=True),
+        _fixed("end the run after so many validations without a lower loss (default: none)", _steps, sparse=True),
     ] = None
     weights: Annotated[str, _fixed("weights to keep; best: of the best validation loss", one_of(*WEIGHTS))] = "best"
     best_on: Annotated[

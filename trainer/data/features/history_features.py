@@ -26,7 +26,10 @@ NAKED_LIMIT = 5.0  # in average true ranges
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """A finished session. Prices in ticks; `volume` per time of day, NaN where there was no bar."""
+    """A finished session. Prices in ticks; `volume` and number of `bars` per time of day.
+
+    At one time of day there are several bars where clocks are put back, and in bars of trades or of ranges.
+    """
 
     poc: float
     high: float  # of the value area
@@ -35,6 +38,7 @@ class Summary:
     last_close: float  # in currency
     profile: Finished
     volume: Floats
+    bars: Integers
     vix: float
 
 
@@ -128,10 +132,8 @@ class History:
         if len(self.past) < SESSIONS:
             return {name: np.full(len(volume), np.nan) for name in ("vol_tod_ratio", "cum_vol_ratio")}
         before = np.stack([part.volume for part in self.past])  # (sessions, slots)
-        there = ~np.isnan(before)
-        filled = np.where(there, before, 0.0)
-        usual = _mean_or_nan(filled.sum(axis=0), there.sum(axis=0))[slots]
-        so_far = (np.cumsum(filled, axis=1).sum(axis=0) / SESSIONS)[slots]
+        usual = _mean_or_nan(before.sum(axis=0), np.stack([part.bars for part in self.past]).sum(axis=0))[slots]
+        so_far = (np.cumsum(before, axis=1).sum(axis=0) / SESSIONS)[slots]
         return {"vol_tod_ratio": _against(volume, usual), "cum_vol_ratio": _against(np.cumsum(volume), so_far)}
 
     def _vix(self, level: Floats) -> Floats:
@@ -147,8 +149,7 @@ class History:
         poc, high, low = (
             float(level(getattr(done, which)[session : session + 1], which, self.conventions)[0]) for which in LEVELS
         )
-        volume = np.full(self.slots, np.nan)
-        volume[self._slots(block, rows)] = block.bars.volume[rows]
+        slots = self._slots(block, rows)
         close, vix = float(block.bars.close[rows.stop - 1]), block.bars.vix_close
         return Summary(
             poc=poc,
@@ -157,7 +158,8 @@ class History:
             close=float(np.rint(close / self.conventions.tick)),
             last_close=close,
             profile=done.profiles[session],
-            volume=volume,
+            volume=np.bincount(slots, block.bars.volume[rows], self.slots).astype(np.float64),
+            bars=np.bincount(slots, minlength=self.slots),
             vix=float("nan") if vix is None else float(vix[rows.stop - 1]),
         )
 

@@ -39,9 +39,10 @@ def open_columnar(path: Path, chosen: Mapping[str, str] | None = None) -> tuple[
     try:
         frame = _scan(path)
         schema = frame.collect_schema()
-        columns = find_columns(schema.names(), str(path), chosen)
+        sample = frame.head(SAMPLE).collect()
+        columns = find_columns(schema.names(), str(path), chosen, sample)
         _require_flat(columns, schema, path)
-        return columns, frame.head(SAMPLE).collect()
+        return columns, sample
     except (pl.exceptions.PolarsError, OSError) as error:
         raise _damaged(path, error) from error
 

@@ -1,4 +1,4 @@
-"""What is wrong with a row, and what is done about it: refuse, drop or repair, counted either way."""
+"""Bad rows and their handling: refuse, drop or repair, counted either way."""
 
 from __future__ import annotations
 
@@ -27,6 +27,16 @@ KINDS = {
     "unsorted": ("RM515", "a time is not later than the one before", "sorted; all bars are then held in memory"),
     "words": ("RM513", "the last line holds words alone", "dropped under every policy"),
     "cut_off": ("RM516", "the file ends inside a line or inside its compressed data", "what is not whole is dropped"),
+}
+
+# Of kinds whose code holds for several causes: why, and the next step
+CAUSES = {
+    "price": (
+        "returns are logarithms, which prices of zero and below do not have: oil on 2020-04-20, spreads, futures whose "
+        "past was shifted down",
+        "Correct a wrong price, or leave such bars out with --on-bad-row drop; of futures take a series that is "
+        "adjusted by ratios.",
+    ),
 }
 
 
@@ -63,7 +73,8 @@ class BadRows:
             line: line number in the file, from 1.
             what: what is wrong with the row.
         """
-        return TrainerError(KINDS[kind][0], what=what, where=f"{self.where}, {self.unit} {line}")
+        why, advice = CAUSES.get(kind, ("", ""))
+        return TrainerError(KINDS[kind][0], what=what, where=f"{self.where}, {self.unit} {line}", why=why, next=advice)
 
     def as_dict(self) -> dict[str, Any]:
         """Return policy and counts in JSON's types; empty counts mean that every row was sound."""

@@ -18,6 +18,7 @@ from trainer.data.readers.bad_rows import BadRows
 from trainer.data.readers.bar_checks import PRICES, Checker, Flags, RawRows
 from trainer.data.readers.column_names import MIDNIGHT, NONE, Columns, plain, with_epochs
 from trainer.data.readers.csv_rows import Dialect, TextRows, find_dialect, read_text
+from trainer.data.readers.forms.marks import fraction
 from trainer.data.readers.joined_series import ROLE, Join, Joining, Series, open_series, usual_step
 from trainer.data.readers.numbers import numbers_of
 from trainer.data.readers.timestamps import TimeFormat, falls, find_format, parse
@@ -200,6 +201,7 @@ def open_source(path: Path, reading: Reading) -> Source:
     stamps = time_text(sample, columns)
     _require_one_instrument(sample, columns, stamps, str(path))
     _require_volume(sample, columns, reading, str(path))
+    _require_decimals(sample, columns, where)
     times = find_format(stamps, where, reading.time_format)
     if columns.zone is not None and not times.zoned and times.zone is None and not times.pattern.startswith("epoch"):
         times = replace(times, zone=columns.zone)
@@ -239,6 +241,17 @@ def _require_volume(sample: pl.DataFrame, columns: Columns, reading: Reading, wh
             )
 
 
+def _require_decimals(sample: pl.DataFrame, columns: Columns, where: str) -> None:
+    """Raise RM513 for prices in fractions of a point, as of bonds and grains: 110'165 would be read as 110,165."""
+    found = fraction({columns.used[role]: sample[:, columns.place[role]] for role in PRICES})
+    if found is not None:
+        name, cell, kind = found
+        what = f"column {name!r} holds prices in {kind} of a point, such as {cell}"
+        advice = "Export prices as decimal numbers: 110'165 is 110 + 16.5 / 32 = 110.515625, and 450-2 is 450 + 2 / 8. "
+        advice += "Where the mark groups thousands, remove it."
+        raise TrainerError("RM513", what=what, where=where, next=advice)
+
+
 def _table_rows(first: int, table: pl.DataFrame, columns: Columns) -> TextRows:
     width = len(columns.names)
     return TextRows(line=first + np.arange(len(table)), table=table, cells=np.full(len(table), width), cut_off=False)
@@ -250,7 +263,8 @@ def time_text(table: pl.DataFrame, columns: Columns) -> pl.Series:
     if columns.clock is None:
         return day
     day = day.str.strip_chars().str.replace(MIDNIGHT, "")  # as a spreadsheet writes days
-    return day + " " + _text(table[:, columns.clock]).str.strip_chars()
+    clock = _text(table[:, columns.clock]).str.strip_chars()
+    return day + " " + (clock.str.zfill(columns.clock_digits) if columns.clock_digits else clock)
 
 
 def _text(column: pl.Series) -> pl.Series:

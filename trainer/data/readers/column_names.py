@@ -9,80 +9,20 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from trainer.data.readers.forms.by_content import in_parts, is_other_time, no_bars, time_column
+from trainer.data.readers.forms.clocks import clock_digits
+from trainer.data.readers.forms.spellings import CLOCK, SPELLINGS, ZONES
+from trainer.data.readers.forms.volume_names import volume_of_parts
 from trainer.runtime.errors import TrainerError, suggestion
 
 PRICES = ("open", "high", "low", "close")
 
-SPELLINGS = {
-    "date": (
-        "date", "datetime", "date_time", "candle_date_time_utc", "time_period_start", "time_open", "open_time",
-        "timestamp", "time_stamp", "ts", "ts_event", "gmt_time", "utc_time", "utc", "local_time", "time_utc",
-        "bar_time", "dtyyyymmdd", "day", "trade_date", "trading_day", "index", "unnamed_0", "unix", "unix_time",
-        "unix_timestamp", "epoch", "time", "window_start", "start_time", "begin", "starttime", "index_level_0",
-        "quote_date", "datum", "fecha", "data", "tarih", "дата", "日期", "日付", "日付け", "날짜", "t", "",
-    ),
-    # the last words of each are those of other languages, as investing.com, ariva.de, Stooq and others write them
-    "open": (
-        "open", "o", "open_price", "px_open", "first", "opening_price", "bid_open", "open_bid", "openbid",
-        "start_price", "eröffnung", "eröffn", "eroeffnung", "erster", "ouverture", "ouv", "apertura", "abertura",
-        "otwarcie", "açılış", "откр", "开盘", "开盘价", "開盤價", "始値", "시가",  # noqa: RUF001
-    ),
-    "high": (
-        "high", "h", "high_price", "px_high", "max", "highest", "bid_high", "high_bid", "highbid", "max_price",
-        "hoch", "tageshoch", "plus_haut", "haut", "máximo", "maximo", "massimo", "máxima", "hoog", "najwyzszy",
-        "yüksek", "макс", "高", "最高", "最高价", "最高價", "高値", "고가",
-    ),
-    "low": (
-        "low", "l", "low_price", "px_low", "min", "lowest", "bid_low", "low_bid", "lowbid", "min_price", "tief",
-        "tagestief", "plus_bas", "bas", "mínimo", "minimo", "mínima", "laag", "najnizszy", "düşük", "мин", "低", "最低",
-        "最低价", "最低價", "安値", "저가",
-    ),
-    "close": (
-        "close", "c", "close_price", "px_last", "px_close", "last", "close_last", "settle", "bid_close", "close_bid",
-        "closebid", "closing_price", "end_price", "trade_price", "price", "latest", "schluss", "schlusskurs",
-        "zuletzt", "clôture", "cloture", "dernier", "cierre", "último", "ultimo", "chiusura", "laatste", "zamkniecie",
-        "ostatnio", "şimdi", "цена", "收盘", "收盘价", "收盤價", "終値", "종가",
-    ),
-    "volume": (
-        "volume", "vol", "v", "px_volume", "total_volume", "totalvolume", "trade_volume", "size", "qty", "quantity",
-        "base_volume", "tick_volume", "tick_vol", "tickvol", "ticks", "volumefrom", "no_of_shares",
-        "number_of_shares", "shares_traded", "volumen", "stücke",
-        "stuecke", "wolumen", "wol", "hac", "объём", "交易量", "成交量", "成交股數", "出来高", "거래량",
-    ),
-    "vix_close": (
-        "vix_close", "vix", "vix_last", "vixclose", "close_vix", "vix_index",
-    ),
-}  # fmt: skip
-# Behind or in front of `date` and `time`: not when a bar begins
-OTHER_TIMES = {
-    "end", "close", "closing", "closed", "high", "low", "last", "next", "exp", "expiry", "expiration", "expire",
-    "maturity", "update", "updated", "settlement", "ex", "dividend", "listing", "report", "created", "modified", "of",
-    "first", "delivery",
-}  # fmt: skip
-# As they begin a word that is glued to `date` or `time`: Closetime, enddatetime, expirationdate
-GLUED_TIMES = ("end", "clos", "expir", "maturity", "next", "last", "high", "low", "updat", "settle", "deliver", "life")
-# What a column of times names as its zone: abbreviations that stand for one zone alone
-ZONES = {"utc": "UTC", "gmt": "UTC", "eet": "Europe/Athens", "kst": "Asia/Seoul", "jst": "Asia/Tokyo"}
 OFFSET = re.compile(r"(?:UTC|GMT)\s*([+-])\s*(\d{1,2})(?::?(\d{2}))?(?!\d)", re.IGNORECASE)  # as in Time (GMT+2)
 EPOCH = r"^(\d{10}|\d{13}|\d{16}|\d{19})(\.0+)?$"
 LETTERS = {"open": "o", "high": "h", "low": "l", "close": "c", "volume": "v"}
 MIDNIGHT = r"[ T]0?0:00(:00(\.0+)?)?$"
 WHOLE = r"^\s*\d{14}(\d{3})?\s*$|^\s*\d{4}[-/.]\d{2}[-/.]\d{2}[ T]\d"  # a day and its clock
-# Of a second column, where the first holds the day alone
-CLOCK = ("time", "timestamp", "time_stamp", "hour", "time_of_day")
-UP_AND_DOWN = ("up", "down")  # TradeStation's volumes of rising and of falling ticks, which add up
-# What quote currencies are called behind `volume`, of which a pair's own coin is wanted
-QUOTES = {"usd", "usdt", "usdc", "busd", "eur", "gbp", "jpy", "krw", "currency", "quote", "to"}
-# Behind `volume`: figures made of it, and parts of it, which are no volume
-DERIVED = {
-    "ma", "sma", "ema", "wma", "avg", "average", "mean", "median", "min", "max", "std", "stdev", "var", "volatility",
-    "change", "chg", "pct", "percent", "ratio", "delta", "diff", "roc", "z", "zscore", "score", "norm", "normalized",
-    "scaled", "log", "rank", "spike", "osc", "oscillator", "trend", "lag", "prev", "previous", "vwap", "weighted",
-    "profile", "imbalance", "signal", "flag", "buy", "sell", "bid", "ask", "up", "down",
-}  # fmt: skip
-# In front of `volume`: money, or figures made of it. `vol` is short for volatility as well, but behind COUNTED
-DESCRIBED = {"relative", "rel", "cum", "cumulative", "dollar", "notional", "turnover", "expected", "hist", "historical"}
-COUNTED = {"traded", "trade", "tick", "total", "tot", "share", "shares", "base", "contract", "contracts", "real", "acc"}
+BRACKETS = re.compile(r"\s*[(（\[].*?[)）\]]")  # units, as in 开盘价(元)  # noqa: RUF001
 REQUIRED = ("date", *PRICES, "volume")
 NONE = "none"  # --columns volume=none: the file has no volume, as those of an index or a currency pair
 
@@ -92,6 +32,7 @@ class Columns:
     """Places of a file's columns: by role, and of the time of day where it has a column of its own.
 
     spare_volume: a second column of volumes, for where the first is zero throughout. more_volume: one that is added.
+    clock_digits: of a time of day in digits alone, with the zeros that some programs leave out: 930 is 0930.
     """
 
     names: tuple[str, ...]
@@ -99,6 +40,7 @@ class Columns:
     clock: int | None
     spare_volume: int | None = None
     more_volume: int | None = None
+    clock_digits: int = 0
 
     @property
     def zone(self) -> str | None:
@@ -119,7 +61,8 @@ class Columns:
 def plain(name: str) -> str:
     """Return a header's name as it is compared: lower case, words joined by `_`, also those of BidOpen, no brackets."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", unicodedata.normalize("NFC", name.strip().strip("<>")))
-    return re.sub(r"[\W_]+", "_", words.lower()).strip("_")
+    kept = "".join(each if each.isalnum() or unicodedata.category(each)[0] == "M" else "_" for each in words.lower())
+    return re.sub("_+", "_", kept).strip("_")  # marks are letters' parts in Thai and Hindi
 
 
 def named_zone(names: Sequence[str]) -> str | None:
@@ -144,13 +87,16 @@ def named_zone(names: Sequence[str]) -> str | None:
     return next((ZONES[word] for word in words if word in ZONES), None)
 
 
-def find_columns(names: Sequence[str], where: str, chosen: Mapping[str, str] | None = None) -> Columns:
+def find_columns(
+    names: Sequence[str], where: str, chosen: Mapping[str, str] | None = None, table: pl.DataFrame | None = None
+) -> Columns:
     """Return where each role stands; `vix_close` may be missing. `chosen` names columns of roles, or their numbers.
 
     Args:
         names: the header's cells.
         where: path of the file, for messages.
-        chosen: column of a role, by its name or its number from 0.
+        chosen: column of a role, by its name or its number from 1.
+        table: the first rows, by which a column of times is known where no name states it.
 
     Raises:
         TrainerError: RM512 for a column that is missing or stands twice, RM731 for a chosen one that is not there.
@@ -164,13 +110,16 @@ def find_columns(names: Sequence[str], where: str, chosen: Mapping[str, str] | N
     place |= {role: found for role, found in given.items() if role != "time"}
     more = None
     if "volume" in roles and "volume" not in place:
-        more = _volume_of_parts(known, place)
+        more = volume_of_parts(known, place)
+    place |= _without_units(names, [role for role in roles if role not in place])
     if "date" in roles and "date" not in place:
-        place |= _called_time(known, place)
+        place |= _called_time(known, place) or _by_cells(known, place, table)
     if missing := [role for role in REQUIRED if role not in place and role not in absent]:
-        raise _missing(
-            missing, [name for at, name in enumerate(names) if at not in place.values() and name], names, where
-        )
+        spare = [name for at, name in enumerate(names) if at not in place.values() and name]
+        raise _missing(missing, spare, names, where)
+    if "date" in roles and in_parts(known) and place["date"] == known.index("day"):
+        what = "year, month and day stand in columns of their own"
+        raise TrainerError("RM512", what=what, where=where, next="Join them to one column, as in 2024-03-04.")
     clock = next((known.index(word) for word in CLOCK if word in known and known.index(word) != place["date"]), None)
     clock = given.get("time", clock)
     volumes = [known.index(word) for word in SPELLINGS["volume"] if known.count(word) == 1]
@@ -193,13 +142,25 @@ def with_epochs(columns: Columns, table: pl.DataFrame, chosen: Mapping[str, str]
         day = table[:, columns.place["date"]]
         own = _are(WHOLE, day) and not _are(MIDNIGHT, day)
         columns = replace(columns, place=columns.place | ({} if own else {"date": columns.clock}), clock=None)
+    if columns.clock is not None:
+        columns = replace(columns, clock_digits=clock_digits(table[:, columns.clock]))
     if columns.zone is not None:
         return columns
     if not chosen.keys() & {"date", "time"} and not _are_epochs(table[:, columns.place["date"]]):
         for at, name in enumerate(columns.names):
-            if plain(name) in SPELLINGS["date"] and at not in columns.place.values() and _are_epochs(table[:, at]):
+            if _names_time(plain(name)) and at not in columns.place.values() and _are_epochs(table[:, at]):
                 return replace(columns, place={**columns.place, "date": at}, clock=None)
     return columns
+
+
+def _names_time(name: str) -> bool:
+    """Return whether a name is that of the times, such as `unix` or `datetime_nano`.
+
+    Args:
+        name: as names are compared.
+    """
+    words = name.split("_")
+    return name in SPELLINGS["date"] or (bool({"datetime", "timestamp"} & {*words}) and not is_other_time(name))
 
 
 def _are_epochs(cells: pl.Series) -> bool:
@@ -227,11 +188,37 @@ def _called_time(known: Sequence[str], place: Mapping[str, int]) -> dict[str, in
     for at, name in enumerate(known):
         words = name.split("_")
         called = any(word.endswith(("date", "time")) or word in ("timestamp", "datetime") for word in words)
-        other = OTHER_TIMES & {*words} or any(word.startswith(GLUED_TIMES) for word in words)
-        if at not in place.values() and called and not other:
+        if at not in place.values() and called and not is_other_time(name):
             return {"date": at}
     ticks = known.index("ticks") if "ticks" in known else None  # Deribit counts the milliseconds in it
     return {"date": ticks} if ticks is not None and ticks not in place.values() else {}
+
+
+def _by_cells(known: Sequence[str], place: Mapping[str, int], table: pl.DataFrame | None) -> dict[str, int]:
+    """Return the place of the column whose cells are times, where all prices are known by their names.
+
+    Args:
+        known: names of the columns as they are compared.
+        place: places that other roles have.
+        table: the first rows.
+    """
+    if table is None or not {*place} >= {*PRICES}:
+        return {}
+    clocks = [at for at, name in enumerate(known) if name in CLOCK]
+    found = time_column(known, table, {*place.values(), *clocks}, clock=bool(clocks))
+    return {} if found is None else {"date": found}
+
+
+def _without_units(names: Sequence[str], roles: Sequence[str]) -> dict[str, int]:
+    """Return the places of roles that one name alone spells where what stands in its brackets is left out.
+
+    Args:
+        names: the header's cells.
+        roles: roles without a column.
+    """
+    bare = [plain(BRACKETS.sub("", name)) if BRACKETS.search(name) else "" for name in names]
+    found = {role: [at for at, name in enumerate(bare) if name and name in SPELLINGS[role]] for role in roles}
+    return {role: places[0] for role, places in found.items() if len(places) == 1 and role != "date"}
 
 
 def _bare_names(known: Sequence[str], where: str, chosen: Mapping[str, str]) -> list[str]:
@@ -276,39 +263,6 @@ def _without(name: str, shared: tuple[str, str]) -> str:
     return next((role for role in LETTERS if name in _spelled(role, *shared)), name)
 
 
-def _volume_of_parts(known: Sequence[str], place: dict[str, int]) -> int | None:
-    """Find a volume that names its unit or stands in two columns; return the place of the second.
-
-    Args:
-        known: names of the columns as they are compared.
-        place: places by role, to which that of the volume is added.
-    """
-    if all(known.count(word) == 1 for word in UP_AND_DOWN):
-        place["volume"], more = (known.index(word) for word in UP_AND_DOWN)
-        return more
-    units = {at: match[1] for at, name in enumerate(known) if (match := re.fullmatch(r"vol(?:ume)?_(\w+)", name))}
-    named = [at for at, unit in units.items() if "_" not in unit and unit.rstrip("0123456789") not in {"", *DERIVED}]
-    own = [at for at in named if known[at].rpartition("_")[2] not in QUOTES]
-    if found := own or named or _described_volumes(known):
-        place["volume"] = found[0]
-    return None
-
-
-def _described_volumes(known: Sequence[str]) -> list[int]:
-    """Return the places of volumes with words in front that make nothing else of them, as in `traded_volume`.
-
-    Args:
-        known: names of the columns as they are compared.
-    """
-    other = DERIVED | DESCRIBED | QUOTES | {"taker", "maker"}
-    found = {at: name.split("_") for at, name in enumerate(known)}
-    return [
-        at
-        for at, (*words, last) in found.items()
-        if words and not {*words} & other and (last == "volume" or (last == "vol" and {*words} <= COUNTED))
-    ]
-
-
 def _missing(missing: list[str], spare: list[str], names: Sequence[str], where: str) -> TrainerError:
     """Return the error that names all missing columns at once."""
     hint = suggestion(missing[0], spare or list(names))
@@ -319,7 +273,9 @@ def _missing(missing: list[str], spare: list[str], names: Sequence[str], where: 
     if missing == ["volume"]:
         advice = f"State that there is none: --columns volume={NONE}; or say which column it is: --columns volume=NAME."
     if len(names) == 1:
-        advice = "The cells of a line stand between one of , ; tab or |: replace what is between them here."
+        advice = "The cells of a line stand between one of , ; tab or |: replace what is between them here; "
+        advice += "columns of fixed widths are split first, as with pandas: read_fwf(FILE).to_csv(OTHER)."
+    advice = no_bars(names, [plain(name) for name in names], missing) or advice
     return TrainerError("RM512", what=f"no column {which}; {hint}", where=where, next=advice)
 
 

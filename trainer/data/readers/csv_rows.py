@@ -15,14 +15,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from trainer.data.readers.column_names import PRICES, Columns, find_columns
+from trainer.data.readers.forms.marks import decimal_of
 from trainer.data.readers.headers import SEPARATORS, find_header, first_line, fixed_point
-from trainer.data.readers.numbers import CURRENCY
 from trainer.data.readers.stream import LineBlock, kind_of, line_blocks
 from trainer.runtime.errors import TrainerError
 
 SAMPLE_LINES = 1000
-WORDS = r"[^\W\d_]{2,}[ :]"  # two letters and more begin a sentence; a bar that was cut off begins with its date
-POINT = r"\.\d*$"
+# Two letters and more begin a sentence; a bar that was cut off begins with its date. Chinese is written without spaces
+WORDS = r"[^\W\d_]{2,}[ :]|\(\d+ rows?\)$|.*[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,17 +90,18 @@ def find_dialect(path: Path, chosen: Mapping[str, str] | None = None) -> tuple[D
         if line.strip()
     ]
     found = find_header([_without_padding(row) for row in rows], number, f"{path}, line {number}", chosen or {})
-    columns = find_columns(found.names, f"{path}, line {number}", found.chosen)
     dialect = Dialect(
         separator=separator,
         decimal=".",
         header=found.line,
-        columns=columns,
+        columns=Columns(names=found.names, place={}, clock=None),
         known_as=found.known_as,
         encoding=kind_of(path)[1],
     )
     sample = text_rows(block, dialect, path)
-    dialect = replace(dialect, decimal=_decimal(sample, dialect), columns=_with_volume(sample, columns))
+    columns = find_columns(found.names, f"{path}, line {number}", found.chosen, sample.table)
+    dialect = replace(dialect, columns=_with_volume(sample, columns))
+    dialect = replace(dialect, decimal=_decimal(sample, dialect))
     return replace(dialect, scale=fixed_point(dialect.columns, sample.table)), sample
 
 
@@ -121,24 +122,15 @@ def _with_volume(sample: TextRows, columns: Columns) -> Columns:
 
 
 def _is_empty(cells: pl.Series) -> bool:
-    return bool((cells.str.strip_chars().cast(pl.Float64, strict=False).fill_null(0.0) == 0).all())
+    return not cells.str.contains("[1-9]").any()  # whatever marks stand between digits
 
 
 def _decimal(sample: TextRows, dialect: Dialect) -> str:
-    """Return `,` where a file writes its prices so, else `.`; the last mark of a cell is the decimal one.
-
-    Where commas stand between the cells, too, a quoted 2,000 is two thousand: there a comma counts that no group of
-    three digits follows, in two columns at least.
-    """
-    columns = [sample.table[:, dialect.columns.place[name]].drop_nulls().str.strip_chars() for name in PRICES]
-    prices = [cells.str.replace(CURRENCY, "${1}") for cells in columns]
-    if dialect.separator == ",":
-        found = [int(cells.str.contains(r",(\d{1,2}|\d{4,})$|\.\d{3},\d+$").sum()) for cells in prices]
-        return (
-            "," if sum(map(bool, found)) > 1 and not any(cells.str.contains(POINT).any() for cells in prices) else "."
-        )
-    commas, points = (int(prices[-1].str.contains(mark).sum()) for mark in (r",\d*$", POINT))
-    return "," if commas > points else "."
+    """Return the decimal mark that the sample shows."""
+    columns = dialect.columns
+    prices = [sample.table[:, columns.place[name]] for name in PRICES]
+    places = {columns.place.get("volume"), columns.spare_volume, columns.more_volume} - {None}
+    return decimal_of(prices, [sample.table[:, place] for place in places if place is not None], dialect.separator)
 
 
 def read_text(path: Path, dialect: Dialect, lines: int) -> Iterator[TextRows]:

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from trainer.data.readers.column_names import PRICES, SPELLINGS, Columns, plain
+from trainer.data.readers.column_names import PRICES, Columns, plain
+from trainer.data.readers.forms.by_content import TRADES
+from trainer.data.readers.forms.spellings import SPELLINGS
 from trainer.runtime.errors import TrainerError
 
 SEPARATORS = ",;\t|"
@@ -91,7 +93,7 @@ def find_header(rows: Sequence[Sequence[str]], number: int, where: str, chosen: 
     if begin is not None and not chosen and len(rows) > 1 and is_data(rows[1][begin:]):
         bare = _without([row[begin:] for row in rows[1:]], where, chosen)
         return replace(bare, names=(*("row",) * begin, *bare.names), line=number, known_as=f"{bare.known_as}, numbered")
-    if _is_yfinance(rows):
+    if is_yfinance(rows):
         return Header(
             names=("Date", *first[1:]), line=number + 2, chosen=dict(chosen), known_as="yfinance, three lines"
         )
@@ -104,7 +106,7 @@ def is_data(cells: Sequence[str]) -> bool:
     return len(numbers) >= 4 and any(DATED.fullmatch(cell) for cell in cells[:4])
 
 
-def _is_yfinance(rows: Sequence[Sequence[str]]) -> bool:
+def is_yfinance(rows: Sequence[Sequence[str]]) -> bool:
     """Return whether these are the three lines of yfinance since 0.2.51: Price, Ticker, Date."""
     heads = [plain(row[0]) for row in rows[:3]]
     return heads[:2] == ["price", "ticker"] and heads[2:] in (["date"], ["datetime"])
@@ -125,12 +127,12 @@ def _without(rows: Sequence[Sequence[str]], where: str, chosen: Mapping[str, str
     names, known_as = _by_shape(cells)
     what = f"the first line is a bar of {len(cells)} cells, not a header: {', '.join(cells[:4])} ..."
     if not names:
-        raise TrainerError("RM730", what=what, where=where)
+        raise TrainerError("RM730", what=what, where=where, next=numbered(rows))
     begin = names.index("open")
     if not any(_is_bar(row[begin : begin + 4]) for row in rows if is_data(row)):
         shown = ", ".join(cells[begin : begin + 4])
         what = f"there is no header, and cells {begin + 1} to {begin + 4} are not open, high, low and close: {shown}"
-        raise TrainerError("RM730", what=what, where=where)
+        raise TrainerError("RM730", what=what, where=where, next=numbered(rows))
     return Header(names=names, line=0, chosen={}, known_as=f"no header, {known_as}")
 
 
@@ -144,11 +146,49 @@ def _by_shape(cells: Sequence[str]) -> tuple[tuple[str, ...], str]:
         return (), ""
     if len(behind) == 5:
         return (*words, "date", *OHLCV), "taken as date and OHLCV" if not words else "taken as words, date and OHLCV"
-    if len(behind) == 6 and (CLOCK.fullmatch(behind[0]) or BARE_CLOCK.fullmatch(behind[0])):
+    if len(behind) == 6 and _is_clock(behind[0]):
         return (*words, "date", "time", *OHLCV), "taken as date, time and OHLCV" if words else "MetaTrader 4"
     if len(behind) == 6 and not words and EPOCH.fullmatch(cells[0]) and behind[5].isdecimal():
         return ("date", *OHLCV, "trades"), "Kraken OHLCVT"
     return (), ""
+
+
+def numbered(rows: Sequence[Sequence[str]]) -> str:
+    """Return the option that names the columns of bars without a header, as far as their numbers show them.
+
+    Of four prices the largest is the high and the smallest the low; the other two are taken for open and close.
+
+    Args:
+        rows: cells of the first lines.
+    """
+    cells = rows[0]
+    day = next(place for place, cell in enumerate(cells) if DATED.fullmatch(cell))
+    begin = day + 1 + (day + 1 < len(cells) and bool(_is_clock(cells[day + 1])))
+    prices = [
+        [float(cell.replace(",", ".")) for cell in row[begin : begin + 4] if NUMBER.fullmatch(cell)] for row in rows
+    ]
+    if len(cells) - begin < 5:
+        return TRADES
+    prices = [row for row in prices if len(row) == 4 and max(row) > min(row)]
+    if len(set(order := [_order(row) for row in prices])) != 1:
+        return ""
+    roles = {"date": day, **({"time": begin - 1} if begin > day + 1 else {})}
+    roles |= {role: begin + place for role, place in order[0]} | {"volume": begin + 4}
+    named = ",".join(f"{role}={place + 1}" for role, place in roles.items())
+    return (
+        f"By their size these may be --columns {named}: compare with where the file is from; volume=none for no volume."
+    )
+
+
+def _order(prices: Sequence[float]) -> tuple[tuple[str, int], ...]:
+    """Return the place of open, high, low and close among four prices, open in front of close."""
+    high, low = max(range(4), key=lambda at: prices[at]), min(range(3, -1, -1), key=lambda at: prices[at])
+    begin, end = [at for at in range(4) if at not in (high, low)]
+    return ("open", begin), ("high", high), ("low", low), ("close", end)
+
+
+def _is_clock(cell: str) -> bool:
+    return bool(CLOCK.fullmatch(cell) or BARE_CLOCK.fullmatch(cell))
 
 
 def _is_bar(cells: Sequence[str]) -> bool:

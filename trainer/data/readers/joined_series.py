@@ -18,8 +18,12 @@ from numpy.typing import NDArray
 
 from trainer.config.choices import BarTime, JoinOutside
 from trainer.data.bar import Bars, Dates, Floats
-from trainer.data.readers.column_names import CLOCK, SPELLINGS, named_zone, plain
+from trainer.data.readers.arrow import is_columnar, read_columnar
+from trainer.data.readers.column_names import named_zone, plain
+from trainer.data.readers.forms.plain_table import plain_table
+from trainer.data.readers.forms.spellings import CLOCK, SPELLINGS
 from trainer.data.readers.numbers import numbers_of
+from trainer.data.readers.stream import line_blocks
 from trainer.data.readers.timestamps import falls, find_format, parse
 from trainer.data.sessions import instants
 from trainer.runtime.errors import TrainerError, suggestion
@@ -28,7 +32,7 @@ ROLE = "vix_close"
 DAY = np.timedelta64(86_400, "s")
 LONGEST_HOLIDAY = 5 * DAY  # between two days with a close: a weekend and two holidays
 STEPS = 10  # of the series that auto tolerates between minutes
-SEPARATORS = ",;\t|"
+BLOCK = 100_000  # rows
 VALUES = (*SPELLINGS[ROLE], "vixcls", *SPELLINGS["close"], "value")
 KNOWN_OF_DAYS = "from the midnight after its day"  # in a run's record
 NO_VALUE = "."  # how FRED writes a holiday
@@ -205,20 +209,19 @@ def _midnight_after(days: Dates, zone: str) -> Dates:
 
 
 def _table(path: Path) -> pl.DataFrame:
-    """Return the cells of a file: text of a CSV file, packed or not, else the columns as they are stored."""
+    """Return the cells of a file: text as bars are read, packed and in older encodings, too; else as stored."""
+    where = str(path)
     try:
-        if path.suffix == ".parquet":
-            return pl.read_parquet(path)
-        if path.suffix in (".arrow", ".feather", ".ipc"):
-            return pl.read_ipc(path)
-        head = pl.read_csv(path, has_header=False, n_rows=1, separator="\x01", infer_schema=False, quote_char=None)
-        first = str(head[0, 0]) if len(head) else ""
-        separator = max(SEPARATORS, key=first.count)
-        cells = [plain(cell) for cell in first.lstrip("\ufeff").replace('"', "").split(separator)]
-        named = any(cell and cell in (*SPELLINGS["date"], *VALUES) for cell in cells)
-        return pl.read_csv(path, separator=separator, has_header=named, infer_schema=False, truncate_ragged_lines=True)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise TrainerError("RM511", what=f"the joined file cannot be read: {error}", where=str(path)) from None
+        if is_columnar(path):
+            tables = [table for _, table in read_columnar(path, BLOCK)]
+            return pl.concat(tables) if tables else pl.DataFrame()
+        text = b"".join(block.text for block in line_blocks(path, BLOCK))
+        return plain_table(text, {*SPELLINGS["date"], *VALUES} - {""})
+    except pl.exceptions.PolarsError as error:
+        raise TrainerError("RM511", what=f"the joined file cannot be read: {error}", where=where) from None
+    except TrainerError as error:
+        advice = error.next if error.code != "RM510" or path.exists() else "Check the path that --join names."
+        raise TrainerError(error.code, what=f"the joined file: {error.what}", where=where, next=advice) from error
 
 
 def _columns(names: Sequence[str], join: Join) -> tuple[int, int | None, int]:

@@ -8,11 +8,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from trainer.data.readers.forms.marks import CURRENCY
+
 NOTHING = ("", "-", "null", "none", "n/a", "na")  # how exports write that there is no value
-GROUPED = r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?[KMBkmb]?$"
+GROUPED = r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?[KMBTkmbt万萬만亿億억]?$"
 SPACED = r"^[+-]?\d{1,3}([ '\u2019\u00a0\u202f]\d{3})+([.,]\d+)?$"  # groups as in Switzerland, France and SI
-CURRENCY = r"^([+-]?)\s*[$€£¥]\s*|\s*[$€£¥]$"  # Nasdaq's own pages write $187.15
-LETTERS = {"K": 1e3, "M": 1e6, "B": 1e9}
+LETTERS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12, "万": 1e4, "萬": 1e4, "만": 1e4, "亿": 1e8, "億": 1e8, "억": 1e8}
+SCALES = "[KMBTkmbt万萬만亿億억]"
 
 
 def numbers_of(column: pl.Series, decimal: str) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
@@ -45,6 +47,6 @@ def _written(text: pl.Series, decimal: str) -> pl.Series:
     text = text.str.replace_all(r"[ '\u2019\u00a0\u202f]", "").zip_with(spaced, text)
     grouped = text.str.contains(GROUPED).fill_null(False)
     text = text.str.replace_all(",", "", literal=True).zip_with(grouped, text) if decimal == "." else text
-    letter = text.str.extract(r"\d([KMBkmb])$").str.to_uppercase()
+    letter = text.str.extract(rf"\d({SCALES})$").str.to_uppercase()
     scale = letter.replace_strict(LETTERS, default=1.0, return_dtype=pl.Float64)
-    return _plain(text.str.replace(r"[KMBkmb]$", ""), decimal) * scale
+    return _plain(text.str.replace(f"{SCALES}$", ""), decimal) * scale

@@ -16,7 +16,16 @@ from typing import IO, Protocol, cast
 
 import numpy as np
 
-from trainer.data.readers.column_names import SPELLINGS
+from trainer.data.readers.forms.other_files import (
+    ANY_BINARY,
+    SHEET,
+    SHEETS,
+    OtherFile,
+    binary_file,
+    is_binary,
+    text_file,
+)
+from trainer.data.readers.forms.spellings import SPELLINGS
 from trainer.runtime.errors import TrainerError
 
 READ = 1 << 22  # bytes at a time
@@ -25,13 +34,11 @@ BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_U
 
 
 # Encodings older than UTF-8, known by words of a header; Windows-1252, that of Western Europe, by its letters
-OLDER = ("cp932", "gb18030", "cp949", "big5", "cp1251", "cp1254", "cp1250")
+OLDER = ("cp932", "gb18030", "cp949", "big5", "cp1251", "cp1254", "cp1250", "cp1253", "cp1255", "cp1256", "cp874")
 WORDS = tuple(
     word for words in SPELLINGS.values() for word in words if len(word) > 1 and b"?" in word.encode("cp1252", "replace")
 )
 NOT_WESTERN = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x81\x8d\x8f\x90\x9d\xff]")  # none of them is a letter
-SHEETS = (b"[Content_Types].xml", b"application/vnd.oasis.opendocument")  # .xlsx and .ods
-OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # .xls, of Excel before 2007
 
 
 class CutOffError(Exception):
@@ -60,30 +67,20 @@ def kind_of(path: Path) -> tuple[str, str]:
     except OSError as error:
         raise TrainerError("RM510", what=str(error.strerror or error), where=str(path)) from error
     packed = next((name for magic, name in MAGIC.items() if head.startswith(magic)), "none")
-    if (packed == "zip" and any(mark in head for mark in SHEETS)) or head.startswith(OLE):
-        raise _other_kind(
-            path, "a spreadsheet's own file (Excel or OpenDocument)", "Save the sheet as CSV UTF-8, and give that file."
-        )
+    if packed == "zip" and any(mark in head for mark in SHEETS):
+        raise _other_kind(path, SHEET)
     if packed != "none":
         head = _first_bytes(path, packed)
     encoding = _encoding(head)
     begin = head[:4096].decode(encoding, errors="ignore").lstrip("\ufeff \r\n\t")
-    if re.match(r"<(!doctype|html|\?xml|head|body)", begin, re.IGNORECASE):
-        advice = "The site sent a page in place of the data: open it in a browser, and download again."
-        raise _other_kind(path, "a web page or XML", advice)
-    if re.search(r"^@relation\s", begin, re.IGNORECASE | re.MULTILINE):
-        advice = "Write it as CSV first, such as with SciPy and pandas: DataFrame(scipy.io.arff.loadarff(FILE)[0])."
-        raise _other_kind(path, "ARFF, of Weka", advice)
-    if re.match(r"[+-]?\d+(\.\d+)?( \d+:[-+.\deE]+)+ *(#.*)?\r?\n", begin):
-        advice = "Write it as CSV first, such as with scikit-learn and pandas: load_svmlight_file(FILE)."
-        raise _other_kind(path, "in the libsvm format", advice)
-    if re.match(r"[\[{]\s*[\[{\"]", begin):
-        raise _other_kind(path, "JSON", "Write it as CSV first, such as with pandas: read_json(...).to_csv(...).")
+    if found := binary_file(head[:4096]) or text_file(begin):
+        raise _other_kind(path, found)
     return packed, encoding
 
 
-def _other_kind(path: Path, kind: str, advice: str) -> TrainerError:
-    return TrainerError("RM510", what=f"the file is {kind}, not a table of text", where=str(path), next=advice)
+def _other_kind(path: Path, found: OtherFile) -> TrainerError:
+    what = f"the file is {found.kind}, not a table of text"
+    return TrainerError("RM510", what=what, where=str(path), next=found.advice)
 
 
 def _first_bytes(path: Path, packed: str) -> bytes:
@@ -275,6 +272,8 @@ def _decoded(decoder: codecs.IncrementalDecoder, data: bytes, path: Path) -> str
     try:
         text = decoder.decode(data)
     except UnicodeDecodeError as error:
+        if is_binary(data[:4096]):
+            raise _other_kind(path, ANY_BINARY) from error
         what = "the file is no CSV text in UTF-8 or UTF-16"
         advice = (
             "Text of an older program is made UTF-8 by `iconv -f SHIFT_JIS -t UTF-8 FILE > OTHER`, with its "
@@ -282,5 +281,7 @@ def _decoded(decoder: codecs.IncrementalDecoder, data: bytes, path: Path) -> str
         )
         raise TrainerError("RM510", what=what, where=str(path), why=str(error), next=advice) from error
     if "\x00" in text:
-        raise TrainerError("RM510", what="the file holds NUL characters, so it is no CSV text", where=str(path))
+        raise TrainerError(
+            "RM510", what="the file holds NUL characters, so it is no CSV text", where=str(path), next=ANY_BINARY.advice
+        )
     return text

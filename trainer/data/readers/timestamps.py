@@ -14,13 +14,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from trainer.data.bar import Dates
+from trainer.data.readers.forms.clocks import FEW, advice, usual
 from trainer.data.sessions import instants
 from trainer.runtime.errors import TrainerError
 
 DATES = (
     "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%m/%d/%Y", "%d/%m/%Y", "%m-%d-%Y", "%d-%m-%Y", "%d.%m.%Y",
     "%m/%d/%y", "%d/%m/%y", "%d-%b-%Y", "%d %b %Y", "%b %d, %Y", "%d-%b-%y", "%d %b %y", "%B %d, %Y", "%d %B %Y",
-    "%d.%m.%y", "%d-%B-%Y", "%b %d %Y",
+    "%d.%m.%y", "%d-%B-%Y", "%b %d %Y", "%y/%m/%d", "%y-%m-%d", "%y.%m.%d",
 )  # fmt: skip
 CLOCKS = ("", " %H:%M", " %H:%M:%S%.f", " %H%M", " %H%M%S", " %I:%M %p", " %I:%M:%S %p", " %H:%M:%S:%3f", "-%H:%M:%S")
 GLUED = ("%Y%m%d%H%M", "%Y%m%d%H%M%S", "%Y%m%d%H%M%S%3f")
@@ -28,7 +29,6 @@ HOURS = "%Y%m%d%H"
 # 2024030409 is an hour: as seconds since 1970 such numbers lie in 2030 and later
 GLUED_HOUR = r"^(19|20)\d{2}(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])([01]\d|2[0-3])$"
 BARE_HOUR = r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}[ T]\d{2})$"
-FEW = 100  # rows
 REPUBLIC = r"^(1\d{2})/(\d{1,2}/\d{1,2})"  # years since 1911, as exchanges in Taiwan write them
 EPOCHS = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
 EPOCH_DIGITS = {9: "seconds", 10: "seconds", 12: "milliseconds", 13: "milliseconds", 15: "microseconds",
@@ -73,7 +73,8 @@ class Times:
 
 def tidy(text: pl.Series) -> pl.Series:
     """Return times without spaces around, one space before the time of day, months and days with two digits."""
-    bare = text.str.strip_chars().str.replace_all(r"\s+", " ").str.replace(r"^(\d{4}-\d{2}-\d{2})T", "${1} ")
+    bare = usual(text.str.strip_chars().str.replace_all(r"\s+", " "))
+    bare = bare.str.replace(r"^(\d{4}-\d{2}-\d{2})T", "${1} ")
     bare = bare.str.replace(r"^(\d{4})([-/.])(\d)([-/.])", "${1}${2}0${3}${4}")
     first = bare.head(FEW)  # further rules cost time, and a file is written in one way
     if first.str.contains(WEEKDAY).any():
@@ -163,7 +164,8 @@ def _marks(pattern: str) -> tuple[str, str]:
 def _advice(text: pl.Series) -> str:
     if len(text) and re.fullmatch(SERIAL, text[0]):
         return "It may be a spreadsheet's number of a day: give the column a date format there, and export again."
-    return "Name its format with --time-format."
+    known = advice(text[0]) if len(text) else ""
+    return known or "Name its format with --time-format."
 
 
 def _decided(text: pl.Series, patterns: list[str], where: str) -> str:
@@ -175,16 +177,37 @@ def _decided(text: pl.Series, patterns: list[str], where: str) -> str:
     different = [pattern for pattern in others if not readings[pattern].equals(readings[first])]
     if not different:
         return first
-    ordered = [p for p in readings if _rises(readings[p])]
-    if len(ordered) == 1:
-        return ordered[0]
+    for known in (_rises, _falls):
+        ordered = [pattern for pattern in readings if known(readings[pattern])]
+        if len(ordered) == 1:
+            return ordered[0]
+    sides = _years_apart(readings)
+    if len(sides) < len(readings):
+        return _decided(text, sides, where)
     what = f"{text[earliest]!r} can be read as {first} and as {different[0]}"
     raise TrainerError("RM574", what=what, where=where)
+
+
+def _years_apart(readings: dict[str, pl.Series]) -> list[str]:
+    """Return the patterns that put a year of two digits where the times lie closer together; behind, where equal.
+
+    24/03/05 and 24/03/06 are days of 2024, not of the years 2005 and 2006.
+    """
+    known = {pattern: times.drop_nulls().to_numpy().astype(np.int64) for pattern, times in readings.items()}
+    spans = {pattern: int(times.max() - times.min()) for pattern, times in known.items()}
+    front, behind = ({p: s for p, s in spans.items() if p.startswith("%y") is side} for side in (True, False))
+    if not front or not behind:
+        return list(readings)
+    return list(front if min(front.values()) < min(behind.values()) else behind)
 
 
 def _rises(times: pl.Series) -> bool:
     known = times.drop_nulls().to_numpy()
     return len(known) > 1 and bool((known[1:] > known[:-1]).all())
+
+
+def _falls(times: pl.Series) -> bool:
+    return _rises(times.reverse())
 
 
 def _epoch(text: pl.Series) -> str | None:

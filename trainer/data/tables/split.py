@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,5 +73,7 @@ def _enough(parts: Parts) -> Parts:
     if min(sizes) < FEWEST:
         shown = " / ".join(map(str, sizes))
         what = f"{sum(sizes)} usable rows split into {shown} for train / validation / test"
-        raise TrainerError("RM517", what=what, why=f"each part needs {FEWEST} rows")
+        least = math.ceil((FEWEST - 0.5) / VALIDATION)  # shares are rounded
+        advice = f"Give at least {least} rows with a target; --data-fraction 1 uses all of them."
+        raise TrainerError("RM517", what=what, why=f"each part needs {FEWEST} rows", next=advice)
     return parts

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from trainer.data.tokens.file_kind import is_json
 from trainer.data.tokens.records import read_records
-from trainer.data.tokens.tokenizer import ByteTokenizer, Tokenizer
+from trainer.data.tokens.tokenizer import ByteTokenizer, Tokenizer, with_begin
 from trainer.runtime.errors import TrainerError
 
 INDEX = "index.json"
@@ -54,17 +54,21 @@ class TokenStream:
 def pieces_of(path: Path, tokenizer: Tokenizer) -> Iterator[list[int]]:
     """Yield a corpus' tokens: a text file is one document, a row of JSONL is one; each ends with the stop token.
 
+    What a tokenizer puts before a text begins each document.
+
     Raises:
         TrainerError: RM717 where the file is missing, empty or not UTF-8, RM708 for a row without text.
     """
-    documents = _json_texts(path) if is_json(path) else _plain(path)
+    documents, begins = _json_texts(path) if is_json(path) else _plain(path), True
     for part, ends in documents:
         ids = (
             tokenizer.encode_bytes(part.encode())
             if isinstance(tokenizer, ByteTokenizer)
             else tokenizer.encode(part).ids
         )
+        ids = with_begin(tokenizer, ids) if begins else ids
         yield [*ids, tokenizer.stops[0]] if ends else ids
+        begins = ends
 
 
 def _json_texts(path: Path) -> Iterator[tuple[str, bool]]:

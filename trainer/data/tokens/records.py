@@ -159,6 +159,8 @@ def _tools(row: Mapping[str, Any]) -> Any:
 
 
 def _messages(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    if row.get("messages") and row.get("conversations") and row["messages"] != row["conversations"]:
+        raise RowError("messages and conversations are both there, and differ")
     listed = row.get("messages", row.get("conversations"))
     if not isinstance(listed, list) or not listed:
         raise RowError("messages is not a list of at least one message")
@@ -267,8 +269,18 @@ def _pair(row: Mapping[str, Any], where: str) -> Record:
         before = _before(row)
     better, worse = ([*before, *_messages({"messages": _listed(each)})] for each in (chosen, rejected))
     _require_order(worse)
+    _require_one_question(better, worse)
     record = _conversation(better, where, tools=_tools(row))
     return Record(**{**vars(record), "rejected": tuple(worse)})
+
+
+def _require_one_question(better: Sequence[Mapping[str, Any]], worse: Sequence[Mapping[str, Any]]) -> None:
+    """Raise RowError where the two answers of a pair are to different conversations: then neither is preferred."""
+    absent: Mapping[str, Any] = {}
+    for number, pair in enumerate(itertools.zip_longest(better[:-1], worse[:-1], fillvalue=absent), 1):
+        one, other = ((each.get("role"), each.get("content")) for each in pair)
+        if one != other:
+            raise RowError(f"chosen and rejected differ before their last answers, first in message {number}")
 
 
 def _before(row: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -7,14 +7,14 @@ Every refusal names file and line. Policies: `bad_rows` (stop, drop) for rows th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainer.data.tokens.chat_template import ChatTemplate, Message
 from trainer.data.tokens.records import Record
 from trainer.data.tokens.row import TokenRow
-from trainer.data.tokens.tokenizer import Tokenizer
+from trainer.data.tokens.tokenizer import Encoded, Tokenizer, with_begin, with_stop
 from trainer.runtime.errors import TrainerError
 
 
@@ -122,7 +122,7 @@ def tokenized(record: Record, tokenizer: Tokenizer, template: ChatTemplate | Non
         TrainerError: RM706 where a template is missing or fails, RM709 and RM710.
     """
     if record.text is not None:
-        ids = [*tokenizer.encode(record.text).ids, tokenizer.stops[0]]
+        ids = with_stop(tokenizer, with_begin(tokenizer, tokenizer.encode(record.text).ids))
         return TokenRow(tokens=ids, weights=[1.0] * len(ids), where=record.where)
     if record.answer is not None:
         return _completion(record.prompt, record.answer, record.where, tokenizer, policy)
@@ -153,19 +153,37 @@ def _last_only(record: Record) -> Record:
 
 
 def _completion(prompt: str, answer: str, where: str, tokenizer: Tokenizer, policy: RowPolicy) -> TokenRow:
-    """Tokenise prompt and answer apart, as generation will meet them, and end the answer by the stop token."""
-    before, after = tokenizer.encode(prompt).ids, tokenizer.encode(answer).ids
+    """Return the prompt's tokens as generation will meet them, then the answer's, ended by a stop token."""
+    before, after = _apart(prompt, answer, tokenizer)
     if not after:
         raise TrainerError("RM709", what="the completion is empty", where=where)
-    tokens = [*before, *after, tokenizer.stops[0]]
-    weights = [float(policy.whole)] * len(before) + [1.0] * (len(after) + 1)
-    return TokenRow(tokens=tokens, weights=weights, where=where)
+    before, after = with_begin(tokenizer, before), with_stop(tokenizer, after)
+    weights = [float(policy.whole)] * len(before) + [1.0] * len(after)
+    return TokenRow(tokens=[*before, *after], weights=weights, where=where)
+
+
+def _apart(prompt: str, answer: str, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+    """Return the tokens of a prompt and of the answer to it.
+
+    Where a token would join both, which no generation would, they are tokenised apart, unless that changes the text:
+    tokenizers made from SentencePiece put a space before whatever stands alone.
+    """
+    before, joined = tokenizer.encode(prompt).ids, tokenizer.encode(prompt + answer).ids
+    if not answer or joined[: len(before)] == before:
+        return before, joined[len(before) :]
+    alone = tokenizer.encode(answer).ids
+    if tokenizer.decode([*before, *alone]) == tokenizer.decode(joined):
+        return before, alone
+    differing = (place for place, (one, other) in enumerate(zip(before, joined, strict=False)) if one != other)
+    same = next(differing, min(len(before), len(joined)))
+    return joined[:same], joined[same:]
 
 
 def _conversation(record: Record, tokenizer: Tokenizer, template: ChatTemplate | None, policy: RowPolicy) -> TokenRow:
     if template is None:
         raise TrainerError("RM706", what="conversations need a chat template", where=record.where)
     _require_tools(record, template)
+    _require_answers(record)
     rendered = template.render(record.messages, record.tools)
     weights = [weight for message, weight in zip(record.messages, record.weights, strict=True) if _answers(message)]
     if len(rendered.answers) != len(weights):
@@ -175,8 +193,9 @@ def _conversation(record: Record, tokenizer: Tokenizer, template: ChatTemplate |
     tokens, spans = list(encoded.ids), list(encoded.spans)
     loss = [float(policy.whole)] * len(tokens)
     appended: list[int] = []
-    for span, weight in zip(rendered.answers, weights, strict=True):
-        inside = _inside(span, spans, tokens, tokenizer)
+    closes: Sequence[int | None] = rendered.closes or [None] * len(weights)
+    for span, close, weight in zip(rendered.answers, closes, weights, strict=True):
+        inside = _inside(span, spans, tokens, tokenizer) if close is None else _closed(span, close, encoded, tokenizer)
         for place in inside:
             loss[place] = weight
         if weight > 0 and not any(tokens[place] in tokenizer.stops for place in inside[-1:]):
@@ -198,17 +217,44 @@ def _require_tools(record: Record, template: ChatTemplate) -> None:
             raise TrainerError("RM706", what=what, where=record.where, next="Use a model whose template does.")
 
 
+def _require_answers(record: Record) -> None:
+    """Raise RM709 for an answer that carries loss and has no text: the model would learn to end at once."""
+    for number, (message, weight) in enumerate(zip(record.messages, record.weights, strict=True), 1):
+        if weight > 0 and not str(message["content"]).strip() and not message.get("tool_calls"):
+            what = f"the answer in message {number} is empty: of it only the stop token would be trained"
+            raise TrainerError("RM709", what=what, where=record.where)
+
+
 def _answers(message: Message) -> bool:
     return bool(message["role"] == "assistant")
 
 
 def _inside(span: tuple[int, int], spans: list[tuple[int, int]], tokens: list[int], tokenizer: Tokenizer) -> list[int]:
-    """Return the tokens that begin in the answer, up to its last stop token: what follows that is never generated."""
-    inside = [place for place, (begin, end) in enumerate(spans) if span[0] <= begin < span[1] and end > begin]
+    """Return the tokens of the answer, up to its last stop token: what follows that is never generated.
+
+    From the first to the last that begin in it: some tokenizers give spaces no characters of their own.
+    """
+    begun = [place for place, (begin, end) in enumerate(spans) if span[0] <= begin < span[1] and end > begin]
+    inside = list(range(begun[0], begun[-1] + 1)) if begun else []
     stops = [place for place in inside if tokens[place] in tokenizer.stops]
     after = [place for place in inside if stops and place > stops[-1]]
     text_after = tokenizer.decode([tokens[place] for place in after])
     return [place for place in inside if place <= stops[-1]] if stops and not text_after.strip() else inside
+
+
+def _closed(span: tuple[int, int], close: int, encoded: Encoded, tokenizer: Tokenizer) -> list[int]:
+    """Return the tokens of an answer to the first stop token from `close` on; without one those of its own text.
+
+    Args:
+        span: characters from the answer's text to the next message's.
+        close: end of the answer's own text.
+        encoded: the whole conversation.
+    """
+    begun = [place for place, (begin, end) in enumerate(encoded.spans) if span[0] <= begin < span[1] and end > begin]
+    after = [place for place in begun if encoded.spans[place][0] >= close]
+    stop = next((place for place in after if encoded.ids[place] in tokenizer.stops), None)
+    own = [place for place in begun if encoded.spans[place][0] < close]
+    return list(range(begun[0], (own[-1] if stop is None else stop) + 1)) if own else []
 
 
 def _without_stop(where: str, count: int, tokenizer: Tokenizer) -> TrainerError:

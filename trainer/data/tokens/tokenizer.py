@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from trainer.runtime.errors import TrainerError
 
 FILE = "tokenizer.json"
+ROLES = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token", "mask_token")
 BYTES = "bytes"
 
 
@@ -24,7 +25,10 @@ class Encoded:
 
 
 class Tokenizer(Protocol):
-    """From text to token ids and back. Special tokens that stand in the text are recognised; none is added."""
+    """Converts text to token ids and back. Special tokens that stand in the text are recognised; none is added.
+
+    What begins a text of its own (a document, a prompt without a chat template) is `begins`: see `with_begin`.
+    """
 
     @property
     def name(self) -> str:
@@ -41,6 +45,10 @@ class Tokenizer(Protocol):
     @property
     def stops(self) -> tuple[int, ...]:
         """Ids that end a text or an answer; the first one separates documents."""
+
+    @property
+    def begins(self) -> tuple[int, ...]:
+        """Ids that the tokenizer's own rules put before a text, as <s> of Llama and <bos> of Gemma; often none."""
 
     @property
     def special(self) -> dict[str, str]:
@@ -63,6 +71,7 @@ class ByteTokenizer:
     name = BYTES
     size = 256 + len(SPECIAL)
     stops = (256, 258)
+    begins: tuple[int, ...] = ()
 
     @property
     def sha256(self) -> str:
@@ -146,13 +155,34 @@ def _letters() -> list[str]:
     return [chr(byte) if byte in printable else chr(256 + others.index(byte)) for byte in range(256)]
 
 
+def with_begin(tokenizer: Tokenizer, ids: list[int]) -> list[int]:
+    """Return a text's tokens with what begins one before them, once: rows are often rendered with it already.
+
+    Args:
+        ids: tokens of the text.
+    """
+    begins = list(tokenizer.begins)
+    return ids if ids[: len(begins)] == begins else begins + ids
+
+
+def with_stop(tokenizer: Tokenizer, ids: list[int]) -> list[int]:
+    """Return a text's tokens with a stop token after them, once.
+
+    Args:
+        ids: tokens of the text.
+    """
+    return ids if ids and ids[-1] in tokenizer.stops else [*ids, tokenizer.stops[0]]
+
+
 class FileTokenizer:
     """The tokenizer of a model folder."""
 
     def __init__(self, path: Path, *, stops: tuple[int, ...], special: dict[str, str]) -> None:
         self.name, self.stops, self.special = path.parent.name, stops, special
-        self.sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
         self._tokenizer = _load(path)
+        self.begins = _begins(self._tokenizer)
+        own = path.read_bytes() + (repr(self.begins).encode() if self.begins else b"")
+        self.sha256 = hashlib.sha256(own).hexdigest()
         self.size = 1 + max(self._tokenizer.get_vocab(with_added_tokens=True).values())
 
     def encode(self, text: str) -> Encoded:
@@ -183,6 +213,16 @@ def _load(path: Path) -> Any:
     return tokenizer
 
 
+def _begins(tokenizer: Any) -> tuple[int, ...]:
+    """Return the ids that the file's own post-processor puts before a text.
+
+    Nothing else decides: transformers 5.23 reads no add_bos_token next to a tokenizer.json (tried for six classes).
+    """
+    whole, bare = (tokenizer.encode("a", add_special_tokens=each).ids for each in (True, False))
+    places = [at for at in range(len(whole)) if bare and whole[at : at + len(bare)] == bare]
+    return tuple(whole[: places[0]]) if places else ()
+
+
 def read_tokenizer(folder: Path) -> Tokenizer:
     """Return the tokenizer of a model folder.
 
@@ -205,9 +245,10 @@ def read_tokenizer(folder: Path) -> Tokenizer:
 
 
 def _special(folder: Path) -> dict[str, str]:
-    config = _json(folder / "tokenizer_config.json")
+    """Return special tokens by role. Older folders name some in special_tokens_map.json alone."""
+    config = {**_json(folder / "special_tokens_map.json"), **_json(folder / "tokenizer_config.json")}
     words = {}
-    for key in ("bos_token", "eos_token", "pad_token", "unk_token"):
+    for key in ROLES:
         value = config.get(key)
         value = value.get("content") if isinstance(value, dict) else value
         if isinstance(value, str):

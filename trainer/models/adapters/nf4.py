@@ -75,11 +75,12 @@ def _tables(device: torch.device) -> tuple[Tensor, Tensor]:
     count, those in cells after do not, and the one in its own is compared: the same code as by a search among all,
     which took four times as long.
     """
-    levels = torch.tensor(LEVELS)
+    with torch.device("cpu"):  # also where a model is made on another default device, as meta, which has no numbers
+        levels = torch.tensor(LEVELS)
+        below, boundary = torch.zeros(CELLS, dtype=torch.uint8), torch.full((CELLS,), 2.0)
     boundaries = (levels[1:] + levels[:-1]) / 2
     cells = _cells(boundaries).tolist()
     assert len(set(cells)) == len(cells), "two boundaries in one cell"
-    below, boundary = torch.zeros(CELLS, dtype=torch.uint8), torch.full((CELLS,), 2.0)
     for cell, value in zip(cells, boundaries, strict=True):
         boundary[cell] = value
         below[cell + 1 :] += 1

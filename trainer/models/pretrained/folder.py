@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from trainer.models.pretrained.families import decoder_config, file_tensor, is_i
 from trainer.runtime.errors import TrainerError
 
 CONFIG = "config.json"
+EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
 # Copied unchanged from the source folder: what tokenizes, what renders a chat, and how to generate.
 COMPANIONS = (
     "tokenizer.json",
@@ -65,11 +67,21 @@ def read_config(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         what = f"{folder} is no folder" if folder.exists() else f"there is no folder {folder}"
         raise TrainerError("RM700", what=what, why="a model is a local folder; names of a hub are not resolved")
+    if not (folder / CONFIG).is_file() and (folder / "adapter_config.json").is_file():
+        next = "Write both as one model with `./invokew merge` first, or give the base model's folder."
+        what = f"{CONFIG} is missing: the folder holds an adapter, and not the model below it"
+        raise TrainerError("RM700", what=what, where=str(folder), next=next)
     return shards.read_json(folder / CONFIG, code="RM707")
 
 
-def read(folder: Path, *, dtype: torch.dtype | None = None) -> Pretrained:
-    """Return the model of a folder on the CPU, in the files' own dtype or in `dtype`.
+def read(folder: Path, *, dtype: torch.dtype | None = None, to_compute: bool = False) -> Pretrained:
+    """Return the model of a folder on the CPU.
+
+    Args:
+        folder: in Hugging Face layout.
+        dtype: of all weights; None for the files' own.
+        to_compute: where files hold several dtypes (norms in fp32 among products in bf16), have all take the one that
+            config.json names, or else the one that most numbers have, as transformers does; products need one.
 
     Raises:
         TrainerError: RM700 to RM703 and RM707, naming file and tensor.
@@ -79,14 +91,28 @@ def read(folder: Path, *, dtype: torch.dtype | None = None) -> Pretrained:
     with torch.device("meta"):
         model = Decoder(config)
     weights = _weights(model, folder, str(raw["model_type"]), dtype)
+    if to_compute and len({value.dtype for value in weights.values()}) > 1:
+        weights = {name: value.to(_common_dtype(raw, weights)) for name, value in weights.items()}
     model.load_state_dict(weights, strict=True, assign=True)
     return Pretrained(model=model, raw=raw, source=folder)
+
+
+def _common_dtype(raw: Mapping[str, Any], weights: Mapping[str, Tensor]) -> torch.dtype:
+    """Return the one dtype for weights of several."""
+    named = str(raw.get("dtype") or raw.get("torch_dtype")).removeprefix("torch.")
+    known = {name: dtype for dtype, name in _DTYPES.items()}
+    counts: Counter[torch.dtype] = Counter()
+    for value in weights.values():
+        counts[value.dtype] += value.numel()
+    return known.get(named) or counts.most_common(1)[0][0]
 
 
 def _weights(model: Decoder, folder: Path, family: str, dtype: torch.dtype | None) -> dict[str, Tensor]:
     """Return the model's parameters from the files, each checked against the shape that config.json implies."""
     stored = _stored_names(shards.weight_map(folder), family)
     expected = {name: file_tensor(family, name) for name in model.state_dict()}
+    if model.config.tied:
+        _require_one_embedding(folder, stored, expected[EMBEDDING][0])
     places = _places(expected, stored, tied=model.config.tied, where=str(folder))
     shapes = {name: value.shape for name, value in model.state_dict().items()}
     weights: dict[str, Tensor] = {}
@@ -110,14 +136,28 @@ def _implied(shape: torch.Size, transposed: bool) -> list[int]:
 
 
 def _stored_names(mapping: Mapping[str, str], family: str) -> dict[str, str]:
-    """Return the files' names by their full form: GPT-2's first files leave out the prefix."""
-    full = {}
-    for name in mapping:
-        if is_ignored(family, name):
-            continue
-        bare = family == "gpt2" and not name.startswith(("transformer.", "lm_head."))
-        full[f"transformer.{name}" if bare else name] = name
-    return full
+    """Return the files' names by their full form: those of a bare AutoModel, as GPT-2's first, leave out the prefix."""
+    prefix, kept = "transformer." if family == "gpt2" else "model.", [n for n in mapping if not is_ignored(family, n)]
+    bare = not any(name.startswith(prefix) for name in kept)
+    return {prefix + name if bare and not name.startswith(HEAD) else name: name for name in kept}
+
+
+def _require_one_embedding(folder: Path, stored: Mapping[str, str], embedding: str) -> None:
+    """Raise RM703 where config.json ties the head to the embedding, and the files hold another head: one would be lost.
+
+    Args:
+        stored: names in the files by their full form.
+        embedding: full name of the embedding.
+    """
+    if HEAD not in stored or embedding not in stored:
+        return
+    places = shards.weight_map(folder)
+    both = {name: places[name] for name in (stored[HEAD], stored[embedding])}
+    one, other = (value for _, value in shards.tensors(folder, both))
+    if one.shape != other.shape or not torch.equal(one, other.to(one.dtype)):
+        what = f"{stored[HEAD]} and {stored[embedding]} differ, and config.json has tie_word_embeddings"
+        next = 'Write "tie_word_embeddings": false into config.json if both were trained.'
+        raise TrainerError("RM703", what=what, where=str(folder), next=next)
 
 
 def _places(
@@ -129,9 +169,9 @@ def _places(
         TrainerError: RM703 for parameters that no file holds, and for tensors that no parameter takes.
     """
     stored = dict(stored)
-    embedding = expected["model.embed_tokens.weight"][0]
+    embedding = expected[EMBEDDING][0]
     if tied:  # a tied head may be written beside the embedding or in its place
-        head = stored.pop("lm_head.weight", None)
+        head = stored.pop(HEAD, None)
         if embedding not in stored and head is not None:
             stored[embedding] = head
     missing = [name for name, _ in expected.values() if name not in stored]

@@ -18,18 +18,30 @@ SHARD_BYTES = 5 * 10**9
 
 
 def weight_map(folder: Path) -> dict[str, str]:
-    """Return the file name of each tensor.
+    """Return the file name of each tensor. A whole file counts before an index, as transformers has it.
 
     Raises:
         TrainerError: RM700 where there are no weights or a shard is missing, RM702 where a file is damaged.
     """
-    if (folder / INDEX).is_file():
-        return _from_index(folder)
     if (folder / WHOLE).is_file():
         return dict.fromkeys(names_in(folder / WHOLE), WHOLE)
+    if (folder / INDEX).is_file():
+        return _from_index(folder)
+    raise TrainerError("RM700", what=f"neither {WHOLE} nor {INDEX}", where=str(folder), why=_what_is_there(folder))
+
+
+def _what_is_there(folder: Path) -> str:
+    """Return what of weights is there instead, as the reason why none are read."""
     pickled = sorted(path.name for path in folder.glob("pytorch_model*.bin"))
-    why = f"{pickled[0]} is a pickle, which may run code when read, and is not opened" if pickled else ""
-    raise TrainerError("RM700", what=f"neither {WHOLE} nor {INDEX}", where=str(folder), why=why)
+    if pickled:
+        return f"{pickled[0]} is a pickle, which may run code when read, and is not opened"
+    others = sorted(path.name for path in folder.glob("*.safetensors"))
+    if any(name.startswith("model-") for name in others):
+        return f"{others[0]} is one of several shards, and the index that lists them is not there"
+    if others:
+        return f"{others[0]} is there, which has another name; model.safetensors is read"
+    ggufs = sorted(path.name for path in folder.glob("*.gguf"))
+    return f"{ggufs[0]} is for llama.cpp; training starts from safetensors" if ggufs else ""
 
 
 def _from_index(folder: Path) -> dict[str, str]:

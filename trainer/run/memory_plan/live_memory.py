@@ -1,4 +1,4 @@
-"""Which tensors are there at the largest moment of a step: storages followed from creation to their end."""
+"""Live tensors at the peak of a step: storages followed from creation to release."""
 
 from __future__ import annotations
 
@@ -58,6 +58,7 @@ class LiveMemory(TorchDispatchMode):
         self.bytes = dict.fromkeys(PARTS, 0)
         self._held: dict[int, list[Any]] = {}  # by address of the storage's object: block, part, weak reference
         self._paused = False
+        self._elsewhere: set[int] = set()
         self._sum: tuple[int, weakref.ref[Tensor]] | None = None  # of gradients: first summand's storage, result
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -81,13 +82,17 @@ class LiveMemory(TorchDispatchMode):
         """Follow a tensor's storage from now on, unless that is done already."""
         storage = tensor.untyped_storage()
         key = storage._cdata
-        if key in self._held or not storage.nbytes():
+        if key in self._held or key in self._elsewhere or not storage.nbytes():
             return
         part = self._part_of(tensor)
         block = self.allocator.allocate(storage.nbytes())
         self._held[key] = [block, part, weakref.ref(storage, lambda _: self._gone(key))]
         self.bytes[part] += block.size
         self._look()
+
+    def elsewhere(self, tensor: Tensor) -> None:
+        """Leave a tensor out that waits in the host's memory in a run, and is there to the end of the plan."""
+        self._elsewhere.add(tensor.untyped_storage()._cdata)
 
     def belongs(self, tensor: Tensor, part: str) -> None:
         """Move a tensor's storage to another part."""

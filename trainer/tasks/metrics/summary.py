@@ -86,7 +86,8 @@ def _confused(record: Mapping[str, Any]) -> dict[str, str]:
     shown = [
         f"{true} taken for {answer}: {count:,}" for count, true, answer in sorted(wrong, reverse=True)[:MOST_SHOWN]
     ]
-    more = f"; and {len(wrong) - MOST_SHOWN} other pairs" if len(wrong) > MOST_SHOWN else ""
+    rest = len(wrong) - MOST_SHOWN
+    more = f"; and {rest} other pair{'' if rest == 1 else 's'}" if rest > 0 else ""
     return {"wrong": f"test: {', '.join(shown)}{more}"} if shown else {}
 
 

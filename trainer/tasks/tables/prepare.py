@@ -1,4 +1,4 @@
-"""The learning task of a table: one column from the others."""
+"""The learning task of a table: one column predicted from the others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from trainer.config.sections.table import TableConfig
 from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset, Target, class_weights
-from trainer.data.readers.column_names import SPELLINGS, plain
+from trainer.data.readers.column_names import plain
 from trainer.data.readers.data_file import DataFile, digest_of, recorded_source
+from trainer.data.readers.forms.spellings import SPELLINGS
 from trainer.data.readers.timestamps import find_format, parse
 from trainer.data.split import Scaler, Split
 from trainer.data.tables.encoding import MISSING, Column, are_times, features_of, kind_of
@@ -29,6 +30,7 @@ from trainer.runtime.events import say
 from trainer.tasks.prepared import Task, folder_for
 from trainer.tasks.tables.inputs import Kinds, Matrix, datasets, matrix_of, require_near
 from trainer.tasks.tables.marked_numbers import settle_marks
+from trainer.tasks.tables.remarks import is_coded, mixed, report_coded, report_columns, report_mixed, report_unused
 from trainer.tasks.tables.requirements import require_columns, require_flat, require_rows
 from trainer.tasks.tables.row_policy import Reading, first_marked, refuse_marked, settle_missing, settle_wrong
 from trainer.tasks.tables.target import classes_of, require_apart, target_values
@@ -66,6 +68,7 @@ def prepare_table(config: TableConfig, *, disk: Path | None = None) -> Task:
     report_columns(made, matrix.columns, parts)
     say(f"task    {described(config.target, labels)}: {why}; --task changes it")
     features = tuple(feature for column in matrix.columns for feature in features_of(column))
+    report_unused(split.train, [feature["name"] for feature in features])
     codes = codes_of(matrix.columns)
     inputs, targets = scalers(split.train, codes, labels)
     require_near(matrix, inputs, [feature["name"] for feature in features], cells)
@@ -120,7 +123,7 @@ def settled(reading: Reading, names: Sequence[str], config: TableConfig) -> Kind
     Raises:
         TrainerError: RM580 where no column has a value, or numbers would become words.
     """
-    kinds, marked = {}, {}
+    kinds, marked, half, coded = {}, {}, {}, []
     empty = [name for name in names if reading.parsed(name).missing[reading.kept].all()]
     if empty and len(empty) == len(names):
         raise TrainerError("RM580", what="no column has a value as an input", where=str(reading.cells.path))
@@ -130,10 +133,16 @@ def settled(reading: Reading, names: Sequence[str], config: TableConfig) -> Kind
         kinds[name] = kind_of(name, reading.parsed(name), config.columns.categories)
         if kinds[name][0] == "category" and name not in config.columns.categories:
             marked[name] = first_marked(reading, name)
+            if marked[name] is None and (found_mixed := mixed(reading.parsed(name), reading.kept)):
+                half[name] = found_mixed
+        elif kinds[name][0] == "number" and is_coded(reading.parsed(name).column):
+            coded.append(name)
         settle_wrong(reading, name, kinds[name][0], config)
         settle_missing(reading, name, config)
     if found := {name: cell for name, cell in marked.items() if cell is not None}:
         raise refuse_marked(found, reading.cells.path)
+    report_mixed(half)
+    report_coded(coded)
     return kinds
 
 
@@ -322,31 +331,3 @@ def described(target: str, labels: Sequence[str] | None) -> str:
         return f"{target!r} is a number"
     more = f" and {len(labels) - MOST_SHOWN} more" if len(labels) > MOST_SHOWN else ""
     return f"{target!r} is one of {len(labels)} classes ({', '.join(labels[:MOST_SHOWN])}{more})"
-
-
-def report_columns(made: dict[str, Any], columns: Sequence[Column], parts: Parts) -> None:
-    """Say what was found and chosen: kinds of columns, missing values, dropped rows, the split.
-
-    Args:
-        made: choices by name.
-        columns: the inputs.
-    """
-    kinds: dict[Literal["number", "category"], int] = {"number": 0, "category": 0}
-    for column in columns:
-        kinds[column.kind] += 1
-    by = "time" if parts.how["by"] == "time" else f"seed {parts.how['seed']}"
-    words = [f"table   {kinds['number']} columns of numbers, {kinds['category']} of categories; split by {by}"]
-    cells = made["missing"]["cells"]
-    if cells:
-        policy = made["missing"]["policy"]
-        words.append(f"{sum(cells.values()):,} missing values in {', '.join(cells)}: --missing {policy}")
-    words += [f"{count:,} rows dropped: {why}" for why, count in made["dropped_rows"].items()]
-    say("; ".join(words))
-    for column in columns:
-        if by != "time" and column.kind == "category" and are_times(pl.Series(column.categories)):
-            report_unread_times(column.name)
-
-
-def report_unread_times(name: str) -> None:
-    """Say that rows are split without regard to a column that reads as times."""
-    say(f"table   column {name!r} reads as times, and rows are split without regard to it; --time-column {name} does")

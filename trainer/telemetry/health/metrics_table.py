@@ -8,7 +8,8 @@ Energy is in units of 2^-16 J there from v1.4 on; rocm_smi_lib takes the same re
 no card has shown it here. The firmware of Navi cards counts in 32 bits (`EnergyAccumulator` of smu11_driver_if_* and
 smu13_driver_if_v13_0_0.h): 65,536 J, which 300 W fill in four minutes. Newer drivers give 2^32 - 1 for them, not
 reported (smu_v13_0_7_ppt.c, smu_v14_0_2_ppt.c). Residencies are counts of the same cycles as `accumulation_counter`
-(rocm_smi.h, v1.6).
+(rocm_smi.h, v1.6). v3.0, of Strix Point and Strix Halo, has no energy and counts the cycles of a timer in which each
+limit held, without a total (smu14_driver_if_v14_0_0.h, ThrottleResidency_*).
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ LISTED = (1, 9)
 _TYPES = "BbHhIiQq"  # amdgpu_metrics_attr_type
 _ENERGY_ID, _REPLAYS_ID, _CYCLES_ID = 7, 25, 9  # amdgpu_metrics_attr_id; the residencies follow the cycles
 CAUSES = ("prochot", "power", "socket temperature", "regulator temperature", "memory temperature")
+_LIMITS_AT = {(3, 0): 228}  # seven residencies, u32 each
+LIMITS = (
+    "prochot", "sustained power", "fast power", "slow power", "core temperature", "graphics temperature",
+    "SoC temperature",
+)  # fmt: skip
 
 
 def version(table: bytes) -> tuple[int, int] | None:
@@ -77,6 +83,21 @@ def cycles(table: bytes) -> Mapping[str, int]:
     numbers = struct.unpack_from(f"<{1 + len(CAUSES)}I", table, start)
     named = zip(("all", *CAUSES), numbers, strict=True)
     return {name: number for name, number in named if number != (1 << 32) - 1}
+
+
+def limits(table: bytes) -> Mapping[str, int]:
+    """Return how long each limit has held, in cycles without a total; nothing where the table counts none so."""
+    at = _LIMITS_AT.get(version(table) or (0, 0))
+    if at is None or len(table) < at + 4 * len(LIMITS):
+        return {}
+    named = zip(LIMITS, struct.unpack_from(f"<{len(LIMITS)}I", table, at), strict=True)
+    return {name: number for name, number in named if number != NARROW}
+
+
+def held(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    """Return the cycles in which each limit held between two tables; empty where a counter started anew."""
+    more = {name: after[name] - before[name] for name in after if name in before}
+    return {name: cycles for name, cycles in more.items() if cycles} if min(more.values(), default=0) >= 0 else {}
 
 
 def throttled(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, float]:

@@ -22,7 +22,8 @@ SYS, DEV = Path("/sys"), Path("/dev")
 class CardSnapshot:
     """One card at one moment: its counters, its energy in joules and its throttled cycles; empty where unknown.
 
-    `listed`: beginnings of the names whose source could be read, so that a counter without an entry is 0.
+    `listed`: beginnings of the names whose source could be read, so that a counter without an entry is 0. `limits` are
+    throttled cycles of a processor's graphics, which has no total of them.
     """
 
     counters: Mapping[str, int]
@@ -30,12 +31,16 @@ class CardSnapshot:
     energy_j: float | None
     cycles: Mapping[str, int]
     narrow_energy: bool = False  # the counter of energy may have 32 bits
+    limits: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """What became of one card: counters that rose or fell as (before, after), throttled shares, joules.
+    """Change of one card's health: counters that rose or fell as (before, after), throttled shares, joules.
 
+    `limited` counts the cycles in which a limit held, where no total makes a share of them. `lost` names counters of
+    RAS that could be read before and no longer: the driver withholds them while it resets a card (amdgpu_ras.c, "Query
+    currently inaccessible").
     `known` counts the counters that were read both times; with none, nothing is known of the card's errors.
     """
 
@@ -45,11 +50,13 @@ class Change:
     gone: bool
     throttled: Mapping[str, float]
     energy_j: float | None
+    limited: Mapping[str, int] = field(default_factory=dict)
+    lost: tuple[str, ...] = ()
 
     @property
     def moved(self) -> bool:
-        """Whether an error counter changed, or the card is no longer there."""
-        return bool(self.rose or self.fell or self.gone)
+        """Whether an error counter changed or is lost, or the card is no longer there."""
+        return bool(self.rose or self.fell or self.gone or self.lost)
 
     def summary(self) -> str:
         """Return the change as text, empty for none."""
@@ -58,6 +65,7 @@ class Change:
         parts += [
             f"{name} fell from {before} to {after}: it started anew" for name, (before, after) in self.fell.items()
         ]
+        parts += [f"{', '.join(self.lost)} can no longer be read"] if self.lost else []
         return ", ".join(parts)
 
 
@@ -136,6 +144,7 @@ def read_card(folder: Path) -> CardSnapshot:
         energy_j=metrics_table.energy(table),
         cycles=metrics_table.cycles(table),
         narrow_energy=metrics_table.version(table) in metrics_table.NARROW_LAYOUTS,
+        limits=metrics_table.limits(table),
     )
 
 
@@ -162,6 +171,8 @@ def compare(before: CardSnapshot, after: CardSnapshot | None, seconds: float = 0
         gone=False,
         throttled=metrics_table.throttled(before.cycles, after.cycles),
         energy_j=metrics_table.used(before.energy_j, after.energy_j, seconds, narrow=before.narrow_energy),
+        limited=metrics_table.held(before.limits, after.limits),
+        lost=tuple(name for name in old if name.startswith("ras/") and name not in new),
     )
 
 
@@ -171,6 +182,8 @@ def _described(change: Change) -> dict[str, Any]:
         "rose": {name: list(pair) for name, pair in change.rose.items()},
         "fell": {name: list(pair) for name, pair in change.fell.items()},
         "gone": change.gone,
+        "lost": list(change.lost),
         "throttled": dict(change.throttled),
+        "limited": dict(change.limited),
         "energy_j": change.energy_j,
     }

@@ -1,4 +1,4 @@
-"""What a site's Kubernetes is asked for next to the run itself: where pods may land, and what they may take.
+"""Kubernetes settings of a site: where pods may be scheduled, and what they request.
 
 Sources of the fields: Kubernetes' API reference (core/v1), Kueue's labels, AMD's device plugin (its resource names).
 """
@@ -21,10 +21,10 @@ TOLERATION = re.compile(r"(?P<key>[^=:]+)(=(?P<value>[^=:]*))?(:(?P<effect>NoSch
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """What pods of a site need. `claim` takes the results; `data_claim` holds the data (None: the same claim).
+    """Settings of a site's pods. `claim` takes the results; `data_claim` holds the data (None: the same claim).
 
-    `cpu` and `memory` are each pod's requests, in Kubernetes' quantities; `card` and `rdma` are names of resources,
-    of which a pod takes as many as it has cards, and one; a toleration is `key[=value][:effect]`.
+    `cpu` and `memory` are each pod's requests and limits, in Kubernetes' quantities; `card` and `rdma` are names of
+    resources, of which a pod takes as many as it has cards, and one; a toleration is `key[=value][:effect]`.
     """
 
     claim: str | None = None
@@ -65,10 +65,13 @@ class Site:
         return about
 
     def resources(self, cards: int) -> dict[str, Any]:
-        """Return requests and limits; devices are limits, which are requests as well."""
+        """Return requests and limits. Devices are limits, which are requests as well.
+
+        A namespace whose quota counts limits refuses a pod without them (ResourceQuota, limits.cpu and limits.memory).
+        """
         asked = {name: text for name, text in (("cpu", self.cpu), ("memory", self.memory)) if text}
         devices = ({self.card: str(cards)} if cards else {}) | ({self.rdma: "1"} if self.rdma else {})
-        parts = {"requests": asked, "limits": devices}
+        parts = {"requests": asked, "limits": asked | devices}
         return {name: part for name, part in parts.items() if part}
 
 

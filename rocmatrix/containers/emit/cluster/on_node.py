@@ -1,9 +1,9 @@
-"""What a step of Slurm finds out on its own node before Python starts: user, groups, device nodes, cards.
+"""Shell lines of a Slurm step that read its own node before Python starts: user, groups, device nodes, cards.
 
 None of this is known where a job is submitted: render nodes, groups and users' numbers differ between machines, and
 Slurm chooses the cards. The text holds no value of a job; a job's own words come as arguments.
 Sources: Slurm's manuals of gres.conf and srun; AMD's conceptual/gpu-isolation; the user guides of Apptainer and of
-SingularityCE, which has the same options and reads variables under its own prefix only.
+SingularityCE, which has the same options and reads variables under its own prefix only; NVIDIA/pyxis and NVIDIA/enroot.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ exec docker run --rm --pull=never "$@"
 # Without it /tmp and /cache are in Apptainer's own memory, 64 MiB for both by default (apptainer.conf, "sessiondir max
 # size"; IDEALLab/EngiBench#180), which compiled kernels fill.
 WORK = '"${TMPDIR:-/tmp}/rocmatrix-$SLURM_JOB_ID"'
-APPTAINER_WORK = f"""\
+OWN_FOLDER = f"""\
 work={WORK}
 mkdir -p -m 700 "$work" && [ -O "$work" ] && [ ! -L "$work" ] || refuse "no folder of this user at $work"
-set -- "--workdir=$work" "$@"
 """
+APPTAINER_WORK = OWN_FOLDER + 'set -- "--workdir=$work" "$@"\n'
 # A site has Apptainer, or the Singularity that it was forked from, whose variables begin otherwise.
 SINGULARITY = """\
 command -v apptainer >/dev/null && exec apptainer exec "$@"
@@ -58,6 +58,20 @@ APPTAINER_NODES = """\
 for node in {nodes}; do
     [ ! -e "$node" ] || set -- "--bind=$node" "$@"
 done
+"""
+# Enroot has the image's own variables in /etc/environment, and starts a login's shell, whose /etc/profile sets another
+# PATH on Debian. Pyxis adds the node's variables: its PYTHONPATH and libraries of its modules would go before the
+# image's.
+PYXIS_CLEAN = """\
+of_image=$(sed -n 's/^PATH=//p' /etc/environment)
+PATH=${of_image:-$PATH}
+for name in $(env | sed -n 's/^\\([A-Za-z_][A-Za-z0-9_]*\\)=.*/\\1/p'); do
+    case $name in
+        PATH | PWD | SLURM_* | ROCR_VISIBLE_DEVICES) ;;
+        *) grep -q "^$name=" /etc/environment || unset "$name" ;;
+    esac
+done
+exec "$@"
 """
 
 
@@ -88,6 +102,16 @@ def apptainer(*, cards: bool, rdma: bool) -> str:
         '    export APPTAINERENV_ROCR_VISIBLE_DEVICES="$ROCR_VISIBLE_DEVICES"\nfi\n'
     )
     return text + (chosen if cards else "") + SINGULARITY
+
+
+def before_pyxis(*, cards: bool, rdma: bool) -> str:
+    """Return the text for a step before Pyxis unpacks an image: what the node lacks, and a folder for the cache."""
+    return _needs(cards=cards, rdma=rdma, always=True) + OWN_FOLDER
+
+
+def pyxis(*, rdma: bool) -> str:
+    """Return the text for a step that Pyxis has put into its container, with the node's variables in it."""
+    return (LOCKED if rdma else "") + PYXIS_CLEAN
 
 
 def _needs(*, cards: bool, rdma: bool, always: bool = False) -> str:

@@ -1,4 +1,4 @@
-"""What a site's Slurm is asked for next to nodes and cards: lines of #SBATCH, and modules to load.
+"""Slurm settings of a site, next to nodes and cards: #SBATCH lines, and environment modules to load.
 
 Source of the options: Slurm's manual of sbatch. Every value is checked, for sbatch reads a line's rest as options.
 """
@@ -15,14 +15,24 @@ EXPRESSION = re.compile(r"[\w.,:&|\[\]()*@+=!-]{1,200}", re.ASCII)
 MEMORY = re.compile(r"\d+(?:[KMGT]B?)?", re.IGNORECASE | re.ASCII)  # Slurm reads the first letter, in any case
 # a type may begin with a digit (6900xt), and is no number
 GPUS = re.compile(r"(?:(?P<type>(?=[\w.-]*[A-Za-z])\w[\w.-]*):)?(?P<count>[1-9]\d*)", re.ASCII)
+FURTHER = re.compile(r"(?:--)?(?P<name>[a-z][a-z-]{1,30})(?:=(?P<value>[\w.,:&|\[\]()*@+=!/%-]{1,200}))?", re.ASCII)
+# What the script needs as it has it: one task a node, one log, a login's environment, a signal and the queue.
+OF_THE_SCRIPT = re.compile(
+    r"array|chdir|export(?:-file)?|get-user-env|input|job-name|(?:no-)?requeue|nodes|open-mode|output|parsable|propagate"
+    r"|ntasks(?:-per-(?:core|gpu|node|socket))?|signal|test-only|wait|wrap"
+)
+OF_AN_OPTION = {
+    "mem": "memory", "cpus-per-task": "cpus", "gpus": "cards", "gpus-per-task": "cards", "gpus-per-socket": "cards",
+}  # fmt: skip
 GRES_GPUS = re.compile(rf"(?:^|,)gpu:{GPUS.pattern}(?=,|$)", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SlurmRequest:
-    """What #SBATCH lines say of a site. `gres` or `gpus_per_node` are in Slurm's words and replace `gpu:COUNT`.
+    """#SBATCH settings of a site. `gres` or `gpus_per_node` are in Slurm's own form and replace `gpu:COUNT`.
 
     `memory` is each node's, `cpus` are each node's (a node has one task, torchrun); `modules` are loaded first.
+    `further` are other options of sbatch in its own words, such as `exclude=n7`.
     """
 
     partition: str | None = None
@@ -36,13 +46,17 @@ class SlurmRequest:
     gres: str | None = None
     gpus_per_node: str | None = None
     modules: tuple[str, ...] = ()
+    further: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        words = (self.partition, self.time_limit, self.account, self.qos, self.reservation, *self.modules)
+        partitions = (self.partition or "").split(",") if self.partition else ()  # a job takes the first that is free
+        words = (*partitions, self.time_limit, self.account, self.qos, self.reservation, *self.modules)
         _check(WORD, *words)
         _check(EXPRESSION, self.constraint, self.gres)
         _check(MEMORY, self.memory)
         _check(GPUS, self.gpus_per_node)
+        for word in self.further:
+            _check_further(word)
         if self.gres and self.gpus_per_node:
             raise ValueError("--gres and --gpus-per-node say the same thing twice; give one")
         if self.gres and "gpu:" in self.gres and not GRES_GPUS.search(self.gres):
@@ -71,6 +85,7 @@ class SlurmRequest:
             "cpus-per-task": self.cpus,
         }
         yield from (f"--{name}={value}" for name, value in named.items() if value is not None)
+        yield from (word if word.startswith("--") else f"--{word}" for word in self.further)
 
     @property
     def loading(self) -> tuple[str, ...]:
@@ -88,3 +103,16 @@ def _check(pattern: re.Pattern[str], *words: str | None) -> None:
     for word in words:
         if word is not None and not pattern.fullmatch(word):
             raise ValueError(f"{word!r} is no plain word, as a line of #SBATCH needs it")
+
+
+def _check_further(word: str) -> None:
+    """Raise ValueError for what is no option of sbatch, is the script's own, or has an option of this program."""
+    found = FURTHER.fullmatch(word)
+    if found is None:
+        raise ValueError(f"{word!r} is no option of sbatch such as exclude=n7 or exclusive")
+    name = found["name"]
+    if OF_THE_SCRIPT.fullmatch(name):
+        raise ValueError(f"--{name} is set by the script that is submitted, which would not work otherwise")
+    own = OF_AN_OPTION.get(name, name.replace("-", "_"))
+    if name in OF_AN_OPTION or own in SlurmRequest.__dataclass_fields__ or name == "time":
+        raise ValueError(f"{word!r} has an option of its own here: --{own.replace('_', '-')}")

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from invoke.exceptions import ParseError
 
-from rocmatrix.cli.program import TaskProgram
+from rocmatrix.cli.options.command import known
+from rocmatrix.cli.program import TaskProgram, UnderscoreParser
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -32,6 +33,15 @@ def invokew(*words):
         (["dashboard", "--port", "abc"], ["--port takes a whole number, not 'abc'", "./invokew --help dashboard"]),
         (["submit", "--nodes=1.5"], ["--nodes takes a whole number, not '1.5'", "./invokew --help submit"]),
         (["dashboard", "--serve=yes"], ["--serve takes no value, and was given 'yes'", "./invokew --help dashboard"]),
+        (["train", "--data", ""], ["--data was given an empty value", "leave the flag out", "--help train"]),
+        (["train", "--base="], ["--base was given an empty value"]),
+        (["train", "--epochs=3", "--run", ""], ["--run was given an empty value"]),
+        (["report"], ["report needs RUN", "./invokew --help report"]),
+        (["explain", "MI300X"], ["MI300X is no task", "--gpu MI300X"]),
+        (["build", "rx7900xt"], ["rx7900xt is no task", "--gpu rx7900xt"]),
+        (["cells", "--gpu", "MI300X"], ["--gpu is no flag of cells", "./invokew explain --gpu NAME"]),
+        (["submit"], ["submit needs --engine", "slurm"]),
+        (["train", "--wheelhouse", "/nonexistent"], ["--wheelhouse names no folder", "/nonexistent"]),
         (["--list-depth", "x", "--list"], ["--list-depth takes a whole number, not 'x'", "./invokew --help"]),
         (["cells", "--command-timeout=x"], ["--command-timeout takes a whole number, not 'x'", "./invokew --help"]),
         (["--list-format", "tree", "--list"], ["--list-format takes flat, nested or json, not 'tree'"]),
@@ -51,6 +61,19 @@ def test_wrong_usage_is_rm404_with_a_hint(words, told):
 def test_help_and_list_work_as_in_invoke():
     assert "Available tasks:" in invokew("--list").stdout
     assert "--data-fraction" in invokew("train", "--help=all").stdout
+
+
+@pytest.mark.parametrize("task", [name for name, each in known().items() if any(f.positional for f in each.flags)])
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["--help=all"]])
+def test_help_behind_a_task_that_takes_a_bare_word_is_its_help(task, words):
+    done = invokew(task, *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Usage: ./invokew {task} ")
+    assert known()[task].about.partition("\n")[0].split()[0] in done.stdout
+
+
+def test_help_of_a_command_after_two_dashes_is_not_that_of_run():
+    assert "Usage: ./invokew" not in invokew("run", "--for=docker", "--gpu=cpu", "--", "python", "--help").stdout
 
 
 def test_help_is_laid_out_for_a_terminal():
@@ -130,3 +153,31 @@ def test_command_of_run_is_shown_after_its_dashes():
     told = message(["run", "--gpu=cpu", "bash", "-c", "true"], "No idea what 'bash' is!", Known("run"))
     assert "./invokew run --gpu=cpu -- bash" in told
     assert "stands after" not in message(["cells", "bash"], "No idea what 'bash' is!", Known("cells"))
+
+
+@pytest.mark.parametrize(
+    ("words", "task"),
+    [
+        (["diagnose", "--help"], "diagnose"),
+        (["report", "--help"], "report"),
+        (["cell", "-h"], "cell"),
+        (["diagnose", "some.log", "--help"], "diagnose"),
+        (["report", "--help=all"], "report"),
+        (["cells", "--help"], "cells"),
+        (["--help", "report"], "report"),
+    ],
+)
+def test_help_behind_a_task_is_that_of_the_task_though_it_takes_a_word(words, task):
+    done = invokew(*words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Usage: ./invokew {task} ")
+
+
+def test_help_names_the_word_that_a_task_takes():
+    assert invokew("report", "--help").stdout.startswith("Usage: ./invokew report RUN [--options]\n")
+
+
+def test_help_behind_two_dashes_is_the_inner_commands():
+    made = UnderscoreParser(contexts=[], initial=None)
+    assert made._explained_task([]) == ""
+    assert "--help" in invokew("run", "--dry-run", "--cell", "cpu-torch2.13.0", "--", "ls", "--help").stdout

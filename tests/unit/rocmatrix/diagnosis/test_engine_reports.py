@@ -180,7 +180,7 @@ REPORTED = (
         "slurm-submission-refused",
         "sbatch: error: Batch job submission failed: Requested node configuration is not available\n",
     ),
-    ("slurm gres2", "slurm-submission-refused", "sbatch: error: Invalid generic resource (gres) specification\n"),
+    ("slurm gres2", "slurm-gres-unknown", "sbatch: error: Invalid generic resource (gres) specification\n"),
     (
         "slurm acct",
         "slurm-submission-refused",

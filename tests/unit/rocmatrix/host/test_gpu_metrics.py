@@ -4,9 +4,9 @@ import struct
 
 import pytest
 
-from rocmatrix.host.gpu_metrics import CYCLES, throttled_between, throttled_by
+from rocmatrix.host.gpu_metrics import CYCLES, counts, throttled_between, throttled_by
 from tests.fixtures import machines
-from tests.fixtures.health import listing
+from tests.fixtures.health import listing, table
 
 
 def counted(cycles, *causes, version=(1, 7)):
@@ -67,3 +67,35 @@ def test_throttling_is_read_from_tables_that_list_their_fields():
     assert throttled_between(first, later) == ("power 25%",)
     assert throttled_between(first, first) is None
     assert throttled_between(first, later[:4] + b"\xff\xff\xff\x7f" + later[8:]) is None
+
+
+ONES = (1 << 32) - 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "causes"),
+    [
+        ((28, 1868, 92382, 257, 1795, 0, 0), (28, 1868, 92400, 257, 1795, 0, 3), ("fast power", "SoC temperature")),
+        ((28, 1868, 92382, 257, 1795, 0, 0), (28, 1868, 92382, 257, 1795, 0, 0), ()),
+        ((28, 1868, 92382, 257, 1795, 0, 0), (0, 0, 4, 0, 0, 0, 0), None),  # it began anew
+        ((0, 0, 0, ONES, 0, 0, 0), (0, 1, 0, ONES, 0, 0, 0), ("sustained power",)),
+        ((ONES,) * 7, (ONES,) * 7, None),
+    ],
+)
+def test_limits_of_strix_point_and_strix_halo_are_named_by_two_tables(before, after, causes):
+    assert throttled_between(*(table(kind=(3, 0), limits=counted) for counted in (before, after))) == causes
+
+
+@pytest.mark.parametrize(
+    ("made", "counting"),
+    [
+        (table(kind=(3, 0), limits=(0,) * 7), True),
+        (table(kind=(3, 0), limits=(ONES,) * 7), False),
+        (table(kind=(3, 0), limits=(0,) * 7)[:-80], False),  # cut short
+        (table(kind=(1, 7), cycles=(1, 0, 0, 0, 0, 0)), True),
+        (table(kind=(1, 3)), False),
+        (b"", False),
+    ],
+)
+def test_table_counts_throttled_time_only_where_its_layout_has_such_counters(made, counting):
+    assert counts(made) is counting

@@ -279,3 +279,20 @@ def test_container_that_hides_all_cards_has_them_unusable_with_the_reason(tmp_pa
     machine.withhold(1)
     machine.withhold(2)
     assert "2 GPU node(s) are hidden" in read_hardware(machine).unusable
+
+
+@pytest.mark.parametrize(
+    ("changed", "integrated"),
+    [
+        # Mendocino, as Linux before 6.1 and Windows name it: no table has gfx1037, its device id is a processor's
+        ({"gfx_target_version": 100307, "device_id": 0x1506, "unique_id": 0}, True),
+        ({"gfx_target_version": 130001, "device_id": 0x1FFF, "unique_id": 0}, True),  # newer than every table
+        ({"gfx_target_version": 130001, "device_id": 0x1FFF, "unique_id": 77}, False),
+        ({"gfx_target_version": 70001, "device_id": 0x67B0, "unique_id": 0}, False),  # Hawaii, before there were ids
+        ({"gfx_target_version": 110000, "unique_id": 0}, False),  # known by its name, whatever an old driver leaves out
+    ],
+)
+def test_card_of_no_table_is_a_processors_graphics_by_its_device_or_its_missing_id(tmp_path, changed, integrated):
+    machine = sysfs.Machine(tmp_path)
+    machine.gpu(1, sysfs.RX_7900_XT | changed, minor=128, gid=992)
+    assert read_hardware(machine).cards[0].integrated is integrated

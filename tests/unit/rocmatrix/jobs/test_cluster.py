@@ -13,12 +13,13 @@ from rocmatrix.jobs import cluster
 from rocmatrix.jobs.destination import Destination, Submission
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import TRAIN
+from rocmatrix.jobs.runner import Job
 from rocmatrix.jobs.schedulers.kubernetes import KubernetesDestination
 from rocmatrix.jobs.schedulers.slurm import SlurmDestination
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells, sysfs
-from tests.fixtures.clusters import KUBERNETES, SLURM, file_of
+from tests.fixtures.clusters import IMAGE, KUBERNETES, SLURM, file_of
 
 
 def test_rank_count_is_one_a_card_unless_another_is_given(prepare):
@@ -44,7 +45,8 @@ def test_run_on_several_nodes_is_named_once_and_resumes(prepare):
 
 def test_settings_of_a_container_come_with_their_reasons(prepare):
     machine = {"cell": cells.GFX1100, "machine": sysfs.two_rx_7900_xt}
-    for to in (KUBERNETES, replace(SLURM, under="docker"), replace(SLURM, under="apptainer", image="/shared/i.sif")):
+    contained = (replace(SLURM, under=under, image=IMAGE[under]) for under in ("docker", "apptainer", "pyxis"))
+    for to in (KUBERNETES, *contained):
         rows = prepare(to, **machine).rows
         assert rows
         assert all(row.reason and row.source for row in rows)
@@ -56,7 +58,8 @@ def test_adapters_for_rdma_are_passed_where_asked_for(prepare):
     assert "/dev/infiniband/*" in text
     assert "--ulimit=memlock=-1:-1" in text
     assert "/dev/infiniband" not in file_of(prepare(replace(SLURM, under="docker")))
-    assert "/dev/infiniband" in file_of(prepare(replace(SLURM, under="apptainer", image="/shared/i.sif", rdma=True)))
+    for under in ("apptainer", "pyxis"):
+        assert "/dev/infiniband" in file_of(prepare(replace(SLURM, under=under, image=IMAGE[under], rdma=True)))
     pod = replace(KUBERNETES, rdma=True, site=Site(claim="runs", rdma="rdma/hca"))
     assert "rdma/hca: '1'" in file_of(prepare(pod))
 
@@ -170,3 +173,34 @@ def test_command_of_a_container_carries_its_provenance(tmp_path):
     assert program == "train"
     assert "--epochs=3" in flags
     assert f"--cell={cells.GFX1100.name}" in flags
+
+
+def stand_in(folder, name, script):
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def scheduled(tmp_path):
+    path = tmp_path / "runs" / "r.sbatch"
+    return Job(argv=["sbatch", str(path)], environment=None, why="w", files={path: "#!/bin/sh\n"})
+
+
+def test_job_is_written_and_handed_over(tmp_path, monkeypatch):
+    stand_in(tmp_path, "sbatch", 'cat "$1"; echo 17')
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert cluster.send(scheduled(tmp_path)) == "#!/bin/sh\n17"
+
+
+def test_scheduler_that_is_not_here_is_named_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RocmatrixError, match=r"(?s)RM420.*sbatch"):
+        cluster.send(scheduled(tmp_path))
+    assert not (tmp_path / "runs").exists()
+
+
+def test_refusal_of_a_scheduler_is_reported(tmp_path, monkeypatch):
+    stand_in(tmp_path, "sbatch", "echo 'invalid partition' >&2; exit 3")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(RocmatrixError, match=r"(?s)RM421.*invalid partition"):
+        cluster.send(scheduled(tmp_path))

@@ -13,7 +13,7 @@ import pytest
 
 from rocmatrix.containers.emit.cluster.kubernetes_site import Site
 from rocmatrix.host.hardware import read_hardware
-from rocmatrix.jobs import cluster, job
+from rocmatrix.jobs import cluster, job, programs
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import TRAIN
 from rocmatrix.jobs.runner import Job
@@ -58,7 +58,7 @@ def destinations():
     for nodes, cards, rdma in itertools.product((1, 2), (1, None), (False, True)):
         common = {"nodes": nodes, "cards": cards, "rdma": rdma}
         yield SlurmDestination(**common, **NATIVE)
-        for under in ("docker", "apptainer"):
+        for under in ("docker", "apptainer", "pyxis"):
             yield SlurmDestination(under=under, image="/shared/image.sif", **common)
         site = Site(claim="runs", rdma="rdma/hca" if rdma else None)
         yield KubernetesDestination(groups=(7777,), site=site, **common)
@@ -77,7 +77,7 @@ def emitted(tmp_path, machine, cell):
 @pytest.mark.parametrize(("machine", "cell"), MACHINES)
 def test_emitted_file_holds_nothing_of_this_machine(tmp_path, machine, cell):
     files = list(emitted(tmp_path, machine, cell))
-    assert len(files) == 32
+    assert len(files) == 40
     for to, hardware, text in files:
         found = {word for word in {*OWN_WORDS, str(ROOT), *own(hardware), str(tmp_path)} if word in text}
         assert not found, f"{found} in what is sent to {to}"
@@ -87,7 +87,7 @@ def test_emitted_file_holds_nothing_of_this_machine(tmp_path, machine, cell):
 @pytest.mark.parametrize("to", [SlurmDestination()])
 def test_native_job_without_other_paths_names_this_checkout_and_python_alone(tmp_path, monkeypatch, to):
     def native_job(wanted, **_):
-        argv = ["/opt/python", "-P", "-m", "trainer", "train", *job.flags(wanted.options)]
+        argv = ["/opt/python", "-P", "-m", "trainer", "train", *programs.flags(wanted.options)]
         return Job(argv=argv, environment={"PYTHONPATH": f"{ROOT}:{OWN_WORDS[2]}"}, why="")
 
     monkeypatch.setattr(job, "native_job", native_job)

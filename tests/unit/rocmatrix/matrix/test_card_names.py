@@ -60,6 +60,15 @@ ARCHITECTURES = MATRIX.architectures
         ("Sapphire Nitro+ RX 7900 XTX", "gfx1100"),
         ("ASRock Radeon RX 6950 XT Phantom Gaming OC", "gfx1030"),
         ("AMD Custom GPU 0405", "gfx1033"),
+        ("TUF-RX7900XTX-O24G-GAMING", "gfx1100"),  # a board's part number has its memory
+        ("RX6750GRE12G", "gfx1031"),
+        ("RX7900GRE 16G-E/OC", "gfx1100"),
+        ("RX7900XT PG 20GO", "gfx1100"),
+        ("AMD Radeon Graphics (RADV GFX1103_R1)", "gfx1103"),
+        ("Standard_ND96isr_MI300X_v5", "gfx942"),
+        ("HP Z2 Mini G1a", "gfx1151"),  # no Ryzen Z2, which is a gfx1103
+        ("Ryzen Z2", "gfx1103"),
+        ("The XT 5500", "gfx1012"),
         ("Advanced Micro Devices, Inc. [AMD/ATI] Vega 20 [Radeon Pro VII/Radeon Instinct MI50 32GB]", "gfx906"),
     ],
 )
@@ -135,6 +144,8 @@ def test_names_of_an_architecture_lead_to_it_or_name_its_rivals(gfx):
         ("840M", ["Radeon 840M (gfx1152)", "Radeon 840M (gfx1153)"]),
         ("Instinct", None),
         ("MI30", ["Instinct MI300X (gfx942)"]),
+        ("MI25/50/60", ["Instinct MI25 (gfx900)", "Instinct MI50 (gfx906)", "Instinct MI60 (gfx906)"]),
+        ("W6800/7900", ["W6800 (gfx1030)", "W7900 (gfx1100)"]),
         ("90", None),
         ("Vega", None),
         ("", None),

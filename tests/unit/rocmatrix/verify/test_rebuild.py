@@ -63,7 +63,7 @@ def test_label_of_another_value_counts_and_one_of_a_single_build_does_not():
 def engine(monkeypatch):
     """An engine with the image and, by name, bases; `argv` keeps what BuildKit was given, `removed` what went."""
     held = SimpleNamespace(attrs=IMAGE, made=copy.deepcopy(IMAGE), bases={}, argv=[], removed=[])
-    held.obtained, held.locked, held.least = [], [], None
+    held.obtained, held.locked, held.least, held.packages = [], [], None, {}
 
     def get(name):
         return SimpleNamespace(attrs=held.made if name.endswith("-rebuilt") else held.attrs)
@@ -75,6 +75,7 @@ def engine(monkeypatch):
     monkeypatch.setattr(rebuild.engine, "obtain", lambda _, reference: held.obtained.append(reference))
     monkeypatch.setattr(rebuild.disk_space, "of_engine", lambda _: disk_space.Room(folder=None, least=held.least))
     monkeypatch.setattr(rebuild, "fetch", lambda *_: None)
+    monkeypatch.setattr(rebuild.distribution_packages, "read", lambda _, image: held.packages.get(image, {}))
     monkeypatch.setattr(rebuild.build, "input_hash", lambda *_, base, forced: f"abc{base or ''}{''.join(forced)}")
     monkeypatch.setattr(rebuild.buildkit, "run", lambda argv, **_: held.argv.extend(argv))
 
@@ -84,7 +85,7 @@ def engine(monkeypatch):
         yield
         held.locked.append((name, bool(waiting), list(held.removed)))
 
-    monkeypatch.setattr(rebuild.engine_lock, "alone", alone)
+    monkeypatch.setattr(rebuild.engine_lock, "exclusive", alone)
     return held
 
 
@@ -161,3 +162,19 @@ def test_base_has_to_be_the_one_that_the_image_was_made_on(engine, tmp_path, the
     assert (found.status == "passed", bool(engine.argv)) == (passes, passes)
     if not passes:
         assert found.findings[0].what == "its base m/u:1 is not on this engine as it was"
+
+
+def test_packages_of_an_archive_that_moved_on_are_named_before_the_layers(engine, tmp_path):
+    engine.made["RootFS"]["Layers"][1] = "sha256:x"
+    tag = f"rocmatrix:{CPU.name}-rebuilt"
+    engine.packages = {"sha256:1": {"gcc": "12.2.0-14", "dash": "1"}, tag: {"gcc": "12.2.0-14+deb12u1", "dash": "1"}}
+    (finding,) = rebuild.check(CPU, "sha256:1", root=tmp_path).findings
+    moved = "the base's archive has moved on: gcc 12.2.0-14, built anew 12.2.0-14+deb12u1"
+    assert finding.places == (moved, "layer 2 (sha256:b)")
+
+
+def test_equal_packages_say_nothing_of_a_layer_that_differs(engine, tmp_path):
+    engine.made["RootFS"]["Layers"][1] = "sha256:x"
+    engine.packages = {name: {"gcc": "12.2.0-14"} for name in ("sha256:1", f"rocmatrix:{CPU.name}-rebuilt")}
+    (finding,) = rebuild.check(CPU, "sha256:1", root=tmp_path).findings
+    assert finding.places == ("layer 2 (sha256:b)",)

@@ -154,3 +154,13 @@ def test_zone_that_a_column_names_counts_unless_the_run_itself_did_not_read_it(
         data=SimpleNamespace(read={"columns": {"date": name}, "time_zone": recorded}),
     )
     assert open_bars(run, NewBars(data=path)).zone == zone
+
+
+def test_days_for_a_model_of_minutes_are_refused_with_what_they_are(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    days = "".join(f"2024-03-{day:02},10,12,9,11,5,15\n" for day in range(1, 29))
+    (path := tmp_path / "days.csv").write_text(f"date,open,high,low,close,volume,vix_close\n{days}")
+    told = refused(capsys, folder / "two", "--data", str(path))
+    assert "RM578" in told and "session, 09:30-16:00 America/New_York" in told
+    assert "intraday bars, 60 seconds long" in told and "these are days" in told

@@ -15,6 +15,7 @@ import pytest
 
 from tests.fixtures.synthetic_bars import synthetic_bars, write_synthetic
 from trainer.analysis import features
+from trainer.analysis.features import WIDEST, catalog_lines
 from trainer.cli import main
 from trainer.data.bar import Bars
 from trainer.data.features.catalog import CATALOG, NAMES
@@ -198,3 +199,23 @@ def test_list_computes_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     monkeypatch.setattr(features, "write", lambda *_: pytest.fail("a file was written"))
     assert features.run({"list": True, "data": Path("a.csv"), "out": Path("a.arrow")}) == 0
     assert NAMES[0] in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("flag", ["--target=return", "--embargo=3", "--class-weights=balanced"])
+def test_setting_that_decides_no_feature_is_refused(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["features", "--list", flag]) == 2
+    assert f"{flag.partition('=')[0]} is not known to features" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_list_of_features_fits_a_terminal_and_loses_no_word(width: int) -> None:
+    lines = list(catalog_lines(width))
+    assert max(map(len, lines)) < width
+    words = " ".join(" ".join(lines).split())
+    for feature in CATALOG:
+        assert f"{feature.name} [{feature.unit}] {feature.formula}" in words
+
+
+def test_list_of_features_on_a_pipe_has_each_formula_in_a_line() -> None:
+    lines = list(catalog_lines(WIDEST))
+    assert all(f"    {feature.formula}" in lines for feature in CATALOG)

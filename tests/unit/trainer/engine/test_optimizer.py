@@ -1,14 +1,18 @@
 """The optimizer takes the weights that are trained, and one kernel for all of them where there is one."""
 
+import copy
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
 
 from tests.fixtures.small_adapters import CONFIGS, GPT2, LLAMA, base
 from trainer.config.choices import OPTIMIZERS
+from trainer.engine import optimizer as optimizer_module
 from trainer.engine.adamw_8bit import AdamW8bit
 from trainer.engine.muon import Muon
-from trainer.engine.optimizer import STATES, adamw, hidden_matrices, optimizer_of, require_optimizer
+from trainer.engine.optimizer import STATES, AdamWOnHost, adamw, hidden_matrices, optimizer_of, require_optimizer
 from trainer.models.adapters.lora import add_lora
 from trainer.models.language.model import LanguageModel
 from trainer.models.residual import residual
@@ -58,7 +62,8 @@ def test_trained_weight_is_in_one_group() -> None:
 def test_kind_of_the_optimizer_follows_the_name() -> None:
     model = LanguageModel(base())
     kinds = {name: type(optimizer_of(name, model, 0.1, fused=False)) for name in OPTIMIZERS}
-    assert kinds == {"adamw": torch.optim.AdamW, "adamw8bit": AdamW8bit, "muon": Muon}
+    expected = {"adamw": torch.optim.AdamW, "adamw8bit": AdamW8bit, "muon": Muon, "adamw-host": AdamWOnHost}
+    assert kinds == expected
     assert STATES.keys() == kinds.keys()
 
 
@@ -106,3 +111,75 @@ def test_optimizer_that_takes_weights_whole_is_refused_where_ranks_hold_parts(
     else:
         with pytest.raises(TrainerError, match="RM529"):
             require_optimizer(name, parallel, ranks)
+
+
+def stepped(optimizer: torch.optim.Optimizer, model: nn.Module, steps: range) -> None:
+    for step in steps:
+        for number, weight in enumerate(model.parameters()):
+            generator = torch.Generator().manual_seed(100 * step + number)
+            weight.grad = torch.randn(weight.shape, generator=generator)
+        optimizer.step()
+
+
+def twins() -> tuple[nn.Module, nn.Module]:
+    torch.manual_seed(0)
+    first, second = nn.Linear(7, 5), nn.Linear(7, 5)
+    second.load_state_dict(first.state_dict())
+    return first, second
+
+
+def test_moments_on_the_host_give_the_steps_of_adamw() -> None:
+    first, second = twins()
+    ours, theirs = AdamWOnHost(first.parameters(), lr=0.1), torch.optim.AdamW(second.parameters(), lr=0.1)
+    stepped(ours, first, range(5))
+    stepped(theirs, second, range(5))
+    assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+
+
+def test_moments_on_the_host_are_there_and_copies_of_what_a_step_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, _ = twins()
+    optimizer = AdamWOnHost(model.parameters(), lr=0.1)
+    used: list[int] = []
+    right = optimizer_module.adamw_step
+
+    def watched(weight: torch.Tensor, state: dict[str, Any], **how: Any) -> None:
+        used.extend(value.data_ptr() for value in state.values() if torch.is_tensor(value))
+        right(weight, state, **how)
+
+    monkeypatch.setattr(optimizer_module, "adamw_step", watched)
+    stepped(optimizer, model, range(1))
+    held = [value for state in optimizer.state.values() for value in state.values() if torch.is_tensor(value)]
+    assert len(held) == 4 and all(value.device.type == "cpu" and value.abs().sum() > 0 for value in held)
+    assert not {value.data_ptr() for value in held} & set(used)
+    assert [tuple(each.shape) for each in optimizer.reserve()] == [(35,)] * 4
+
+
+@pytest.mark.parametrize("piece", [1, 8, 35])
+def test_moments_on_the_host_give_the_same_bits_in_pieces_of_any_size(
+    monkeypatch: pytest.MonkeyPatch, piece: int
+) -> None:
+    whole, parted = twins()
+    stepped(AdamWOnHost(whole.parameters(), lr=0.1), whole, range(3))
+    monkeypatch.setattr(optimizer_module, "PIECE", piece)
+    stepped(AdamWOnHost(parted.parameters(), lr=0.1), parted, range(3))
+    assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), parted.parameters(), strict=True))
+
+
+def test_moments_on_the_host_of_a_transposed_weight_give_its_steps() -> None:
+    first, second = twins()
+    first.weight = nn.Parameter(first.weight.detach().t().contiguous().t())
+    assert not first.weight.is_contiguous()
+    stepped(AdamWOnHost(first.parameters(), lr=0.1), first, range(3))
+    stepped(AdamWOnHost(second.parameters(), lr=0.1), second, range(3))
+    assert torch.equal(first.weight, second.weight)
+
+
+def test_moments_on_the_host_resume_to_the_same_bits() -> None:
+    whole, parted = twins()
+    stepped(AdamWOnHost(whole.parameters(), lr=0.1), whole, range(6))
+    first = AdamWOnHost(parted.parameters(), lr=0.1)
+    stepped(first, parted, range(3))
+    second = AdamWOnHost(parted.parameters(), lr=0.1)
+    second.load_state_dict(copy.deepcopy(first.state_dict()))
+    stepped(second, parted, range(3, 6))
+    assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), parted.parameters(), strict=True))

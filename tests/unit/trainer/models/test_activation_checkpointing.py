@@ -7,7 +7,14 @@ import torch
 from torch import Tensor, nn
 
 from trainer.config.choices import RECOMPUTE
-from trainer.models.activation_checkpointing import checkpointed, expensive_operations, layers
+from trainer.models import activation_checkpointing
+from trainer.models.activation_checkpointing import (
+    checkpointed,
+    expensive_operations,
+    layers,
+    require_whole_layers,
+    without_recomputation,
+)
 from trainer.runtime.errors import TrainerError
 
 
@@ -46,7 +53,7 @@ def test_gradients_are_the_same_bits_dropout_included(choice: str) -> None:
     assert list(tried.state_dict()) == list(plain.state_dict())
 
 
-@pytest.mark.parametrize(("choice", "calls"), [("off", 2), ("full", 4), ("selective", 4)])
+@pytest.mark.parametrize(("choice", "calls"), [("off", 2), ("full", 4), ("selective", 4), ("offloaded", 4)])
 def test_layers_are_recomputed_in_backward_on_request_only(choice: str, calls: int) -> None:
     tried = model()
     checkpointed(tried, choice, layers(tried))
@@ -119,3 +126,47 @@ def test_selective_leaves_layers_that_select_by_themselves_as_they_are():
     assert [hasattr(type(each), "recomputed") for each in model] == [False, True]
     checkpointed(model, "full", [model[0]])
     assert hasattr(type(model[0]), "recomputed")
+
+
+def test_offloaded_layers_keep_copies_of_their_inputs_elsewhere_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    packed: list[Tensor] = []
+    right = activation_checkpointing._to_host
+
+    def watched(value: Tensor) -> tuple[torch.device, Tensor]:
+        packed.append(value)
+        made = right(value)
+        assert made[1].data_ptr() != value.data_ptr()
+        return made
+
+    monkeypatch.setattr(activation_checkpointing, "_to_host", watched)
+    checkpointed(tried := model(), "offloaded", layers(tried))
+    gradients(tried)
+    assert [tuple(each.shape) for each in packed] == [(3, 4), (3, 4)]
+
+
+def test_offloaded_layers_learn_where_their_input_needs_no_gradient() -> None:
+    """As the adapters of a first block above a frozen embedding."""
+    plain, tried = model(), model()
+    checkpointed(tried, "offloaded", layers(tried))
+    for each in (plain, tried):
+        torch.manual_seed(1)
+        each(torch.ones(3, 4)).square().sum().backward()
+    assert all(torch.equal(a.grad, b.grad) for a, b in zip(plain.parameters(), tried.parameters(), strict=True))  # type: ignore[arg-type]
+
+
+def test_offloaded_layers_compute_plainly_where_nothing_is_learned() -> None:
+    checkpointed(tried := model(), "offloaded", layers(tried))
+    with torch.no_grad():
+        before = Counting.calls
+        tried(torch.ones(3, 4))
+    assert Counting.calls - before == 2
+    assert type(without_recomputation(tried)[0]) is Counting  # type: ignore[index]
+
+
+def test_offloaded_with_ranks_that_hold_parts_is_refused() -> None:
+    require_whole_layers("offloaded", "ddp")
+    require_whole_layers("full", "fsdp2")
+    with pytest.raises(TrainerError, match="RM563"):
+        require_whole_layers("offloaded", "fsdp2")

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import pytest
 
-from trainer.runtime.errors import TrainerError
+from trainer.runtime.errors import TrainerError, from_os_error
 from trainer.storage import run_folder
 from trainer.storage.run_folder import fresh_name, open_run
 
@@ -142,3 +142,15 @@ def test_disk_that_is_really_read_only(mount_tmpfs: Callable[[str], Path]) -> No
     with pytest.raises(OSError) as caught, open_run(disk, "one", need_bytes=1):
         pass
     assert caught.value.errno == errno.EROFS
+
+
+@pytest.mark.parametrize("name", ["/proc/no-such-folder", "x" * 300])
+def test_output_where_no_folder_can_be_made_is_a_coded_error(tmp_path: Path, name: str) -> None:
+    try:
+        with open_run(tmp_path / name, "one", need_bytes=1):
+            pytest.fail("the folder was made")
+    except TrainerError as error:
+        found: TrainerError | None = error
+    except OSError as error:
+        found = from_os_error(error)
+    assert found is not None and found.code == "RM544"

@@ -110,3 +110,13 @@ def test_bars_of_day_and_night_name_the_session_and_what_another_would_keep() ->
     record = {**record, "rows": rows | {"outside_sessions": 10, "in_sessions": 1370}}
     record["conventions"]["session"] = session
     assert "would keep" not in of_sessions(record, 900)
+
+
+@pytest.mark.parametrize(
+    ("zone", "named"), [("America/New_York", "NYSE's"), ("America/Sao_Paulo", "no"), ("Europe/Berlin", "no")]
+)
+def test_half_days_are_named_where_sessions_have_them_alone(zone: str, named: str) -> None:
+    session = {"begin": "09:00", "end": "18:00", "zone": zone, "half_days": "us", "stamp": "begin"}
+    rows = {"bars": 9, "in_sessions": 9, "sessions": 1, "outside_sessions": 0}
+    record = {"conventions": {"session": session, "profile": {"tick": 0.25, "row_ticks": 1}}, "rows": rows}
+    assert f"{named} half days" in of_sessions(record, 0)

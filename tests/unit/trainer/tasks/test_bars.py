@@ -67,3 +67,8 @@ def test_file_of_too_few_sessions_names_how_many_are_needed(tmp_path: Path) -> N
         prepare(rows_config(data=tmp_path / "short.csv"))
     assert "--data-fraction" not in caught.value.next
     assert "more than 21 sessions" in caught.value.next
+
+
+def test_zone_of_sessions_that_does_not_exist_is_named_for_days_too() -> None:
+    with pytest.raises(TrainerError, match="RM573"):
+        prepare(rows_config(session_zone="Mars/Phobos"))

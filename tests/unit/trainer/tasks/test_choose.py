@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,8 @@ from tests.fixtures.tables import mixed, written
 from trainer.config.train import TrainConfig
 from trainer.tasks.choose import disk_of, task_of
 from trainer.tasks.row_task import BarTask, TableTask
+
+ROOT = Path(__file__).resolve().parents[4]
 
 
 @pytest.mark.parametrize(("feed", "mapped"), [("mapped", True), ("host", False), ("auto", False)])
@@ -28,6 +33,22 @@ def test_text_is_a_language_task(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("In the beginning was the word.\n" * 50)
     made = task_of(TrainConfig.of(task="lm", data=tmp_path / "a.txt", sequence=16, output=tmp_path))
     assert made.kind == "language"
+
+
+def test_language_model_trains_where_polars_is_not_installed(tmp_path: Path) -> None:
+    (tmp_path / "polars").mkdir()
+    (tmp_path / "polars" / "__init__.py").write_text("raise ModuleNotFoundError('blocked by the test')")
+    (tmp_path / "a.txt").write_text("In the beginning was the word.\n" * 50)
+    flags = ["--task", "lm", "--data", "a.txt", "--sequence", "16", "--batch-size", "2", "--max-steps", "1"]
+    done = subprocess.run(
+        [sys.executable, "-m", "trainer", "train", *flags, "--decoder-layers", "1", "--output", "runs"],
+        env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-1500:]
 
 
 def test_assumptions_are_reported_where_they_are_shown_alone(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.fixtures.next_commands import unknown_options
 from trainer.cli import main
 from trainer.config.train import TrainConfig
 from trainer.data.tokens.load import LanguageData
@@ -129,6 +130,12 @@ def test_preferences_lower_the_loss_below_that_of_the_reference(tmp_path, base):
     options = ["--model", str(base), "--adapter", "lora", "--max-steps", "12", "--learning-rate", "5e-3"]
     assert train(tmp_path, "dpo", tmp_path / "pairs.jsonl", *options, "--sequence", "64") == 0
     assert figures(tmp_path / "dpo")["validation"]["loss"] < 0.68  # ln 2 = 0.693 is the reference itself
+
+
+@pytest.mark.parametrize("adapter", ["lora", "qlora"])
+def test_adapter_without_a_model_is_refused_before_training(tmp_path, text, capsys, adapter):
+    assert train(tmp_path, "none", text, "--adapter", adapter, "--max-steps", "2") == 2
+    assert "--model" in capsys.readouterr().err
 
 
 def test_preferences_without_an_adapter_are_refused(tmp_path, base, capsys):
@@ -269,6 +276,21 @@ def test_summary_has_the_figures_that_there_are(tmp_path, figures, line):
     assert found["loss"] == line
     assert found["data"] == "a.jsonl, sft; sequences of 16: 1,234 train, 2 validation"
     assert found["speed"].startswith("800 tokens/s")
+
+
+@pytest.mark.parametrize(
+    ("method", "adapter", "tasks"),
+    [
+        ("pretrain", "none", ["generate", "train", "gguf"]),
+        ("sft", "none", ["chat", "train", "gguf"]),
+        ("dpo", "lora", ["chat", "evaluate", "merge"]),
+    ],
+)
+def test_next_commands_are_tasks_with_options_that_exist(tmp_path, method, adapter, tasks):
+    record = {"model": {"adapter": adapter}, "language": {"method": method}}
+    commands = task_like(tmp_path).next_commands(record)
+    assert [command.split()[1] for command in commands] == tasks
+    assert unknown_options(commands) == set()
 
 
 def test_sample_of_bars_is_no_text(tmp_path):

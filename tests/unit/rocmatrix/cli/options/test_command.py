@@ -8,7 +8,7 @@ import pytest
 from rocmatrix.cli import commands
 from rocmatrix.cli.options.command import command, known, trainer_options
 from rocmatrix.cli.options.common import Job, Kept
-from rocmatrix.jobs import job
+from rocmatrix.jobs import programs
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import BENCH, PROGRAMS
 from rocmatrix.matrix.resolver.resolve import Request
@@ -55,7 +55,7 @@ def test_facts_of_the_host_are_no_flags():
 def test_option_that_may_be_repeated_arrives_as_a_list():
     assert flags_of("train")["set"].kind is list
     job_request, _ = known()["train"].arguments({"set": ["train.epochs=3", "train.seed=1"]})
-    assert job.flags(job_request.options) == ["--set=train.epochs=3", "--set=train.seed=1"]
+    assert programs.flags(job_request.options) == ["--set=train.epochs=3", "--set=train.seed=1"]
 
 
 def test_trainers_options_arrive_together_and_the_others_by_name():
@@ -66,7 +66,7 @@ def test_trainers_options_arrive_together_and_the_others_by_name():
 
 def test_probes_are_listed_without_an_engine_or_a_card(monkeypatch):
     listed = []
-    monkeypatch.setattr("rocmatrix.cli.commands.jobs.list_probes", listed.append)
+    monkeypatch.setattr("rocmatrix.cli.commands.jobs.list_probes", lambda names, as_json: listed.append(names))
     monkeypatch.setattr("rocmatrix.cli.commands.jobs.run_and_record", lambda job_request: listed.append("ran"))
     known()["smoke"].run({"list": True, "probe": ["blas"]})
     assert listed == [["blas"]]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocmatrix.containers.emit.cluster.pyxis import in_pyxis
 from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
 from rocmatrix.containers.emit.sbatch_script import (
     Batch,
@@ -55,7 +56,7 @@ def read_by_a_shell(script):
 
 
 @pytest.mark.parametrize(("cell", "host"), [(cells.GFX1100, "two-rx-7900-xt"), (cells.GFX906, "mi50")])
-@pytest.mark.parametrize("under", [in_docker, in_apptainer])
+@pytest.mark.parametrize("under", [in_docker, in_apptainer, in_pyxis])
 def test_emitted_script_equals_the_reviewed_text(under, cell, host):
     batch = replace(BATCH, cards=2, request=SlurmRequest(partition="gpu"))
     script = sbatch_script(batch, under(spec(cell), cards=True))
@@ -76,11 +77,12 @@ def test_cores_are_named_to_the_step_itself_for_srun_takes_over_none(cpus, words
     assert [word for word in read_by_a_shell(script) if word.startswith("--cpus")] == words
 
 
-@pytest.mark.parametrize("under", [in_docker, in_apptainer])
+@pytest.mark.parametrize("under", [in_docker, in_apptainer, in_pyxis])
 def test_site_settings_equal_the_reviewed_text(under):
     request = SlurmRequest(
         partition="gpu", account="proj-1", qos="high", reservation="maint", constraint="[mi300x|mi250]&ib",
         memory="64G", cpus=16, gres="gpu:mi300x:8,lustre:1", modules=("slurm", "apptainer/1.3"),
+        further=("exclude=n7,n8", "hint=nomultithread"),
     )  # fmt: skip
     assert request.cards == 8
     script = sbatch_script(replace(BATCH, cards=8, request=request), under(spec(rdma=True), cards=True, rdma=True))

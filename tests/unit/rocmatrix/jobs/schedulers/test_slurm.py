@@ -1,5 +1,6 @@
-"""A batch script whose nodes run the trainer natively, in Docker or in Apptainer."""
+"""A batch script whose nodes run the trainer natively, in Docker, in Apptainer or in Pyxis."""
 
+import shlex
 from dataclasses import replace
 
 import pytest
@@ -33,7 +34,7 @@ def test_containers_on_several_nodes_meet_on_the_nodes_network(prepare):
     assert "apptainer exec" in file_of(prepare(replace(SLURM, under="apptainer", image=IMAGE["apptainer"]), **machine))
 
 
-@pytest.mark.parametrize("under", ["docker", "apptainer"])
+@pytest.mark.parametrize("under", ["docker", "apptainer", "pyxis"])
 def test_login_node_without_cards_sends_to_nodes_that_have_some(prepare, under):
     to = replace(SLURM, under=under, cards=2, image=IMAGE[under])
     assert "--gres=gpu:2" in file_of(prepare(to, cell=cells.GFX1100))
@@ -58,7 +59,7 @@ def test_data_and_a_recipe_of_a_shared_folder_reach_a_container_of_slurm(prepare
     assert "--callback=/callbacks/0/mine.py:Mine" in text
 
 
-@pytest.mark.parametrize("under", ["docker", "apptainer"])
+@pytest.mark.parametrize("under", ["docker", "apptainer", "pyxis"])
 def test_pretrained_folder_and_joined_file_reach_a_container_of_slurm(prepare, tmp_path, under):
     link = tmp_path / "link"
     link.symlink_to(tmp_path)
@@ -90,10 +91,21 @@ def test_unknown_way_to_run_is_refused_with_the_nearest(under):
 
 
 @pytest.mark.parametrize("image", [None, "", "rocm/pytorch:latest", "~/a.sif"])
-def test_apptainer_without_a_file_is_refused_with_how_one_is_made(prepare, image):
+@pytest.mark.parametrize(
+    ("under", "made"), [("apptainer", "docker-daemon:rocmatrix:"), ("pyxis", "dockerd://rocmatrix:")]
+)
+def test_program_without_a_file_is_refused_with_how_one_is_made(prepare, image, under, made):
     with pytest.raises(RocmatrixError, match="RM404") as refused:
-        prepare(replace(SLURM, under="apptainer", image=image), cell=cells.GFX1100, machine=sysfs.two_rx_7900_xt)
-    assert f"docker-daemon:rocmatrix:{cells.GFX1100.name}" in str(refused.value)
+        prepare(replace(SLURM, under=under, image=image), cell=cells.GFX1100, machine=sysfs.two_rx_7900_xt)
+    assert f"{made}{cells.GFX1100.name}" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "image", ["/shared/a b.sqsh", "registry.example.org#team/rocmatrix:1", "dockerd://rocmatrix:1"]
+)
+def test_pyxis_takes_a_file_or_an_image_with_its_registry(prepare, image):
+    text = file_of(prepare(replace(SLURM, under="pyxis", image=image)))
+    assert f"--container-image={shlex.quote(image)} " in text
 
 
 def test_options_of_a_person_become_a_destination():

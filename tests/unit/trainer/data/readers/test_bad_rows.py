@@ -35,3 +35,8 @@ def test_summary_names_file_count_reason_and_lines():
 def test_refusal_has_the_code_of_its_kind_and_the_line(kind):
     error = BadRows(policy="error", where="bars.csv").refuse(kind, 7, "it is bad")
     assert (error.code, error.what, error.where) == (KINDS[kind][0], "it is bad", "bars.csv, line 7")
+
+
+def test_price_below_zero_is_answered_with_the_reason_and_what_helps():
+    error = BadRows(policy="error", where="bars.csv").refuse("price", 3, "close -37.63")
+    assert "logarithms" in error.why and "adjusted by ratios" in error.next and "--on-bad-row drop" in error.next

@@ -197,7 +197,7 @@ def test_columns_of_a_file_without_header_are_given_by_number(tmp_path: Path) ->
     text = "XYZ,2024-03-04,10.5,12.5,9.5,11.5,100,9,9\n"
     with pytest.raises(TrainerError, match="RM730") as caught:
         read(tmp_path / "bars.csv", text)
-    assert "--columns date=1" in str(caught.value)
+    assert "--columns date=2,open=3,high=4,low=5,close=6,volume=7" in str(caught.value)
     given = (("date", "2"), ("open", "3"), ("high", "4"), ("low", "5"), ("close", "6"), ("volume", "7"))
     assert read(tmp_path / "bars.csv", text, columns=given)[0].volume[0] == 100
 
@@ -300,3 +300,8 @@ def test_contracts_of_a_future_that_follow_each_other_stay_in_one_file(tmp_path:
 def test_year_of_two_digits_is_never_one_of_antiquity(tmp_path: Path) -> None:
     text = "Date,Open,High,Low,Close,Volume\n" + "".join(f"3/{day}/24,1,2,1,2,5\n" for day in (13, 14, 15))
     assert str(read(tmp_path / "bars.csv", text)[0].date[0]) == "2024-03-13T00:00:00"
+
+
+def test_grouped_volume_is_no_empty_one_that_ticks_replace(tmp_path: Path) -> None:
+    text = 'Date,Open,High,Low,Close,Volume,Tick Volume\n2024-03-14,1.5,2,1,1.5,"1,234,567",5\n'
+    assert read(tmp_path / "bars.csv", text)[0].volume[0] == 1_234_567

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from trainer.data.readers.column_names import find_columns
-from trainer.data.readers.headers import BINANCE, find_header, fixed_point, is_data
+from trainer.data.readers.headers import BINANCE, find_header, fixed_point, is_data, numbered
 from trainer.runtime.errors import TrainerError
 
 OHLCV = ["1.0", "2.0", "0.5", "1.5", "100"]
@@ -79,3 +79,21 @@ def test_whole_numbers_are_scaled_in_files_of_databento_alone(more, price, scale
     names = ["ts_event", *more, "open", "high", "low", "close", "volume"]
     table = pl.DataFrame({name: [price, None] for name in names})
     assert fixed_point(find_columns(names, "bars.csv"), table) == scale
+
+
+@pytest.mark.parametrize(
+    ("row", "named"),
+    [
+        (["X", "1", "20240304", "093000", *OHLCV], "date=3,time=4,open=5,high=6,low=7,close=8,volume=9"),
+        (["1709562600", "9.5", "12.5", "10.5", "11.5", "100"], "date=1,open=4,high=3,low=2,close=5,volume=6"),
+        (["1709562600", "10", "10", "10", "10", "7", "9"], ""),
+        (["2024-03-04", "1.5", "2", "x", "1", "5"], ""),
+        (["20240304 093000 123", "10.25", "10", "10.25", "3"], "single trades"),
+    ],
+)
+def test_columns_of_bars_without_a_header_are_proposed_by_their_size(row, named):
+    assert named in numbered([row]) and bool(named) == bool(numbered([row]))
+
+
+def test_columns_are_not_proposed_where_rows_differ_in_their_order():
+    assert numbered([["2024-03-04", "1", "4", "2", "3", "9"], ["2024-03-05", "4", "1", "2", "3", "9"]]) == ""

@@ -1,10 +1,14 @@
 """Values of a second file are joined as of each bar's end, and never from the future."""
 
+import gzip
+import lzma
+import zipfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -202,8 +206,41 @@ def test_joined_file_that_cannot_be_used_is_an_error_with_its_code(tmp_path, tex
     path.write_text(text)
     with pytest.raises(TrainerError, match=code):
         open_series(Join(path=path))
-    with pytest.raises(TrainerError, match="RM511"):
+
+
+def test_joined_file_that_is_not_there_is_named_with_its_option(tmp_path):
+    with pytest.raises(TrainerError, match=r"RM510[\s\S]*--join"):
         open_series(Join(path=Path(tmp_path / "absent.csv")))
+
+
+DAYS = ["2024-03-07", "2024-03-08"]
+JOINED = {
+    "yfinance, three lines": "Price,Close,High,Low,Open,Volume\nTicker,^VIX,^VIX,^VIX,^VIX,^VIX\nDate,,,,,\n"
+    + "".join(f"{day},14.5,15,14,14.2,0\n" for day in DAYS),
+    "a bank's file in Windows-1252": '"Datum";"Zuletzt";"Eröffn."\n'
+    + "".join(f'"{day}";"14,5";"14,2"\n' for day in DAYS),
+    "a title in front": "VIX Historical Price Data\n\nDATE,CLOSE\n" + "".join(f"{day},14.5\n" for day in DAYS),
+    "no header": "".join(f"{day},14.5\n" for day in DAYS),
+}
+
+
+@pytest.mark.parametrize("name", JOINED)
+@pytest.mark.parametrize("packed", ["", ".gz", ".zip", ".xz"])
+def test_joined_file_is_read_as_bars_are(tmp_path, name, packed):
+    content = JOINED[name].encode("cp1252")
+    path = tmp_path / f"vix.csv{packed}"
+    if packed == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("vix.csv", content)
+    else:
+        path.write_bytes({"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}[packed](content))
+    assert open_series(Join(path=path)).values.tolist() == [14.5, 14.5]
+
+
+def test_joined_table_of_arrow_without_a_row_is_empty(tmp_path):
+    pl.DataFrame({"date": [], "close": []}).write_parquet(path := tmp_path / "vix.parquet")
+    with pytest.raises(TrainerError, match="RM51"):
+        open_series(Join(path=path))
 
 
 def test_column_of_the_joined_file_is_chosen_by_columns(tmp_path):

@@ -27,7 +27,18 @@ def test_number_is_the_same_in_every_notation(numbers):
         assert not any(empty) and not any(wrong)
 
 
-@pytest.mark.parametrize(("cell", "value"), [("1.5K", 1500), ("0.05m", 50_000), ("2B", 2e9), ("1,234.5K", 1_234_500)])
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        ("1.5K", 1500),
+        ("0.05m", 50_000),
+        ("2B", 2e9),
+        ("1,234.5K", 1_234_500),
+        ("1.2T", 1.2e12),
+        ("0.05万", 500),
+        ("1.5億", 1.5e8),
+    ],
+)
 def test_letter_scales_a_number(cell, value):
     assert read([cell, "1"])[0].tolist() == [value, 1.0]
 

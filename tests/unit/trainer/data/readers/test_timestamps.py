@@ -84,6 +84,26 @@ def test_day_and_month_are_decided_by_a_cell_or_by_the_order() -> None:
     assert read("01/02/2024", "02/03/2024", given="%d/%m/%Y") == ["2024-02-01T00:00:00", "2024-03-02T00:00:00"]
 
 
+@pytest.mark.parametrize(
+    ("cells", "pattern"),
+    [
+        (["24/03/05", "24/03/04", "24/02/29"], "%y/%m/%d"),  # newest first
+        (["24-03-05", "24-03-06", "24-03-07"], "%y-%m-%d"),
+        (["24.03.05", "24.03.06"], "%y.%m.%d"),
+        (["14/03/24", "15/03/24"], "%d/%m/%y"),
+        (["14/03/24", "14/03/24"], "%d/%m/%y"),  # nothing decides: the year behind is the more usual
+        (["31/12/23", "02/01/24"], "%d/%m/%y"),
+        (["12/31/23", "01/02/24"], "%m/%d/%y"),
+    ],
+)
+def test_year_of_two_digits_stands_where_the_days_lie_close_together(cells: list[str], pattern: str) -> None:
+    assert find_format(pl.Series(cells), "a.csv").pattern == pattern
+
+
+def test_day_and_month_of_a_file_with_the_newest_first_are_decided_by_its_order() -> None:
+    assert find_format(pl.Series(["02/02/2024", "02/01/2024", "01/12/2024"]), "a.csv").pattern == "%m/%d/%Y"
+
+
 @pytest.mark.parametrize("cells", [["soon"], [""], []])
 def test_cells_without_a_time_are_refused_with_the_first(cells: list[str]) -> None:
     with pytest.raises(TrainerError, match="RM513") as caught:

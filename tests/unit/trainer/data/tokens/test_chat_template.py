@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from trainer.data.tokens import chat_template
 from trainer.data.tokens.chat_template import CHATML, ChatTemplate, read_template
 from trainer.data.tokens.tokenizer import ByteTokenizer
 from trainer.runtime.errors import TrainerError
@@ -59,15 +60,47 @@ def test_rendering_and_mask_equal_those_of_transformers(tmp_path):
 
 
 def test_tojson_filter_leaves_html_as_it_is():
-    assert template("{{ messages[1].content | tojson }}").render(CHAT).text == '"Hi <b>&amp;</b>"'
+    assert template("{{ messages[1].content | tojson }}").prompt(CHAT) == '"Hi <b>&amp;</b>"'
 
 
-def test_template_that_rewrites_turns_is_refused_for_two_answers_and_taken_for_one():
+def test_template_that_rewrites_turns_gives_two_answers_by_their_contents_and_one_by_its_prompt():
+    rendered = template(REWRITING).render(CHAT)
+    assert rendered.text == template(REWRITING)._render(CHAT, None)
+    assert answers(rendered) == ["Hello</s>[user]", "Grüße 🌍</s>"]
+    assert [rendered.text[:close].endswith(("Hello", "Grüße 🌍")) for close in rendered.closes] == [True, True]
+    one = template(REWRITING).render(CHAT[:3])
+    assert (answers(one), one.closes) == (["<think></think>Hello</s>"], None)
+
+
+@pytest.mark.parametrize("change", ["{{ m.content | upper }}", "{{ m.content }}{{ m.content }}"])
+def test_template_that_rewrites_turns_and_contents_is_refused(change):
     with pytest.raises(TrainerError) as caught:
-        template(REWRITING).render(CHAT)
-    assert caught.value.code == "RM706"
-    assert "message 3" in caught.value.what
-    assert answers(template(REWRITING).render(CHAT[:3])) == ["<think></think>Hello</s>"]
+        template(REWRITING.replace("{{ m.content }}", change)).render(CHAT)
+    assert (caught.value.code, "cannot be located" in caught.value.what) == ("RM706", True)
+
+
+@pytest.mark.parametrize("trim", ["m.content", "m.content | trim"])
+def test_contents_with_space_around_them_are_located_where_a_template_trims_them_and_where_not(trim):
+    spaced = [{**each, "content": f" {each['content']}\n"} for each in CHAT]
+    rendered = template(REWRITING.replace("m.content", trim)).render(spaced)
+    assert [each.strip().split("</s>")[0].strip() for each in answers(rendered)] == ["Hello", "Grüße 🌍"]
+
+
+def test_template_that_takes_lists_of_parts_alone_is_refused_as_the_answer_is_left_out():
+    parts = "{% for m in messages %}{% for part in m.content %}{% if part.type == 'text' %}{{ part.text }}{% endif %}"
+    text = parts + "{% endfor %}<end>{% endfor %}"
+    with pytest.raises(TrainerError) as caught:
+        template(text).render(CHAT)
+    assert (caught.value.code, "leaves the text of answer 1 out" in caught.value.what) == ("RM706", True)
+
+
+def test_template_is_compiled_once_for_all_conversations(monkeypatch):
+    right, made = chat_template._environment, []
+    monkeypatch.setattr(chat_template, "_environment", lambda: (made.append(1), right())[1])
+    chat_template._compiled.cache_clear()
+    for _ in range(3):
+        template(PLAIN).render(CHAT)
+    assert len(made) == 1
 
 
 @pytest.mark.parametrize(

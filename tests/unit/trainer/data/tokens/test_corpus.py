@@ -7,8 +7,9 @@ import json
 import numpy as np
 import pytest
 
+from tests.fixtures.file_tokenizers import sentencepiece
 from trainer.data.tokens import corpus
-from trainer.data.tokens.tokenizer import ByteTokenizer
+from trainer.data.tokens.tokenizer import ByteTokenizer, read_tokenizer
 from trainer.runtime.errors import TrainerError
 
 TOKENIZER = ByteTokenizer()
@@ -42,6 +43,19 @@ def test_rows_of_jsonl_are_documents_of_their_own(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "ab"}\n{"text": "c"}\n')
     stream = corpus.in_memory(tmp_path / "a.jsonl", TOKENIZER)
     assert stream.window(0, 5).tolist() == [97, 98, 256, 99, 256]
+
+
+def test_document_begins_as_the_tokenizer_has_it(tmp_path, monkeypatch):
+    tokenizer = read_tokenizer(sentencepiece(tmp_path / "model"))
+    (tmp_path / "a.jsonl").write_text('{"text": "the fox"}\n{"text": "dog"}\n')
+    ids = [token for piece in corpus.pieces_of(tmp_path / "a.jsonl", tokenizer) for token in piece]
+    begin, stop = tokenizer.begins[0], tokenizer.stops[0]
+    assert [token for token in ids if token in (begin, stop)] == [begin, stop, begin, stop]
+    monkeypatch.setattr(corpus, "PIECE", 4)
+    (tmp_path / "a.txt").write_text("the\nfox\ndog\n")
+    pieces = list(corpus.pieces_of(tmp_path / "a.txt", tokenizer))
+    assert len(pieces) > 2
+    assert [piece.count(begin) for piece in pieces] == [1] + [0] * (len(pieces) - 1)
 
 
 def test_special_token_in_a_text_ends_no_document(tmp_path):

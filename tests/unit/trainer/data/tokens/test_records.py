@@ -37,6 +37,11 @@ BAD = [
     ({"messages": [USER, {**ANSWER, "weight": -1}]}, "weight"),
     ({"messages": [USER, {**ANSWER, "weight": "high"}]}, "weight"),
     ({"instruction": "a"}, "output"),
+    ({"messages": [USER, ANSWER], "conversations": [{"from": "human", "value": "Else"}]}, "both there, and differ"),
+    (
+        {"chosen": [USER, ANSWER], "rejected": [{**USER, "content": "Else"}, {**ANSWER, "content": "No"}]},
+        "differ before their last answers, first in message 1",
+    ),
     ({"prompt": 1, "completion": "x"}, "prompt and completion"),
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.fixtures.file_tokenizers import byte_level, sentencepiece
 from tests.fixtures.token_files import ANSWER, TEMPLATE, TOKENIZER, USER, rows_of, trained, write
 from trainer.data.tokens.chat_template import CHATML, ChatTemplate
 from trainer.data.tokens.records import Record
@@ -17,6 +18,7 @@ from trainer.data.tokens.tokenize import (
     tokenized_pair,
     usable,
 )
+from trainer.data.tokens.tokenizer import read_tokenizer
 from trainer.runtime.errors import TrainerError
 
 
@@ -196,7 +198,8 @@ def test_empty_completion_is_refused():
     ],
 )
 def test_tools_that_the_template_leaves_out_are_refused_not_trained_as_an_empty_answer(more, tools, name):
-    messages = ({"role": "user", "content": "a"}, {"role": "assistant", "content": "", **more})
+    answer = {"role": "assistant", "content": "" if more else "b", **more}
+    messages = ({"role": "user", "content": "a"}, answer)
     record = Record(where="a:1", messages=messages, weights=(0.0, 1.0), tools=tools)
     template = ChatTemplate(text=CHATML, source="ChatML", special={})
     with pytest.raises(TrainerError, match="RM706") as caught:
@@ -204,3 +207,82 @@ def test_tools_that_the_template_leaves_out_are_refused_not_trained_as_an_empty_
     assert name in str(caught.value)
     writes = ChatTemplate(text=CHATML + "{# tool_calls tools #}", source="another", special={})
     assert tokenized(record, TOKENIZER, writes, RowPolicy(length=64, stop_token="append")).trained
+
+
+def completion(tokenizer, prompt, answer):
+    row = tokenized(Record(where="a:1", prompt=prompt, answer=answer), tokenizer, None, RowPolicy(length=999))
+    trained_ids = [token for token, weight in zip(row.tokens, row.weights, strict=True) if weight]
+    return row, trained_ids
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answer"), [("the fox:", "dog"), ("A:", " because"), ("is foo", "bar"), ("", "fox")]
+)
+@pytest.mark.parametrize("make", [sentencepiece, byte_level])
+def test_completion_by_a_folders_tokenizer_has_the_text_of_prompt_and_answer_and_no_space_more(
+    tmp_path, make, prompt, answer
+):
+    tokenizer = read_tokenizer(make(tmp_path))
+    row, trained_ids = completion(tokenizer, prompt, answer)
+    assert tuple(row.tokens[: len(tokenizer.begins)]) == tokenizer.begins
+    assert tokenizer.decode(row.tokens) == prompt + answer
+    assert row.tokens[-1] == trained_ids[-1] == tokenizer.stops[0]
+    assert tokenizer.decode(trained_ids).strip().endswith(answer.strip())
+
+
+def test_completion_that_would_be_joined_with_its_prompt_is_tokenised_apart_as_generation_meets_it(tmp_path):
+    tokenizer = read_tokenizer(byte_level(tmp_path))
+    row, _ = completion(tokenizer, "is foo", "bar")
+    assert row.tokens[:-1] == tokenizer.encode("is foo").ids + tokenizer.encode("bar").ids
+    assert row.tokens[:-1] != tokenizer.encode("is foobar").ids
+
+
+def test_text_row_begins_and_ends_as_the_tokenizer_has_it_once(tmp_path):
+    tokenizer = read_tokenizer(sentencepiece(tmp_path))
+    for text in ("the fox", "<s>the fox</s>"):
+        row = tokenized(Record(where="a:1", text=text), tokenizer, None, RowPolicy(length=99))
+        assert (row.tokens[0], row.tokens[-1]) == (tokenizer.begins[0], tokenizer.stops[0])
+        assert row.tokens.count(tokenizer.begins[0]) == row.tokens.count(tokenizer.stops[0]) == 1
+
+
+def test_answer_by_a_tokenizer_that_trims_spaces_carries_loss_without_holes(tmp_path):
+    tokenizer = read_tokenizer(byte_level(tmp_path, trimmed=True))
+    template = ChatTemplate(text=CHATML, source="ChatML", special={})
+    spaced = {
+        "role": "assistant",
+        "content": "é 中 x",
+    }  # a space before a character of several bytes is a token of its own
+    tokenizer.stops = (tokenizer.encode("<|im_end|>").ids[0],)
+    row = tokenized(
+        Record(where="a:1", messages=(USER, spaced), weights=(0.0, 1.0)), tokenizer, template, RowPolicy(length=99)
+    )
+    places = [place for place, weight in enumerate(row.weights) if weight]
+    assert places == list(range(places[0], places[-1] + 1))
+    assert tokenizer.decode([row.tokens[place] for place in places]) == "é 中 x"
+
+
+def test_answers_of_a_template_that_rewrites_earlier_turns_end_with_their_own_stop_token(tmp_path):
+    text = (
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n"
+        "{% if loop.last and m.role == 'assistant' %}<think>\n\n</think>\n\n{% endif %}{{ m.content }}<|im_end|>\n"
+        "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    template = ChatTemplate(text=text, source="as of Qwen3")
+    path = write(tmp_path / "a.jsonl", {"messages": [USER, ANSWER, USER, {**ANSWER, "content": "Bye"}]})
+    (row,) = rows_of(path, template).rows
+    assert trained(row) == "Hello<|im_end|>Bye<|im_end|>"
+
+
+@pytest.mark.parametrize("content", ["", "  \n"])
+def test_empty_answer_that_carries_loss_is_refused_and_dropped_where_bad_rows_are(tmp_path, content):
+    path = write(
+        tmp_path / "a.jsonl", {"messages": [USER, {**ANSWER, "content": content}]}, {"messages": [USER, ANSWER]}
+    )
+    with pytest.raises(TrainerError) as caught:
+        rows_of(path)
+    assert (caught.value.code, caught.value.where.endswith(":1")) == ("RM709", True)
+    assert len(rows_of(path, bad_rows="drop").rows) == 1
+    (only,) = rows_of(
+        write(tmp_path / "b.jsonl", {"messages": [USER, {**ANSWER, "content": content, "weight": 0}, USER, ANSWER]})
+    ).rows
+    assert trained(only) == "Hello<|im_end|>"

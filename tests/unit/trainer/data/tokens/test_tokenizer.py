@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.data.tokens.tokenizer import ByteTokenizer, read_tokenizer
+from tests.fixtures.file_tokenizers import byte_level, sentencepiece
+from trainer.data.tokens.tokenizer import ByteTokenizer, read_tokenizer, with_begin, with_stop
 from trainer.runtime.errors import TrainerError
 
 TEXTS = [
@@ -102,3 +104,35 @@ def test_missing_tokenizer_names_the_older_format(tmp_path):
     with pytest.raises(TrainerError) as caught:
         read_tokenizer(tmp_path)
     assert "tokenizer.model" in caught.value.why
+
+
+@pytest.mark.parametrize(("make", "words"), [(sentencepiece, ["<s>"]), (byte_level, [])])
+def test_begin_of_a_text_is_what_the_file_puts_there_as_transformers_has_it(tmp_path, make, words):
+    transformers = pytest.importorskip("transformers")
+    tokenizer = read_tokenizer(make(tmp_path))
+    theirs = transformers.PreTrainedTokenizerFast.from_pretrained(tmp_path, local_files_only=True)
+    assert theirs.convert_ids_to_tokens(list(tokenizer.begins)) == words
+    ids = tokenizer.encode("the fox").ids
+    assert with_begin(tokenizer, ids) == theirs("the fox").input_ids
+    assert with_begin(tokenizer, with_begin(tokenizer, ids)) == with_begin(tokenizer, ids)  # rendered with it already
+
+
+def test_begin_of_a_text_is_part_of_the_hash_that_names_shards(tmp_path):
+    with_it = read_tokenizer(byte_level(tmp_path / "a", begin=True))
+    content = json.loads((tmp_path / "a" / "tokenizer.json").read_text())
+    assert with_it.begins == (content["post_processor"]["processors"][1]["special_tokens"]["<s>"]["ids"][0],)
+    assert with_it.sha256 != hashlib.sha256((tmp_path / "a" / "tokenizer.json").read_bytes()).hexdigest()
+
+
+def test_stop_token_after_a_text_is_there_once():
+    tokenizer = ByteTokenizer()
+    assert with_stop(tokenizer, [65]) == [65, 256]
+    assert with_stop(tokenizer, [65, 258]) == [65, 258]
+
+
+def test_special_tokens_that_an_older_folder_names_in_its_map_alone_reach_the_template(tmp_path):
+    byte_level(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": None}))
+    (tmp_path / "special_tokens_map.json").write_text(json.dumps({"bos_token": {"content": "<s>"}}))
+    (tmp_path / "config.json").write_text(json.dumps({"eos_token_id": 1}))
+    assert read_tokenizer(tmp_path).special == {"bos_token": "<s>"}

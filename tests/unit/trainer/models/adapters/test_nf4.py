@@ -109,3 +109,10 @@ def test_quantize_of_numbers_that_are_not_finite_keeps_their_blocks_not_finite_a
     assert not values[:3].isfinite().any(dim=1).all()
     assert torch.equal(quantize(weight)[0], by_search(weight)[0])
     assert torch.equal(values[3], dequantize(*quantize(weight[3]), weight[3].shape, torch.float32))
+
+
+def test_quantised_layer_made_where_another_device_is_the_default_has_its_tables_on_the_host():
+    """As the number of weights is counted: on the meta device, whose tensors have no numbers."""
+    with torch.device("meta"):
+        made = NF4Linear(torch.nn.Linear(64, 8))
+    assert made.packed.device.type == "meta"

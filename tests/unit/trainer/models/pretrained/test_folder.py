@@ -165,6 +165,79 @@ def test_gpt2_files_without_prefix_and_with_mask_buffers_are_read(tmp_path):
     assert all(torch.equal(value, after[name]) for name, value in before.model.state_dict().items())
 
 
+def test_tied_model_whose_files_hold_another_head_is_refused(tmp_path):
+    write(tmp_path, made(LLAMA | {"tie_word_embeddings": True}))
+    same = load_file(tmp_path / "model.safetensors")["model.embed_tokens.weight"]
+    change(tmp_path, lambda weights: weights.update({"lm_head.weight": same.clone()}))
+    read(tmp_path)
+    change(tmp_path, lambda weights: weights.update({"lm_head.weight": same + 1}))
+    error = refused(tmp_path)
+    assert (error.code, "tie_word_embeddings" in error.next) == ("RM703", True)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_files_of_a_bare_model_are_read_where_the_head_is_tied_and_lack_it_otherwise(tmp_path, tied):
+    before = made(LLAMA | {"tie_word_embeddings": tied})
+    write(tmp_path, before)
+
+    def bare(weights):
+        for name in list(weights):
+            value = weights.pop(name)
+            if name != "lm_head.weight":
+                weights[name.removeprefix("model.")] = value
+
+    change(tmp_path, bare)
+    if not tied:
+        assert "lm_head.weight" in refused(tmp_path).what
+        return
+    after = read(tmp_path).model.state_dict()
+    assert all(torch.equal(value, after[name]) for name, value in before.model.state_dict().items())
+
+
+@pytest.mark.parametrize(("named", "kept"), [("float16", torch.float16), ("auto", torch.bfloat16)])
+def test_files_of_several_number_formats_take_one_to_compute(single, named, kept):
+    change(
+        single,
+        lambda weights: weights.update(
+            {name: value if "norm" in name else value.bfloat16() for name, value in weights.items()}
+        ),
+    )
+    raw = json.loads((single / "config.json").read_text())
+    (single / "config.json").write_text(json.dumps(raw | {"dtype": named}))
+    assert {value.dtype for value in read(single).model.state_dict().values()} == {torch.bfloat16, torch.float32}
+    model = read(single, to_compute=True).model
+    assert {value.dtype for value in model.state_dict().values()} == {kept}
+    assert model(torch.arange(4)[None]).dtype == kept
+
+
+def test_whole_file_next_to_an_older_index_counts(folder, tmp_path):
+    newer = made(LLAMA)
+    with torch.no_grad():
+        newer.model.model.norm.weight.add_(1)
+    write(tmp_path / "newer", newer)
+    (folder / "model.safetensors").write_bytes((tmp_path / "newer" / "model.safetensors").read_bytes())
+    assert torch.equal(read(folder).model.model.norm.weight, newer.model.model.norm.weight)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("model-00001-of-00002.safetensors", "the index that lists them is not there"),
+        ("consolidated.safetensors", "consolidated.safetensors is there, which has another name"),
+        ("model.gguf", "model.gguf is for llama.cpp"),
+    ],
+)
+def test_weights_under_another_name_are_named(single, name, words):
+    (single / "model.safetensors").rename(single / name)
+    assert words in refused(single).why
+
+
+def test_folder_of_an_adapter_is_no_model_and_the_way_on_is_named(tmp_path):
+    (tmp_path / "adapter_config.json").write_text("{}")
+    error = refused(tmp_path)
+    assert (error.code, "./invokew merge" in error.next) == ("RM700", True)
+
+
 @pytest.mark.parametrize(
     ("edit", "code", "words"),
     [

@@ -6,10 +6,12 @@ import pytest
 
 from benchmarks.plan_error import error_on_host
 from tests.fixtures.footprints import ON_CARD, SMALL
+from trainer.engine import optimizer
 from trainer.run.memory_plan.allocator import DoesNotFitError
 from trainer.run.memory_plan.depth import estimated
 from trainer.run.memory_plan.live_memory import TRIALS
-from trainer.run.memory_plan.program import Program, measured
+from trainer.run.memory_plan.program import measured
+from trainer.run.memory_plan.shapes import Program
 
 ON_HOST = Program(raw=SMALL, rows=4, sequence=128, fast=False, card=False, precision="fp32")
 
@@ -33,15 +35,24 @@ def test_plan_for_a_host_equals_what_its_allocator_reports(how):
 
 def test_optimizers_with_smaller_states_take_less():
     held = {}
-    for name in ("adamw", "adamw8bit", "muon"):
+    for name in ("adamw", "adamw8bit", "muon", "adamw-host"):
         held[name] = measured(replace(ON_CARD, optimizer=name)).peaks["forward"].parts["optimizer"]
     assert held["adamw8bit"] < 0.6 * held["adamw"]
     assert held["muon"] < 0.8 * held["adamw"]
+    assert held["adamw-host"] < 2000  # the loop's own numbers
+
+
+def test_optimizer_with_moments_on_the_host_takes_a_piece_of_them_in_its_step(monkeypatch):
+    monkeypatch.setattr(optimizer, "PIECE", 2**10)
+    there, away = (measured(replace(ON_CARD, optimizer=name)) for name in ("adamw", "adamw-host"))
+    assert away.largest.allocated < there.largest.allocated - 6 * there.trained  # of 8 bytes, and temporaries
 
 
 def test_checkpointing_holds_less_and_computes_more():
-    off, full = (measured(replace(ON_CARD, adapter="lora", checkpointing=each)) for each in ("off", "full"))
+    kinds = ("off", "full", "offloaded")
+    off, full, offloaded = (measured(replace(ON_CARD, adapter="lora", checkpointing=each)) for each in kinds)
     assert full.largest.allocated < off.largest.allocated
+    assert offloaded.largest.allocated <= 1.02 * full.largest.allocated  # the copies on the host are counted, too
     assert full.flops > 1.2 * off.flops
 
 

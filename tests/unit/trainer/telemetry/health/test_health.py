@@ -184,3 +184,40 @@ def test_energy_of_a_long_run_is_unknown_where_its_counter_may_have_started_anew
     report = begun.report()
     assert report is not None
     assert report["cards"][BDF]["energy_j"] == joules
+
+
+def test_limits_that_held_on_a_processors_graphics_are_reported_by_their_cycles(tmp_path: Path) -> None:
+    card = Card(tmp_path).sound()
+    card.write("gpu_metrics", table(kind=(3, 0), limits=(0, 5, 10, 0, 0, 0, 0)))
+    begun = watch(tmp_path)
+    card.write("gpu_metrics", table(kind=(3, 0), limits=(0, 5, 30, 0, 0, 1, 0)))
+    report = begun.report()
+    assert report is not None
+    assert report["cards"][BDF]["limited"] == {"fast power": 20, "graphics temperature": 1}
+    assert (report["cards"][BDF]["throttled"], report["moved"]) == ({}, [])
+
+
+@pytest.mark.parametrize("content", ["Query currently inaccessible\n", "", None])
+def test_counters_of_a_card_that_the_driver_withholds_after_a_run_are_reported_as_lost(
+    tmp_path: Path, content: str | None
+) -> None:
+    card = Card(tmp_path).sound()
+    begun = watch(tmp_path)
+    if content is None:
+        (card.folder / "ras/umc_err_count").unlink()
+    else:
+        card.write("ras/umc_err_count", content)
+    report = begun.report()
+    assert report is not None
+    assert report["moved"] == [BDF]
+    assert report["what"] == f"card {BDF}: ras/umc/ue, ras/umc/ce can no longer be read"
+
+
+def test_counters_that_were_withheld_before_a_run_are_unknown(tmp_path: Path) -> None:
+    card = Card(tmp_path).sound()
+    card.write("ras/umc_err_count", "Query currently inaccessible\n")
+    begun = watch(tmp_path)
+    card.write("ras/umc_err_count", "ue: 9\nce: 9\n")
+    report = begun.report()
+    assert report is not None
+    assert report["moved"] == []

@@ -95,3 +95,24 @@ def test_list_of_fields_that_does_not_fit_its_table_is_unknown(broken: bytes) ->
     assert metrics_table.energy(broken) is None
     assert metrics_table.replays(broken) is None
     assert metrics_table.cycles(broken) == {}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "held"),
+    [
+        (
+            (28, 1868, 92382, 257, 1795, 0, 0),
+            (28, 1870, 92400, 257, 1795, 0, 0),
+            {"sustained power": 2, "fast power": 18},
+        ),
+        ((28, 1868, 92382, 257, 1795, 0, 0), (0, 1, 1, 0, 0, 0, 0), {}),  # it started anew
+        ((0xFFFFFFFF,) * 7, (0xFFFFFFFF,) * 7, {}),
+    ],
+)
+def test_limits_of_a_processors_graphics_are_counted_without_a_total(
+    before: tuple[int, ...], after: tuple[int, ...], held: dict[str, int]
+) -> None:
+    first, second = (table(kind=(3, 0), limits=limits) for limits in (before, after))
+    assert metrics_table.held(metrics_table.limits(first), metrics_table.limits(second)) == held
+    assert metrics_table.limits(second[:-40]) == {}
+    assert metrics_table.energy(first) is None

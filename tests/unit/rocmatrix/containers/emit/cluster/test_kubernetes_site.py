@@ -20,7 +20,14 @@ def test_cards_are_counted_and_a_cpu_cell_asks_for_none():
     assert limits(replace(ONE, cards=0)) is None
     assert limits(replace(ONE, cards=8, site=FULL)) == {
         "requests": {"cpu": "16", "memory": "64Gi"},
-        "limits": {"amd.com/cpx_nps4": "8", "rdma/hca": "1"},
+        "limits": {"cpu": "16", "memory": "64Gi", "amd.com/cpx_nps4": "8", "rdma/hca": "1"},
+    }
+
+
+def test_quota_that_counts_limits_finds_those_of_what_was_asked_for():
+    assert Site(claim="runs", memory="64Gi").resources(0) == {
+        "requests": {"memory": "64Gi"},
+        "limits": {"memory": "64Gi"},
     }
 
 

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -46,7 +47,7 @@ def test_docker_step_is_the_nodes_user_with_a_cache_of_its_own(run):
     assert words == ["run", "--rm", "--pull=never", user, cache, "image", "train a", "cards="]
 
 
-@pytest.mark.parametrize("under", [on_node.docker, on_node.apptainer])
+@pytest.mark.parametrize("under", [on_node.docker, on_node.apptainer, on_node.before_pyxis])
 @pytest.mark.parametrize(
     ("asked", "missing"), [({"cards": True, "rdma": False}, "/dev/kfd"), ({"cards": False, "rdma": True}, "infiniband")]
 )
@@ -101,3 +102,21 @@ def test_link_that_another_user_has_put_in_place_of_the_work_folder_is_refused(r
     done = run(on_node.apptainer(cards=False, rdma=False), "image")
     assert (done.returncode, done.stdout) == (1, "")
     assert "RM425" in done.stderr
+
+
+def test_step_of_pyxis_has_the_images_variables_and_path_and_of_the_nodes_slurms_alone(run, tmp_path):
+    image = tmp_path / "environment"
+    image.write_text("PATH=/opt/venv/bin:/usr/bin:/bin\nPYTHONPATH=/opt/rocmatrix\n")
+    text = on_node.pyxis(rdma=False).replace("/etc/environment", str(image))
+    node = {"LD_LIBRARY_PATH": "/opt/rocm/lib", "CUDA_VISIBLE_DEVICES": "0", "PYTHONHOME": "/usr", "A": "1\nB=2"}
+    kept = {"PYTHONPATH": "/opt/rocmatrix", "ROCR_VISIBLE_DEVICES": "1", "SLURM_JOB_ID": "7"}
+    done = run(text, "env", **node, **kept)
+    seen = dict(line.split("=", 1) for line in done.stdout.splitlines())
+    seen.pop("_", None)
+    assert seen == {**kept, "PATH": "/opt/venv/bin:/usr/bin:/bin", "PWD": str(Path.cwd())}
+
+
+def test_step_of_pyxis_keeps_the_path_of_an_image_without_one(run, tmp_path):
+    (tmp_path / "environment").touch()
+    text = on_node.pyxis(rdma=False).replace("/etc/environment", str(tmp_path / "environment"))
+    assert run(text, "printenv", "PATH").stdout == f"{tmp_path}:/usr/bin:/bin\n"

@@ -37,9 +37,52 @@ def test_memory_as_users_of_slurm_write_it_is_passed_on(memory):
 
 
 @pytest.mark.parametrize(
+    ("word", "line"),
+    [
+        ("exclude=n7,n[8-9]", "--exclude=n7,n[8-9]"),
+        ("--hint=nomultithread", "--hint=nomultithread"),
+        ("exclusive", "--exclusive"),
+        ("licenses=scratch:1", "--licenses=scratch:1"),
+        ("mail-user=a.b@uni.example", "--mail-user=a.b@uni.example"),
+        ("error=err/%x-%j.log", "--error=err/%x-%j.log"),
+        ("mem-per-gpu=60G", "--mem-per-gpu=60G"),
+    ],
+)
+def test_further_options_of_a_site_are_passed_on_in_its_own_words(word, line):
+    assert list(SlurmRequest(further=(word,)).options(0)) == [line]
+
+
+@pytest.mark.parametrize(
+    ("word", "why"),
+    [
+        ("nodes=2", "set by the script"),
+        ("--export=ALL", "set by the script"),
+        ("array=1-4", "set by the script"),
+        ("account=a", "an option of its own here: --account"),
+        ("mem=64G", "an option of its own here: --memory"),
+        ("time=1:00", "an option of its own here: --time"),
+        ("gpus-per-node=8", "an option of its own here: --gpus-per-node"),
+        ("gpus=8", "an option of its own here: --cards"),
+        ("-x", "no option of sbatch"),
+        ("exclude=n7;reboot", "no option of sbatch"),
+        ("exclude=n7\n#SBATCH", "no option of sbatch"),
+        ("exclude=$(id)", "no option of sbatch"),
+    ],
+)
+def test_option_that_the_script_or_this_program_has_is_refused_with_the_reason(word, why):
+    with pytest.raises(ValueError, match=why):
+        SlurmRequest(further=(word,))
+
+
+def test_job_takes_the_first_free_of_several_partitions():
+    assert "--partition=mi2104x,mi2508x" in list(SlurmRequest(partition="mi2104x,mi2508x").options(0))
+
+
+@pytest.mark.parametrize(
     "wrong",
     [
         {"partition": "gpu\n#SBATCH --uid=0"},
+        {"partition": "gpu,"},
         {"time_limit": "1:00 --uid=0"},
         {"account": "a b"},
         {"constraint": "a --uid=0"},

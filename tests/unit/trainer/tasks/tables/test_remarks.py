@@ -1,0 +1,79 @@
+"""What is said of a table's columns before it is learned from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.fixtures.configs import prepared
+from trainer.runtime.errors import TrainerError
+from trainer.tasks.tables.remarks import counted, is_coded, listed
+
+ROWS = 80
+COUNT = range(ROWS)
+
+
+def said(folder: Path, capfd: pytest.CaptureFixture[str], **columns: Sequence[object]) -> str:
+    """Return what preparing a table of these columns and a target prints."""
+    target = [f"{(7 * row % ROWS) / 8:.3f}" for row in COUNT]
+    made = {name: [str(cell) for cell in cells] for name, cells in columns.items()} | {"y": target}
+    pl.DataFrame(made).write_csv(folder / "table.csv")
+    prepared(data=folder / "table.csv", target="y")
+    return capfd.readouterr().err
+
+
+def test_column_that_never_changes_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert "constant in the training part, so without use: one\n" in said(tmp_path, capfd, one=[1] * ROWS, x=COUNT)
+    assert "constant" not in said(tmp_path, capfd, x=COUNT)
+
+
+@pytest.mark.parametrize(("marks", "named"), [(20, True), (0, False), (76, False)])
+def test_column_of_words_that_holds_numbers_is_named_with_a_word(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], marks: int, named: bool
+) -> None:
+    found = said(tmp_path, capfd, crp=[*["<5"] * marks, *[1 + row % 7 for row in range(ROWS - marks)]], x=COUNT)
+    assert ("column 'crp' is read as words, though 75% of its cells are numbers" in found) is named
+    assert ("'<5'" in found) is named
+
+
+def test_codes_with_zeros_in_front_are_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    found = said(tmp_path, capfd, zip_code=["01234", "10001"] * (ROWS // 2), x=COUNT)
+    assert "without the zeros in front: zip_code (--categories keeps codes)" in found
+
+
+@pytest.mark.parametrize(
+    ("cells", "coded"),
+    [
+        (["01234", "10001", "n/a"], True),
+        (["1234", "10001"], False),
+        (["0.5", "0.7"], False),
+        (["00", "1"], False),
+        (["01", "x"], False),
+        ([""], False),
+    ],
+)
+def test_codes_are_digits_of_one_length_with_a_zero_in_front(cells: list[str], coded: bool) -> None:
+    assert is_coded(pl.Series(cells)) is coded
+    assert not is_coded(pl.Series([1, 10]))
+
+
+def test_time_that_orders_the_rows_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    days = pl.date_range(pl.date(2024, 1, 1), pl.date(2024, 3, 20), eager=True).to_list()
+    assert "split by the time in 'day'" in said(tmp_path, capfd, day=days, x=COUNT)
+
+
+def test_rows_that_are_too_few_are_answered_with_how_many_there_must_be(tmp_path: Path) -> None:
+    (path := tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{row},{row * 3 % 50}.5\n" for row in range(63)))
+    with pytest.raises(TrainerError, match="RM517") as caught:
+        prepared(data=path, target="y")
+    assert "at least 64 rows" in caught.value.next and "horizon" not in caught.value.next
+    path.write_text("x,y\n" + "".join(f"{row},{row * 3 % 50}.5\n" for row in range(64)))
+    assert len(prepared(data=path, target="y").split.test.target) == 10
+
+
+def test_counts_and_lists_are_written_as_people_do() -> None:
+    assert (counted(1, "row"), counted(1000, "row"), counted(0, "row")) == ("1 row", "1,000 rows", "0 rows")
+    assert listed([str(n) for n in range(10)]) == "0, 1, 2, 3, 4, 5, 6, 7 and 2 more"

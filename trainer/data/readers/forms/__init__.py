@@ -1,0 +1,1 @@
+"""How files are written: headers in many languages, dates of further programs, columns known by their cells."""

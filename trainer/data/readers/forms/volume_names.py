@@ -1,0 +1,43 @@
+"""Columns of volumes that are called by more than the word: by a coin, in two parts, with words in front."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from trainer.data.readers.forms.spellings import COUNTED, DERIVED, DESCRIBED, QUOTES
+
+UP_AND_DOWN = ("up", "down")  # TradeStation's volumes of rising and of falling ticks, which add up
+
+
+def volume_of_parts(known: Sequence[str], place: dict[str, int]) -> int | None:
+    """Find a volume that names its unit or stands in two columns; return the place of the second.
+
+    Args:
+        known: names of the columns as they are compared.
+        place: places by role, to which that of the volume is added.
+    """
+    if all(known.count(word) == 1 for word in UP_AND_DOWN):
+        place["volume"], more = (known.index(word) for word in UP_AND_DOWN)
+        return more
+    units = {at: match[1] for at, name in enumerate(known) if (match := re.fullmatch(r"vol(?:ume)?_(\w+)", name))}
+    named = [at for at, unit in units.items() if "_" not in unit and unit.rstrip("0123456789") not in {"", *DERIVED}]
+    own = [at for at in named if known[at].rpartition("_")[2] not in QUOTES]
+    if found := own or named or _described_volumes(known):
+        place["volume"] = found[0]
+    return None
+
+
+def _described_volumes(known: Sequence[str]) -> list[int]:
+    """Return the places of volumes with words in front that make nothing else of them, as in `traded_volume`.
+
+    Args:
+        known: names of the columns as they are compared.
+    """
+    other = DERIVED | DESCRIBED | QUOTES | {"taker", "maker"}
+    found = {at: name.split("_") for at, name in enumerate(known)}
+    return [
+        at
+        for at, (*words, last) in found.items()
+        if words and not {*words} & other and (last == "volume" or (last == "vol" and {*words} <= COUNTED))
+    ]

@@ -1,0 +1,112 @@
+"""What a person should know of a table's columns before the training: what is of no use, or may be meant otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import polars as pl
+
+from trainer.data.dataset import Dataset
+from trainer.data.tables.encoding import MISSING, MOSTLY, Column, Flags, Parsed, are_times
+from trainer.data.tables.split import Parts
+from trainer.runtime.events import say
+from trainer.tasks.assumptions import unmoved
+
+SHOWN = 8  # columns of a list that are named
+SOME = 0.1  # of the cells that are numbers, from which words next to them may be marks such as <5 or n.d.
+CODED = r"^0\d+$"
+
+
+def report_columns(made: dict[str, Any], columns: Sequence[Column], parts: Parts) -> None:
+    """Say what was found and chosen: kinds of columns, missing values, dropped rows, the split.
+
+    Args:
+        made: choices by name.
+        columns: the inputs.
+    """
+    kinds: dict[Literal["number", "category"], int] = {"number": 0, "category": 0}
+    for column in columns:
+        kinds[column.kind] += 1
+    timed = parts.how["by"] == "time"
+    by = f"the time in {made['time']!r}" if timed else f"seed {parts.how['seed']}"
+    numbers = counted(kinds["number"], "column")
+    words = [f"table   {numbers} of numbers, {kinds['category']} of categories; split by {by}"]
+    cells = made["missing"]["cells"]
+    if cells:
+        policy = made["missing"]["policy"]
+        words.append(f"{counted(sum(cells.values()), 'missing value')} in {', '.join(cells)}: --missing {policy}")
+    words += [f"{counted(count, 'row')} dropped: {why}" for why, count in made["dropped_rows"].items()]
+    say("; ".join(words))
+    for column in columns:
+        if not timed and column.kind == "category" and are_times(pl.Series(column.categories)):
+            report_unread_times(column.name)
+
+
+def report_unread_times(name: str) -> None:
+    """Say that rows are split without regard to a column that reads as times."""
+    say(f"table   column {name!r} reads as times, and rows are split without regard to it; --time-column {name} does")
+
+
+def report_unused(train: Dataset, names: Sequence[str]) -> None:
+    """Name the inputs that never change in the training part.
+
+    Args:
+        names: of the inputs, in their order.
+    """
+    constant, _ = unmoved(train.features)
+    if constant:
+        say(f"table   constant in the training part, so without use: {listed([names[place] for place in constant])}")
+
+
+def mixed(cells: Parsed, kept: Flags) -> tuple[float, str] | None:
+    """Return the share of numbers in a column that is read as words, and a word of it; None where there are few.
+
+    Args:
+        kept: which rows are in, shape (rows,).
+    """
+    there = ~cells.missing & kept
+    words = cells.wrong & there
+    share = 1 - words.sum() / max(1, there.sum())
+    if not SOME <= share < MOSTLY:
+        return None
+    return float(share), str(cells.text[int(words.argmax())])
+
+
+def report_mixed(found: Mapping[str, tuple[float, str]]) -> None:
+    """Name the columns that are read as words although a good part of their cells are numbers."""
+    for name, (share, word) in found.items():
+        what = f"column {name!r} is read as words, though {share:.0%} of its cells are numbers, for such as {word!r}"
+        say(f"table   {what}: write numbers or leave them empty; --categories {name} states that words are meant")
+
+
+def is_coded(cells: pl.Series) -> bool:
+    """Return whether cells are codes of digits, all of one length, some with zeros in front: 01234, 10001."""
+    if cells.dtype != pl.String:
+        return False
+    text = cells.str.strip_chars()
+    text = text.filter(~text.str.to_lowercase().is_in(MISSING))
+    if not len(text) or not text.str.contains(CODED).any() or not text.str.contains(r"^\d+$").all():
+        return False
+    return text.str.len_chars().n_unique() == 1
+
+
+def report_coded(names: Sequence[str]) -> None:
+    """Name the columns of codes that are read as numbers."""
+    if names:
+        say(f"table   read as numbers, without the zeros in front: {listed(names)} (--categories keeps codes)")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names between commas, and how many more there are."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, as in `1 column` and `2 columns`.
+
+    Args:
+        noun: for one.
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,10 @@ from trainer.data.tokens.load import LanguageData, load
 from trainer.data.tokens.partition import PackedPartition, PairPartition, WindowRows
 from trainer.data.tokens.tokenizer import ByteTokenizer, Tokenizer
 from trainer.models.adapters import peft_format
-from trainer.models.decoder.model import Decoder
 from trainer.models.pretrained import folder as pretrained
+from trainer.models.pretrained.own_class import is_own_class
 from trainer.runtime.errors import TrainerError
+from trainer.runtime.events import say
 from trainer.runtime.paths import SAMPLE
 from trainer.tasks.language.artifacts import companions, folder_bytes, generation_of, text_bytes
 from trainer.tasks.language.inputs import template_of, tokenizer_of
@@ -85,12 +86,17 @@ class LanguageTask:
             load=partial(load_weights, folder=config.model) if config.model else None,
             tune=LanguageTuner(requested=config.fast, tokens=self.config.sequence, pairs=self.data.method == "dpo"),
             remedy=lambda most: f"a decoder of at most {most:,} parameters would fit",
-            planned={
-                **{"raw": raw, "adapter": adapter.adapter, "method": self.data.method, "rank": adapter.lora_rank},
-                "sequence": self.longest,
-                "packed": isinstance(self.data.train, PackedPartition),
-            },
+            planned=None if is_own_class(raw) else self.planned(raw),
         )
+
+    def planned(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a plan of memory takes of the network, see `NetworkSpec.planned`."""
+        adapter = self.decoder.adapter
+        return {
+            **{"raw": raw, "adapter": adapter.adapter, "method": self.data.method, "rank": adapter.lora_rank},
+            "sequence": self.longest,
+            "packed": isinstance(self.data.train, PackedPartition),
+        }
 
     @property
     def longest(self) -> int:
@@ -169,14 +175,16 @@ class LanguageTask:
             formats: values of `--export`.
         """
         config, adapter = self.decoder, self.decoder.adapter
-        decoder: Decoder = model.decoder  # type: ignore[assignment]
+        decoder: Any = model.decoder
         raw = record["model"]["config"]
         if adapter.adapter == "none":
             made = pretrained.Pretrained(
                 model=decoder, raw=raw, source=config.model, generation=generation_of(self.tokenizer)
             )
             return self.own_tokenizer() | folder_bytes(made)
-        files = peft_format.files(decoder, lora_of(adapter), family=str(raw["model_type"]), base=str(config.model))
+        files = peft_format.files(
+            decoder.network, lora_of(adapter), family=str(raw["model_type"]), base=str(config.model)
+        )
         return files | companions(config.model) | self.own_tokenizer()
 
     def own_tokenizer(self) -> dict[str, bytes]:
@@ -229,6 +237,9 @@ def language_task(config: TokensConfig, decoder: DecoderConfig, *, folder: Path,
     if decoder.model is None and decoder.adapter.adapter != "none":
         what = f"--adapter {decoder.adapter.adapter} without --model: the base of an adapter has to be there later, too"
         raise TrainerError("RM500", what=what, next="Give --model a folder, or train all weights without --adapter.")
+    if decoder.model is not None and config.packing and is_own_class(pretrained.read_config(decoder.model)):
+        say("rows    one a sequence, not packed: the network is computed by transformers' own class")
+        config = replace(config, packing=False)
     tokenizer = tokenizer_of(decoder.model)
     template = template_of(decoder.model, tokenizer)
     data = load(config.data, config, tokenizer, template, folder=folder, seed=seed)

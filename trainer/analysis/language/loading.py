@@ -40,7 +40,7 @@ def load(folder: Path, base: Path | None = None) -> Loaded:
     source = (base or base_of(folder)) if adapter else folder
     made = pretrained.read(source, to_compute=True)
     if adapter:
-        peft_format.read(made.model, folder, family=made.family)
+        peft_format.read(made.model.network, folder, family=made.family)
     tokenizer = read_tokenizer(source)
     pretrained.require_vocabulary(made.model, tokenizer.size, str(source))
     made.model.eval()

@@ -21,6 +21,7 @@ from trainer.models.decoder.model import Decoder
 from trainer.models.decoder.skip_init import SkipInit
 from trainer.models.language.model import LanguageModel, PreferenceModel
 from trainer.models.pretrained import folder as pretrained
+from trainer.models.pretrained import own_class
 from trainer.models.pretrained.families import decoder_config
 from trainer.runtime.errors import TrainerError
 
@@ -87,10 +88,7 @@ def build(
         unset: leave the base's weights unset; None for where a folder is given, whose weights are then loaded.
     """
     unset = config.model is not None if unset is None else unset
-    with SkipInit() if unset else contextlib.nullcontext():
-        decoder = Decoder(decoder_config(raw))
-    if not unset:
-        decoder.initialize()
+    decoder = own_class.made(raw) if own_class.is_own_class(raw) else _decoder(raw, unset=unset)
     if config.adapter.adapter == "qlora":
         quantize_linear_layers(decoder, chosen_modules(decoder, ("all",)), empty=unset)
     if config.adapter.adapter != "none":
@@ -98,6 +96,14 @@ def build(
     if method == "dpo":
         return PreferenceModel(decoder, beta=config.dpo_beta)
     return LanguageModel(decoder, drop_ignored=method == "sft")
+
+
+def _decoder(raw: Mapping[str, Any], *, unset: bool) -> Decoder:
+    with SkipInit() if unset else contextlib.nullcontext():
+        decoder = Decoder(decoder_config(raw))
+    if not unset:
+        decoder.initialize()
+    return decoder
 
 
 def load_weights(model: nn.Module, *, folder: Path) -> None:
@@ -109,8 +115,10 @@ def load_weights(model: nn.Module, *, folder: Path) -> None:
     Raises:
         TrainerError: RM700 to RM703.
     """
-    decoder: Decoder = model.decoder  # type: ignore[assignment]
-    weights = pretrained.read(folder).model.state_dict()
+    decoder: Any = model.decoder
+    source = pretrained.read(folder).model
+    decoder.plain_head = source.plain_head
+    weights = source.state_dict()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -121,7 +129,7 @@ def load_weights(model: nn.Module, *, folder: Path) -> None:
 
 
 @torch.no_grad()
-def _put(decoder: Decoder, name: str, value: Tensor) -> None:
+def _put(decoder: nn.Module, name: str, value: Tensor) -> None:
     module_name, _, kind = name.rpartition(".")
     module = decoder.get_submodule(module_name)
     base = getattr(module, "base", module)

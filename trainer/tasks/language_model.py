@@ -79,6 +79,11 @@ class LanguageTask:
         if self.data.method == "dpo" and adapter.adapter == "none":
             what = "--method dpo without --adapter: the reference is the model with its adapter off"
             raise TrainerError("RM500", what=what, next="Give --adapter lora or qlora.")
+        if adapter.adapter != "none" and "mamba" in str(raw.get("model_type")):
+            what = (
+                f"--adapter {adapter.adapter} on {raw['model_type']}: its kernels read weights past the adapted layers"
+            )
+            raise TrainerError("RM713", what=what, next="Train all weights, without --adapter.")
         chosen = {"kind": "decoder", "config": raw, "adapter": adapter.adapter, "method": self.data.method}
         return NetworkSpec(
             description=chosen | ({"lora": vars(lora_of(adapter))} if adapter.adapter != "none" else {}),

@@ -234,6 +234,7 @@ def require_vocabulary(model: Any, tokens: int, where: str) -> None:
     """See that the model has an embedding for every token id of its tokenizer.
 
     Args:
+        model: decoder, built in or by its own class.
         tokens: number of the tokenizer's ids.
         where: folder of the model, for the message.
 

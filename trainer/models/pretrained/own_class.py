@@ -165,7 +165,7 @@ def _transformers(family: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _told(folder: Path | None) -> Iterator[None]:
+def _refused(folder: Path | None) -> Iterator[None]:
     """Have no hub be reached within, and turn what transformers raises into an error that names the folder."""
     before = {name: os.environ.get(name) for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")}
     os.environ.update(dict.fromkeys(before, "1"))
@@ -186,7 +186,7 @@ def made(raw: Mapping[str, Any]) -> OwnClassDecoder:
         TrainerError: RM701 where transformers is missing or has no such causal model.
     """
     library = _transformers(raw.get("model_type"))
-    with _told(None):
+    with _refused(None):
         config = library.AutoConfig.for_model(**dict(raw))
         return OwnClassDecoder(_causal(library, lambda how: library.AutoModelForCausalLM.from_config(config, **how)))
 
@@ -219,7 +219,7 @@ def read(folder: Path, raw: Mapping[str, Any], dtype: torch.dtype | None) -> Own
         reported.update(info)
         return causal
 
-    with _told(folder):
+    with _refused(folder):
         decoder = OwnClassDecoder(_causal(library, load))
     _require_weights(reported, folder)
     decoder.look_at_head()

@@ -159,3 +159,14 @@ def test_pickled_weights_of_another_family_are_not_opened(made):
     torch.save({}, folder / "pytorch_model.bin")
     with pytest.raises(TrainerError, match="RM70"):
         read(folder)
+
+
+def test_adapter_of_mamba_is_refused_as_its_kernels_read_weights_themselves(tmp_path, capsys):
+    config = transformers.MambaConfig(vocab_size=320, hidden_size=32, num_hidden_layers=1, state_size=4)
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path / "mamba")
+    for name, content in ByteTokenizer().files().items():
+        (tmp_path / "mamba" / name).write_bytes(content)
+    (tmp_path / "a.txt").write_text("a text " * 99)
+    flags = ["--model", tmp_path / "mamba", "--data", tmp_path / "a.txt", "--sequence", "32", "--output", tmp_path]
+    assert ran("train", "--task", "lm", *flags, "--adapter", "lora")[0] == 2
+    assert "RM713" in capsys.readouterr().err

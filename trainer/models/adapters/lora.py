@@ -192,6 +192,11 @@ def pad_ranks(model: nn.Module, rank: int) -> None:
 @contextlib.contextmanager
 def adapters_disabled(model: nn.Module) -> Iterator[None]:
     """Run the base model within the context: the reference of a preference loss needs no second model."""
+    wrapped = next((module for module in model.modules() if hasattr(module, "disable_adapter")), None)
+    if wrapped is not None:  # by peft
+        with wrapped.disable_adapter():  # type: ignore[operator]
+            yield
+        return
     modules = [module for _, module in lora_modules(model)]
     before = [module.enabled for module in modules]
     for module in modules:

@@ -60,6 +60,16 @@ class OwnClassDecoder(nn.Module):
         self.plain_head = True
 
     @property
+    def base(self) -> Any:
+        """The model without what peft put around it."""
+        return self.causal.get_base_model() if hasattr(self.causal, "get_base_model") else self.causal
+
+    @property
+    def has_prompt(self) -> bool:
+        """Whether peft puts learned tokens before each row."""
+        return bool(getattr(getattr(self.causal, "active_peft_config", None), "is_prompt_learning", False))
+
+    @property
     def blocks(self) -> list[nn.Module]:
         """The layers: the list of modules that holds most weights."""
         lists = [module for module in self.causal.modules() if isinstance(module, nn.ModuleList)]
@@ -74,7 +84,7 @@ class OwnClassDecoder(nn.Module):
     @property
     def head_weight(self) -> Tensor:
         """The weight (vocabulary, width) of the output embedding."""
-        weight: Tensor = self.causal.get_output_embeddings().weight
+        weight: Tensor = self.base.get_output_embeddings().weight
         return weight
 
     def hidden(
@@ -96,7 +106,7 @@ class OwnClassDecoder(nn.Module):
             part: None; rows of these models are not split.
         """
         assert part is None, "rows of a model by its own class are not split"
-        outputs = self._called(self.causal.base_model, tokens, documents, cache)
+        outputs = self._called(self.base.base_model, tokens, documents, cache)
         states: Tensor = outputs.last_hidden_state
         return states
 
@@ -109,7 +119,7 @@ class OwnClassDecoder(nn.Module):
             cache: as for `hidden`.
         """
         logits: Tensor = self._called(self.causal, tokens, documents, cache).logits
-        return logits
+        return logits[:, -tokens.shape[1] :]  # learned tokens come before those of the row
 
     def _called(self, module: Any, tokens: Tensor, documents: Tensor | None, cache: OwnCache | None) -> Any:
         mask = None if documents is None else (documents != PADDING).long()
@@ -123,6 +133,10 @@ class OwnClassDecoder(nn.Module):
 
     def next_logits(self, tokens: Tensor, cache: OwnCache) -> Tensor:
         """Return the logits of the token after the last one, (vocabulary,), of tokens (1, tokens)."""
+        if self.has_prompt:  # peft puts learned tokens before each call's: all are computed again
+            cache.value = tokens if cache.value is None else torch.cat([cache.value, tokens], dim=1)
+            again: Tensor = self(cache.value)[0, -1]
+            return again
         logits: Tensor = self(tokens, cache=cache)[0, -1]
         return logits
 
@@ -133,8 +147,8 @@ class OwnClassDecoder(nn.Module):
     @torch.no_grad()
     def look_at_head(self) -> None:
         """See whether logits are the head's product alone; no bias, cap or scale is on them then."""
-        after = any(getattr(self.causal.config, name, None) not in (None, 0, 1.0) for name in AFTER_HEAD)
-        if after or getattr(self.causal.get_output_embeddings(), "bias", None) is not None:
+        after = any(getattr(self.base.config, name, None) not in (None, 0, 1.0) for name in AFTER_HEAD)
+        if after or self.has_prompt or getattr(self.base.get_output_embeddings(), "bias", None) is not None:
             self.plain_head = False
             return
         generator = torch.Generator().manual_seed(0)

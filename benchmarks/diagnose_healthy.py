@@ -157,9 +157,7 @@ def kept_kinds() -> dict[str, tuple[str, ...]]:
     return {kind: tuple(forms) for kind, forms in yaml.safe_load(KEPT_KINDS.read_text(encoding="utf-8")).items()}
 
 
-def _log(
-    kind: str, seed: int, forms: Sequence[str], filled: Callable[[str, random.Random], str]
-) -> tuple[str, str]:
+def _log(kind: str, seed: int, forms: Sequence[str], filled: Callable[[str, random.Random], str]) -> tuple[str, str]:
     """Return the name of one synthetic log and its text: every form, and more of them by chance."""
     chance = random.Random(f"{kind} {seed}")
     rows = [*forms, *(chance.choice(forms) for _ in range(LINES - len(forms)))]

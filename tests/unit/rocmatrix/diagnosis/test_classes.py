@@ -55,10 +55,10 @@ CLASSES = (
 
 @pytest.mark.parametrize(("text", "expected", "named"), CLASSES, ids=[f"{row[1]}-{row[2]}" for row in CLASSES])
 def test_message_of_an_unseen_program_is_answered_with_its_class_and_values(text, expected, named):
-    told = diagnosed(text, KNOWN)
-    assert told.best is not None
-    assert told.best.signature.id == expected
-    assert named in f"{told.best.title} {told.best.cause}"
+    answer = diagnosed(text, KNOWN)
+    assert answer.best is not None
+    assert answer.best.signature.id == expected
+    assert named in f"{answer.best.title} {answer.best.cause}"
 
 
 def test_symptom_or_aftermath_lists_several_causes_each_with_a_test():
@@ -82,8 +82,10 @@ def test_weak_sign_orders_the_causes_and_states_none_as_certain(text, weak):
     assert not decided
 
 
-def test_index_without_the_package_is_told_from_packages_that_exclude_each_other():
+def test_index_without_the_package_is_another_cause_than_packages_that_exclude_each_other():
     lines = "Additionally, some packages in these conflicts have no matching distributions available for your environment:\n"
-    text, decided = next(answers(diagnosed(lines + "ERROR: ResolutionImpossible: for help visit https://example.org\n", KNOWN)))
+    text, decided = next(
+        answers(diagnosed(lines + "ERROR: ResolutionImpossible: for help visit https://example.org\n", KNOWN))
+    )
     assert "index" in text
     assert decided

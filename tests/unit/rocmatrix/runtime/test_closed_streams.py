@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from rocmatrix.runtime.closed_streams import open_closed_streams
+
 CODE = (
     "import os, sys; from rocmatrix.runtime.closed_streams import open_closed_streams; open_closed_streams(); "
     "print('out'); print('err', file=sys.stderr); sys.stdin.read(); "
@@ -27,3 +29,9 @@ def test_program_with_a_closed_stream_ends_without_a_traceback(closed):
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr and "NoneType" not in done.stderr
+
+
+def test_open_streams_are_left_as_they_are():
+    before = sys.stdin, sys.stdout, sys.stderr
+    open_closed_streams()
+    assert (sys.stdin, sys.stdout, sys.stderr) == before

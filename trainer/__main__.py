@@ -5,8 +5,10 @@ import signal
 import sys
 
 from trainer.cli import main
+from trainer.runtime.closed_streams import open_closed_streams
 
 if __name__ == "__main__":
+    open_closed_streams()
     if (
         sys.flags.safe_path
     ):  # -P is not passed on: no file of the run folder is taken for a module by its children either

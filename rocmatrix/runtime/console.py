@@ -23,6 +23,7 @@ LOGS = ROOT / ".rocmatrix" / "logs"
 _OS_ERRORS = {
     errno.ENOSPC: "RM205",
     errno.EDQUOT: "RM205",
+    errno.EFBIG: "RM205",
     errno.EROFS: "RM206",
     errno.EACCES: "RM206",
     errno.EEXIST: "RM206",
@@ -130,6 +131,9 @@ def known(error: Exception) -> RocmatrixError:
         return error
     if isinstance(error, OSError) and error.errno in _OS_ERRORS:
         code = _OS_ERRORS[error.errno]
+        if error.filename is None and code == "RM205":  # print() names no file
+            advice = "Free space where the output goes, or send it elsewhere."
+            return RocmatrixError(code, what=str(error.strerror), where="the output of this command", next=advice)
         return RocmatrixError(code, what=str(error.strerror), where=str(error.filename or "unknown"))
     if _of_engine(error):
         reason = str(getattr(error, "explanation", None) or error) or type(error).__name__

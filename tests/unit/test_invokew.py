@@ -42,6 +42,29 @@ def test_missing_python_is_rm401(checkout):
     assert not (checkout / ".venv").exists()
 
 
+def test_wrapper_behind_a_link_uses_its_own_checkout(checkout, tmp_path_factory):
+    (link := tmp_path_factory.mktemp("bin") / "rocmatrix").symlink_to(checkout / "invokew")
+    argv = [str(link), "--list"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd="/", env={"PATH": os.environ["PATH"]})
+    assert f"Making {checkout}/.venv" in done.stderr
+    assert [path.name for path in link.parent.iterdir()] == ["rocmatrix"]
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("shell", ["dash", "bash"])
+def test_closed_streams_of_the_wrapper_lead_nowhere(checkout, shell, closed):
+    if not shutil.which(shell):
+        pytest.skip(f"no {shell} is here")
+    (checkout / ".venv/bin").mkdir(parents=True)
+    (checkout / ".venv/bin/python").write_text(
+        "#!/bin/sh\nfor fd in 0 1 2; do [ -e /proc/$$/fd/$fd ] || exit 9; done\n"
+    )
+    (checkout / ".venv/bin/python").chmod(0o755)
+    shutil.copy(checkout / "requirements/base.txt", checkout / ".venv/.rocmatrix-base")
+    argv = [shell, "-c", f'"$0" --list {closed}', str(checkout / "invokew")]
+    assert subprocess.run(argv, check=False, env={"PATH": os.environ["PATH"]}).returncode == 0
+
+
 def test_old_python_is_rm401(checkout):
     old = checkout / "python3"
     old.write_text("#!/bin/sh\nexit 1\n")

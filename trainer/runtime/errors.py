@@ -24,6 +24,7 @@ CATALOG = catalog(USAGE, DATA, RUNS, RANKS, LANGUAGE_MODELS)
 _OS_CODES = {
     errno.ENOSPC: "RM543",
     errno.EDQUOT: "RM543",
+    errno.EFBIG: "RM543",
     errno.ENOMEM: "RM587",
     errno.EROFS: "RM542",
     errno.EACCES: "RM541",
@@ -36,6 +37,10 @@ _OS_CODES = {
     errno.EPIPE: "RM545",
 }
 
+_NEXT = {
+    errno.EFBIG: "A limit on the size of a file was reached: raise it (`ulimit -f unlimited`), or choose another file "
+    "system with --output.",
+}
 _LABELS = {"next": "hint"}  # what a person reads; the event keeps its field's name
 
 
@@ -72,7 +77,7 @@ def from_os_error(error: OSError) -> TrainerError | None:
     if error.errno not in _OS_CODES:
         return None
     where = str(error.filename or "")
-    return TrainerError(_OS_CODES[error.errno], what=str(error.strerror), where=where)
+    return TrainerError(_OS_CODES[error.errno], what=str(error.strerror), where=where, next=_NEXT.get(error.errno, ""))
 
 
 def from_log_settings(error: BaseException) -> TrainerError | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from rocmatrix.jobs.runner import Event, Finished, Job
     from rocmatrix.runtime.trouble import Trouble
 
+FIRST_SIGNAL = 128  # that a shell and an engine add to a signal's number
 NEXT_RUN = "{run}"  # in the next commands of a `done` event: the run's folder
 
 
@@ -51,9 +53,29 @@ def train(job_request: JobRequest, _: Kept) -> None:
     if done.status != 0:
         if not (done.has_usage_error or done.has_input_error):  # its own words are the cause
             explain(done, place)
+        if (sudden := sudden_end(done)) is not None:
+            say(sudden.render())
         sys.exit(done.status)
     if (end := done.last("done")) is not None and not job_request.as_json:
         _print_end(end, job_request.output / end["run"])
+
+
+def sudden_end(done: Finished) -> RocmatrixError | None:
+    """Return the error of a training that ended without one of its own; None where it reported one."""
+    if done.last("error") is not None:
+        return None
+    number = -done.status if done.status < 0 else done.status - FIRST_SIGNAL
+    named = signal.Signals(number).name if number in set(signal.Signals) else ""
+    what = f"its process was ended by {named}" if named else f"its process ended with status {done.status}"
+    start, why, advice = done.last("start"), "", ""
+    if named == "SIGKILL":
+        why = "the kernel ends a process so where memory runs out, and so does `kill -9`; it leaves no words"
+        advice = (
+            "`journalctl -k` names the kernel's reason; --data-fraction takes fewer rows, --feed mapped less memory. "
+        )
+    if start is not None:
+        advice += f"Checkpoints stay: ./invokew train --run {start['run']} --resume auto continues from the last one."
+    return RocmatrixError("RM656", what=what, where=str(done.log or ""), why=why, next=advice)
 
 
 def _print_end(end: Event, folder: Path) -> None:

@@ -114,6 +114,12 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
         "Install what is missing with that Python's pip, or leave --use-installed-torch out.",
     ),
     (
+        "RM656",
+        "The training ended without an error of its own",
+        "Its process was ended from outside or by a library, so that it could report nothing.",
+        "Read the lines above and the log; `./invokew doctor` shows memory and limits of this host.",
+    ),
+    (
         "RM671",
         "Another night is running",
         "Two nights at once would move the same tags, use the same cards and remove each other's candidates.",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from trainer.data.readers.column_names import PRICES, Columns, find_columns
 from trainer.data.readers.forms.marks import decimal_of
-from trainer.data.readers.headers import SEPARATORS, find_header, first_line, fixed_point
+from trainer.data.readers.headers import EMPTY, SEPARATORS, find_header, first_line, fixed_point
 from trainer.data.readers.stream import LineBlock, kind_of, line_blocks
 from trainer.runtime.errors import TrainerError
 
@@ -87,7 +87,7 @@ def find_dialect(path: Path, chosen: Mapping[str, str] | None = None) -> tuple[D
     rows = [
         [cell.strip() for cell in _cells(line, separator, path)[0]]
         for line in lines[number - 1 : number + 2]
-        if line.strip()
+        if line.strip(EMPTY)
     ]
     found = find_header([_without_padding(row) for row in rows], number, f"{path}, line {number}", chosen or {})
     dialect = Dialect(
@@ -157,7 +157,7 @@ def text_rows(block: LineBlock, dialect: Dialect, path: Path) -> TextRows:
     ends = np.flatnonzero(data == 10)
     begins = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends
     line = block.first + np.arange(len(ends))
-    blank = _blank(data, begins, ends) | (line <= dialect.header)
+    blank = _blank(text, data, begins, ends) | (line <= dialect.header)
     if blank.any():
         text = b"".join(text[b : e + 1] for b, e in zip(begins[~blank], ends[~blank], strict=True))
         line, data = line[~blank], np.frombuffer(text, np.uint8)
@@ -170,10 +170,23 @@ def text_rows(block: LineBlock, dialect: Dialect, path: Path) -> TextRows:
     return TextRows(line=line, table=table, cells=cells, cut_off=block.cut_off)
 
 
-def _blank(data: NDArray[np.uint8], begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which lines hold nothing but a carriage return."""
+def _blank(
+    text: bytes, data: NDArray[np.uint8], begins: NDArray[np.int64], ends: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Return which lines hold nothing: no character, or a carriage return, or a spreadsheet's empty cells.
+
+    Args:
+        text: the lines; `data` is the same.
+        begins: where each line begins, and `ends` where its end stands.
+    """
     length = ends - begins
-    return np.asarray((length == 0) | ((length == 1) & (data[np.minimum(begins, max(0, len(data) - 1))] == 13)))
+    bare = (length == 0) | ((length == 1) & (data[np.minimum(begins, max(0, len(data) - 1))] == 13))
+    if not any(text.startswith(mark) or b"\n" + mark in text for mark in map(str.encode, f'{SEPARATORS} "')):
+        return np.asarray(bare)
+    empty = np.zeros(256, np.bool_)
+    empty[list(EMPTY.encode())] = True
+    held = np.concatenate([[0], np.cumsum(~empty[data])])
+    return np.asarray(bare | (held[ends] == held[begins]))
 
 
 def _count_cells(data: NDArray[np.uint8], separator: str) -> NDArray[np.int64]:

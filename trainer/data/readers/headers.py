@@ -17,6 +17,7 @@ from trainer.data.readers.forms.spellings import SPELLINGS
 from trainer.runtime.errors import TrainerError
 
 SEPARATORS = ",;\t|"
+EMPTY = " ,;\t|\"'\r\n"  # of a line that holds nothing: a spreadsheet writes rows of empty cells
 PREAMBLE_LINES = 20  # in front of a header, at most
 OHLCV = ("open", "high", "low", "close", "volume")
 BINANCE = (
@@ -48,7 +49,7 @@ def first_line(lines: Sequence[str]) -> int | None:
     Args:
         lines: the first lines of the file.
     """
-    written = [number for number, line in enumerate(lines, 1) if line.strip()]
+    written = [number for number, line in enumerate(lines, 1) if line.strip(EMPTY)]
     named = next((number for number in written[:PREAMBLE_LINES] if _names_prices(lines[number - 1])), None)
     if named is not None and not is_data(_split(lines[written[0] - 1])):
         return named

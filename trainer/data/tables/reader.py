@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from polars import selectors
 
 from trainer.data.readers.arrow import PARQUET, is_columnar
-from trainer.data.readers.headers import NUMBER
+from trainer.data.readers.headers import EMPTY, NUMBER
 from trainer.data.readers.stream import kind_of, line_blocks
 from trainer.data.tables.column_store import ColumnStore
 from trainer.runtime.errors import TrainerError
@@ -134,9 +134,9 @@ def _head(lines: Iterator[str]) -> tuple[list[str], int]:
     """
     first = list(itertools.islice(lines, HEAD))
     for place, line in enumerate(first):
-        behind = next((other for other in first[place + 1 :] if other.strip() and not SEPARATOR.match(other)), line)
+        behind = next((row for row in first[place + 1 :] if row.strip(EMPTY) and not SEPARATOR.match(row)), line)
         comment = line.startswith("#") and _is_other_table(line, behind)
-        if line.strip() and not comment and not SEPARATOR.match(line):
+        if line.strip(EMPTY) and not comment and not SEPARATOR.match(line):
             begin = place + _titles(first[place:])
             return first[begin:], begin
     return [], len(first)

@@ -25,12 +25,21 @@ def test_known_error_is_shown_and_ends_with_2(capsys):
     assert "Traceback" not in shown
 
 
-@pytest.mark.parametrize(("number", "code"), [(errno.ENOSPC, "RM205"), (errno.EROFS, "RM206"), (errno.EACCES, "RM206")])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(errno.ENOSPC, "RM205"), (errno.EFBIG, "RM205"), (errno.EROFS, "RM206"), (errno.EACCES, "RM206")],
+)
 def test_errors_of_the_system_are_named_by_number(number, code, capsys):
     assert ends(OSError(number, "words that do not matter", "/some/file")) == 2
     shown = capsys.readouterr().err
     assert shown.startswith(code)
     assert "/some/file" in shown
+
+
+def test_full_device_behind_the_output_is_named_as_such(capsys):
+    assert ends(OSError(errno.ENOSPC, "No space left on device")) == 2
+    shown = capsys.readouterr().err
+    assert "the output of this command" in shown and "docker" not in shown
 
 
 def test_defect_keeps_its_traceback(capsys, tmp_path, monkeypatch):

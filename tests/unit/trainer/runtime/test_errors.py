@@ -73,6 +73,9 @@ def test_unknown_code_is_a_programming_error() -> None:
     [
         (errno.ENOSPC, "RM543"),
         (errno.EDQUOT, "RM543"),
+        (errno.EFBIG, "RM543"),
+        (errno.ENAMETOOLONG, "RM544"),
+        (errno.ELOOP, "RM544"),
         (errno.EROFS, "RM542"),
         (errno.EACCES, "RM541"),
         (errno.EPERM, "RM541"),
@@ -87,6 +90,8 @@ def test_system_errors_get_codes_and_keep_their_path(number: int, code: str) -> 
 
 
 def test_other_system_errors_are_left_to_the_caller() -> None:
+    limit = from_os_error(OSError(errno.EFBIG, "File too large", "/some/file"))
+    assert limit is not None and "ulimit -f" in limit.next
     assert from_os_error(OSError(errno.EIO, "broken disk")) is None
     assert from_os_error(OSError("no number at all")) is None
 

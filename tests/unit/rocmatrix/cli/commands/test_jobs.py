@@ -182,3 +182,25 @@ def test_training_that_refused_its_input_is_not_diagnosed(in_container, monkeypa
     with pytest.raises(SystemExit):
         known()["train"].body(request, None)
     assert ("diagnosis" in capsys.readouterr().err) is diagnosed
+
+
+START = {"event": "start", "run": "mine"}
+
+
+@pytest.mark.parametrize(
+    ("status", "events", "words"),
+    [
+        (-9, (START,), ["ended by SIGKILL", "--run mine --resume auto", "memory"]),
+        (137, (), ["ended by SIGKILL", "memory"]),
+        (-6, (START,), ["ended by SIGABRT", "--resume auto"]),
+        (3, (), ["ended with status 3"]),
+    ],
+)
+def test_training_that_ended_without_a_word_is_a_coded_error(status, events, words):
+    error = jobs.sudden_end(Finished(status=status, events=events))
+    assert error.code == "RM656"
+    assert all(word in error.render() for word in words)
+
+
+def test_training_that_reported_its_error_gets_no_second_one():
+    assert jobs.sudden_end(Finished(status=2, events=({"event": "error", "code": "RM513"},))) is None

@@ -305,3 +305,31 @@ def test_year_of_two_digits_is_never_one_of_antiquity(tmp_path: Path) -> None:
 def test_grouped_volume_is_no_empty_one_that_ticks_replace(tmp_path: Path) -> None:
     text = 'Date,Open,High,Low,Close,Volume,Tick Volume\n2024-03-14,1.5,2,1,1.5,"1,234,567",5\n'
     assert read(tmp_path / "bars.csv", text)[0].volume[0] == 1_234_567
+
+
+@pytest.mark.parametrize("blank", [",,,,,", "  ", '"","","","","",""', "\t", ";;;", ""])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_row_of_empty_cells_is_a_blank_line_wherever_it_stands(tmp_path: Path, blank: str, end: str) -> None:
+    lines = [
+        blank,
+        "Date,Open,High,Low,Close,Volume",
+        blank,
+        "2024-03-04,1,2,1,2,5",
+        blank,
+        "2024-03-05,1,2,1,2,6",
+        blank,
+    ]
+    (path := tmp_path / "bars.csv").write_text(end.join([*lines, ""]), newline="")
+    source = open_source(path, Reading())
+    assert joined(list(source.chunks())).volume.tolist() == [5, 6]
+    assert source.bad.dropped == {}
+    path.write_text(end.join([*lines[:5], "2024-03-05,1,2,1,2,x", ""]), newline="")
+    with pytest.raises(TrainerError, match="line 6"):
+        list(open_source(path, Reading()).chunks())
+
+
+@pytest.mark.parametrize("text", [",,,,\n", ",,,,\n,,,,\n", '""\n', " \n"])
+def test_file_of_empty_cells_alone_is_empty(tmp_path: Path, text: str) -> None:
+    (path := tmp_path / "bars.csv").write_text(text)
+    with pytest.raises(TrainerError, match="RM511"):
+        open_source(path, Reading())

@@ -63,7 +63,8 @@ def assembled(config: Any) -> Iterator[Any]:
     from trainer.engine.steps.compile import compile_if_worth_it
     from trainer.models.decoder.model import Decoder
     from trainer.run.phases.assemble import assemble, begin_record
-    from trainer.run.phases.prepare import Attempt, prepare, read
+    from trainer.run.phases.attempt import Attempt
+    from trainer.run.phases.prepare import prepare, read
     from trainer.run.train import open_on, select_step_strategy
 
     bootstrap = Ranks()

@@ -18,7 +18,7 @@ from trainer.models.fast import attention
 from trainer.models.language.linear_cross_entropy import Head, softmax_gradient
 from trainer.models.pretrained.families import decoder_config
 from trainer.run.memory_plan import faster
-from trainer.run.memory_plan.program import Program
+from trainer.run.memory_plan.shapes import Program
 
 
 def differs(program: Program, chosen: Mapping[str, str]) -> bool:

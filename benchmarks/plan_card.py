@@ -90,7 +90,7 @@ def prepared(one: Configuration, gate: Gate) -> Iterator[None]:
     """Draw weights on the card, set its limit once they are placed, and time by oneself, within the context."""
     from trainer.models.fast import attention, block_trial, choose, cross_entropy, proof
     from trainer.run import rank_setup
-    from trainer.run.phases import prepare
+    from trainer.run.phases import network as phase
     from trainer.tasks.language_model import LanguageTask
 
     network, placed, seconds_of = LanguageTask.network, rank_setup.placed, proof.seconds_of
@@ -126,13 +126,13 @@ def prepared(one: Configuration, gate: Gate) -> Iterator[None]:
         return replace(spec, build=lambda: drawn(with_weights), load=None)
 
     timing = (block_trial, attention, cross_entropy)
-    LanguageTask.network, prepare.placed = own, limited  # type: ignore[method-assign, attr-defined, assignment]
+    LanguageTask.network, phase.placed = own, limited  # type: ignore[method-assign, attr-defined, assignment]
     for module in timing:
         module.seconds_of = alone  # type: ignore[attr-defined]
     try:
         yield
     finally:
-        LanguageTask.network, prepare.placed = network, placed  # type: ignore[method-assign, attr-defined]
+        LanguageTask.network, phase.placed = network, placed  # type: ignore[method-assign, attr-defined]
         for module in timing:
             module.seconds_of = seconds_of  # type: ignore[attr-defined]
 
@@ -151,7 +151,8 @@ def assembled(config: Any) -> Iterator[Any]:
     from trainer.engine.callbacks.progress import Progress
     from trainer.engine.instrumentation import callbacks_of
     from trainer.run.phases.assemble import assemble, begin_record
-    from trainer.run.phases.prepare import Attempt, prepare, read
+    from trainer.run.phases.attempt import Attempt
+    from trainer.run.phases.prepare import prepare, read
     from trainer.run.train import open_on, select_step_strategy
 
     bootstrap = Ranks()

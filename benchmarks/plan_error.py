@@ -41,8 +41,8 @@ from trainer.engine.loop import forward_backward, step_optimizer  # noqa: E402
 from trainer.models.activation_checkpointing import checkpointed, layers  # noqa: E402
 from trainer.run.memory_plan.cards import CONTEXT, Card  # noqa: E402
 from trainer.run.memory_plan.fit import Fit, exact_fit  # noqa: E402
-from trainer.run.memory_plan.program import Footprint, Program, batch, measured, training_of  # noqa: E402
-from trainer.run.memory_plan.shapes import SHAPES  # noqa: E402
+from trainer.run.memory_plan.program import Footprint, batch, measured, training_of  # noqa: E402
+from trainer.run.memory_plan.shapes import SHAPES, Program  # noqa: E402
 from trainer.tasks.language.network import build  # noqa: E402
 from trainer.telemetry.peaks import find  # noqa: E402
 

@@ -37,7 +37,8 @@ from trainer.device.accelerator import choose, make_reproducible  # noqa: E402
 from trainer.engine.callbacks.callback_list import Callbacks  # noqa: E402
 from trainer.engine.callbacks.measurements import Measurements  # noqa: E402
 from trainer.engine.callbacks.nan_check import NanCheck  # noqa: E402
-from trainer.engine.loop import close_epoch, forward_backward, run_epoch, step_optimizer  # noqa: E402
+from trainer.engine.loop import forward_backward, run_epoch, step_optimizer  # noqa: E402
+from trainer.engine.measurement import close_epoch  # noqa: E402
 from trainer.engine.steps.step_strategy import Choice, choose_step  # noqa: E402
 from trainer.engine.training import Plan, Training, new_training  # noqa: E402
 from trainer.models.mlp import mlp  # noqa: E402

@@ -1,3 +1,3 @@
-"""The trainer of rocmatrix. It knows tensors; versions, cards and containers are the host program's business."""
+"""The trainer of rocmatrix: data, networks, the training loop, probes and benchmarks."""
 
 __version__ = "0.1.0"

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import re
 import sys
-import tempfile
-import traceback
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -17,6 +14,7 @@ from typing import Any, NoReturn
 
 import trainer
 from trainer.analysis import options as after_training
+from trainer.analysis.command_table import flags_of
 from trainer.analysis.language import options as language
 from trainer.config import synonyms
 from trainer.config.listing import ABOUT, OUTSIDE, flags, options, train_help
@@ -26,7 +24,8 @@ from trainer.config.train import TrainConfig, notices, settings
 from trainer.distributed import refusal
 from trainer.distributed.torchrun import LAUNCHED, launch
 from trainer.runtime.advice import fitted
-from trainer.runtime.errors import CATALOG, TrainerError, from_log_settings, from_os_error, suggestion
+from trainer.runtime.error_report import coded, report
+from trainer.runtime.errors import CATALOG, TrainerError, suggestion
 from trainer.runtime.events import emit, say
 
 
@@ -43,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = parse(words)
         command = arguments.pop("command")
         if command == "train" and LAUNCHED not in os.environ:
-            words, config = with_ranks_settled(words, arguments)
+            words, config = with_ranks_resolved(words, arguments)
             arguments = {name: value for name, value in parse(words).items() if name != "command"}
             several = config.distributed
             if isinstance(several.ranks, int) and several.ranks > 1:
@@ -51,23 +50,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run(command, arguments)
     except (Exception, KeyboardInterrupt) as error:
         known = coded(error, folder_given(arguments))
-        status = report(known, command)
+        if command:
+            known.next = fitted(known.next, known_flags(command))
+        status = report(known)
         refusal.leave(known)  # last: the launcher ends this process for it
         return status
 
 
-def with_ranks_settled(words: list[str], arguments: dict[str, Any]) -> tuple[list[str], TrainConfig]:
+def with_ranks_resolved(words: list[str], arguments: dict[str, Any]) -> tuple[list[str], TrainConfig]:
     """Return the command line and its configuration with a number of ranks; `auto` is measured first."""
     from trainer.config.recipe import resolve
 
     config = resolve(dict(arguments))
     if config.distributed.ranks != "auto":
         return words, config
-    from trainer.run.rank_choice.choice import settled
+    from trainer.run.rank_choice.choice import resolved_ranks
 
-    settled_words = settled(synonyms.translated(words, known_flags("train")), config)
-    again = {name: value for name, value in parse(settled_words).items() if name != "command"}
-    return settled_words, resolve(again)
+    resolved_words = resolved_ranks(synonyms.translated(words, known_flags("train")), config)
+    again = {name: value for name, value in parse(resolved_words).items() if name != "command"}
+    return resolved_words, resolve(again)
 
 
 def train(arguments: dict[str, Any]) -> int:
@@ -262,7 +263,7 @@ def known_flags(command: str) -> list[str]:
     made = [each.flag for each in settings_of(FeaturesConfig).values()]
     more = {"train": train, "features": made}
     more |= {each: after_training.flags_of(each) for each in after_training.COMMANDS}
-    more |= {each: [f"--{name.replace('_', '-')}" for name in known] for each, (_, known) in language.COMMANDS.items()}
+    more |= {each: flags_of(language.COMMANDS, each) for each in language.COMMANDS}
     return [*more.get(command, []), "--help"]
 
 
@@ -291,60 +292,3 @@ def folder_given(arguments: dict[str, Any]) -> Path | None:
     """Return the folder that --output names, None where it names a file."""
     output = arguments.get("output")
     return output if output is not None and output.is_dir() else None
-
-
-def coded(error: BaseException, output: Path | None) -> TrainerError:
-    """Return `error` as one of the catalog; the traceback of an unknown one goes to a file in `output`."""
-    if isinstance(error, TrainerError):
-        return error
-    if isinstance(error, KeyboardInterrupt):
-        return TrainerError("RM598", what="the run was stopped before its end")
-    if isinstance(error, ImportError):
-        return TrainerError("RM501", what=str(error))
-    known = from_os_error(error) if isinstance(error, OSError) else memory_ran_out(error) or from_log_settings(error)
-    return known or unexpected(error, output)
-
-
-def memory_ran_out(error: BaseException) -> TrainerError | None:
-    """Return `error` as a coded error where a device or the host has no memory left."""
-    torch = sys.modules.get("torch")  # if it was never imported, this is none of its errors
-    if isinstance(error, MemoryError):
-        return TrainerError("RM587", what=str(error) or "the system gave no more")
-    if torch and isinstance(error, torch.cuda.OutOfMemoryError):
-        return TrainerError("RM521", what=". ".join(str(error).split(". ")[:2]))  # without torch's advice
-    if isinstance(error, RuntimeError) and cpu_memory_ran_out(error):
-        return TrainerError("RM521", what=str(error).partition("DefaultCPUAllocator: ")[2] or str(error))
-    return None
-
-
-def cpu_memory_ran_out(error: RuntimeError) -> bool:
-    """Return whether torch's CPU allocator failed: it has no class of its own for it, up to torch 2.13 at least."""
-    return "DefaultCPUAllocator: can't allocate memory" in str(error)
-
-
-def unexpected(error: BaseException, output: Path | None) -> TrainerError:
-    """Return RM599, its traceback kept in `output`, else in the system's folder for temporary files."""
-    text = "".join(traceback.format_exception(error))
-    where = "no file: neither the output folder nor the temporary one can be written"
-    for folder in (output, None):
-        with contextlib.suppress(OSError):
-            handle, where = tempfile.mkstemp(prefix="traceback-", suffix=".txt", dir=folder)
-            os.write(handle, text.encode())
-            break
-    return TrainerError("RM599", what=f"{type(error).__name__}: {error}", where=where)
-
-
-def report(error: TrainerError, command: str = "") -> int:
-    """Report to people on stderr and to programs on stdout; return the exit status.
-
-    Args:
-        command: name of the command, whose options alone the advice names; empty where it is not known.
-    """
-    if command:
-        error.next = fitted(error.next, known_flags(command))
-    say(error.render())
-    try:
-        emit("error", **error.parts())
-    except OSError:  # nobody reads stdout, or its disk is full: Python's own flush at exit must not fail, too
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return error.exit_status

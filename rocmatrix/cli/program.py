@@ -75,7 +75,7 @@ class TaskProgram(Program):
 
     def core_args(self) -> list[Argument]:
         """Return the program's own options; those that take a number are checked."""
-        from rocmatrix.cli.number_option import checked
+        from rocmatrix.cli.options.number_option import checked
 
         return [checked(argument) for argument in super().core_args()]
 
@@ -140,13 +140,11 @@ class TaskProgram(Program):
 
     def print_task_help(self, name: str) -> None:
         """Print a task's help. Invoke leaves the texts what its longest option leaves them: a third of 80 columns."""
-        from rocmatrix.cli import task_help
+        from rocmatrix.cli.options import task_help
         from rocmatrix.runtime.console import edge
 
         command = self.collection[name].command
-        own = " ".join(flag.name.upper().replace("-", "_") for flag in command.flags if flag.positional)
-        usage = f"Usage: {self.binary} {name}{' [--options]' * bool(command.flags)}{f' [{own}]' * bool(own)}"
-        text = task_help.page(command, usage, program=self.binary, everything=self.every_option, width=pty_size()[0])
+        text = task_help.page(command, program=self.binary, everything=self.every_option, width=pty_size()[0])
         edge(print)(text, flush=True)
 
     @contextmanager

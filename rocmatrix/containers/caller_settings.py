@@ -1,4 +1,4 @@
-"""What the caller adds to a run: variables, ports, folders of data and code.
+"""Settings that the caller adds to a run: variables, ports, folders of data and code.
 
 The value of a variable is kept apart from the run's description: it is in no command line, file or record that this
 project writes, and reaches the engine's client by a descriptor. The engine itself shows it to whoever may use it

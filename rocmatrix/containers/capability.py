@@ -1,4 +1,4 @@
-"""What a run may be given beyond the least: each feature by name, with the settings it needs and why.
+"""Optional capabilities of a run (`run --with-NAME`): each by name, with the settings that it needs, and why.
 
 Nothing here is given unasked. `least_privilege.LEFT_OUT` names, for each of these settings, the feature that brings it.
 """

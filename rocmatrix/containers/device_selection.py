@@ -1,4 +1,4 @@
-"""Which cards of a host a run gets, and whether their device nodes can be opened."""
+"""Selection of a host's cards for a run, and a check that their device nodes can be opened."""
 
 from __future__ import annotations
 

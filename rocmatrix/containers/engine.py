@@ -1,4 +1,4 @@
-"""The container engine, looked at and never changed: does it answer, what does it hold.
+"""Queries of the container engine, which is never changed here: whether it answers, and the images that it holds.
 
 Docker's SDK sends requests to the engine; only BuildKit is reached through the command line (`rocmatrix.images.build`).
 """

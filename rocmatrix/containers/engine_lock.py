@@ -48,7 +48,7 @@ def place(client: docker.DockerClient, name: str) -> Path:
 
 
 @contextmanager
-def alone(client: docker.DockerClient, name: str, *, waiting: str = "") -> Iterator[None]:
+def exclusive(client: docker.DockerClient, name: str, *, waiting: str = "") -> Iterator[None]:
     """Be the only one on this engine that works on `name`. Raises HeldError where another does.
 
     Where the engine does not answer or a lock cannot be kept, the body runs without it.

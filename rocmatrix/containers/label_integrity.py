@@ -1,5 +1,4 @@
-"""A label that binds an image's other labels to its layers and settings: an image derived from it inherits a seal that
-does not fit.
+"""A seal over an image's labels, layers and settings: an image derived from it inherits a seal that does not fit.
 
 It is no signature: whoever can write labels can make a new seal. It separates an image as it was built from one
 that a user derived from it, so that the latter does not count as up to date. `prove` checks what an image holds.

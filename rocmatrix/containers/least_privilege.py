@@ -1,4 +1,4 @@
-"""What a run gets and why: least privilege by default, every row with its reason and source.
+"""The settings of a run with least privilege, each with its reason and source.
 
 `LEFT_OUT` names what is deliberately not set, and when it would be needed.
 """

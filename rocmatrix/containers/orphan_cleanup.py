@@ -1,4 +1,4 @@
-"""Who made a container: what a killed program left on the engine is found by it and removed.
+"""Removal of containers whose program was killed; a label on each container names the process that made it.
 
 A program that is killed leaves its container behind, and one that runs goes on: it would hold the cards during the next
 suite. Each container names the process that made it; where that is gone, so is the container at the next start.

@@ -1,4 +1,4 @@
-"""How a cell is run on a machine that is not this one: a run spec that holds nothing of this host.
+"""Run spec for another machine: it holds nothing of this host.
 
 No device node, no card's number or UUID, no group, no user and no size of memory is taken from here. What the caller
 does not name, the scheduler or the node itself decides.
@@ -20,7 +20,7 @@ OWNER = HostText("$ROCMATRIX_UID")  # the node's own number of the user, which t
 
 @dataclass(frozen=True, kw_only=True)
 class Places:
-    """Where files are there: `results` is mounted at /training, `data` at `data_target`, read-only.
+    """Paths on the other machine: `results` is mounted at /training, `data` at `data_target`, read-only.
 
     `recipe` is a file of settings, `callbacks` of code, `inputs` what is read next to the data. A claim's path is
     relative, a shared folder's absolute.

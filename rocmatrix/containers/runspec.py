@@ -1,4 +1,4 @@
-"""How a cell is run: one spec, in which every setting carries its reason and its source.
+"""Run spec of a cell: all settings of its container, each with its reason and source.
 
 Which settings a run gets and why stands in `rocmatrix.containers.least_privilege`; `rocmatrix.containers.emit` states
 them to an engine.
@@ -84,7 +84,7 @@ def left_out(features: Collection[str] = ()) -> tuple[Explanation, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Chosen:
-    """What is chosen for one run.
+    """Choices for one run.
 
     `user` is "uid:gid" in numbers; `run_folder` and `data` are absolute paths on the host; `cards` are
     `Card.index`, by default all that the cell is built for; `environment` wins over the cell's own.

@@ -1,4 +1,4 @@
-"""What can be set on a container run: one small class per kind of setting, each row with its reason and source.
+"""Settings of a container run: one small class per kind of setting, each row with its reason and source.
 
 `flag` and `value` spell a setting as `docker run` does, the notation in which people know them. Emitters match
 on the classes and end in `assert_never`, so the type checker finds an emitter that forgets a kind.
@@ -22,7 +22,7 @@ class HostText(str):
 
 @dataclass(frozen=True, kw_only=True)
 class Reasoned:
-    """Why a setting is there, and where that is known from."""
+    """Reason of a setting, and its source."""
 
     reason: str
     source: str

@@ -1,1 +1,1 @@
-"""From the text of a failure to its likely cause: signatures, a reader of logs of any size, and a ranking."""
+"""Diagnosis of a failure's log: signatures, a reader for logs of any size, and a ranking of likely causes."""

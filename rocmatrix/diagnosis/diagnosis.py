@@ -1,4 +1,4 @@
-"""A log's diagnosis: the ranked matches with the rules they touch, as words for a person and as plain data."""
+"""A log's diagnosis: the ranked matches with the rules they touch, as text for a person and as plain data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A few lines on why a job failed, after it has. Nothing here decides anything: a defect of it is one line."""
+"""A short explanation after a job has failed. It decides nothing: a defect here costs one line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def explain(log: bytes | Path, *, cell: Cell | None = None, hardware: Hardware |
         for line in _lines(log, cell, hardware):
             say(line)
     except Exception as error:
-        say(f"diagnosis: it failed itself and changes nothing ({type(error).__name__}: {error})")
+        say(f"diagnosis failed and changes nothing ({type(error).__name__}: {error})")
 
 
 @contextmanager

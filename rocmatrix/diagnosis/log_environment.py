@@ -1,4 +1,4 @@
-"""What a log states of itself: the card's architecture, the torch and the ROCm it ran with.
+"""The environment that a log states: the card's architecture, torch and ROCm.
 
 Only forms in which a program names its own card count: lists of supported ones do not. What a compiler was asked to
 compile for stands in where nothing else names a card, and never states that the log is of another machine.

@@ -1,4 +1,4 @@
-"""What programs and engines put before, after and between the words of a line: taken off, lines kept apart.
+"""Prefixes that programs and engines add to the lines of a log: removed, with lines kept apart.
 
 The forms are those of docker compose, the CRI and docker's JSON files, journald and dmesg with their options, Slurm,
 mpirun, torchrun, Ray, BuildKit, kubectl and Python's logging, and of a pasted screen: quotes, borders of panes, and

@@ -1,4 +1,4 @@
-"""Which of several matches is most likely why a run ended."""
+"""Ranking of several matches by how likely each is the cause."""
 
 from __future__ import annotations
 

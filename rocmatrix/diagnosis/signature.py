@@ -1,4 +1,4 @@
-"""What a failure looks like and what is behind it: the models of rocmatrix/diagnosis/signatures.yaml."""
+"""Models of rocmatrix/diagnosis/signatures.yaml: the texts of a failure, its cause and its remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""D2xx: how the cards are plugged in, and what they see of each other."""
+"""D2xx: how the cards are plugged in, and whether they reach each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a check of the doctor is, and the register that checks enter where they are defined.
+"""Checks of the doctor, and the registry that they enter where they are defined.
 
 `@check` in front of a function makes it a check: `examination` runs it and `docs/doctor.md` lists it, in the order of
 the codes. D1xx driver and nodes, D2xx cards and links, D3xx limits of the host, D4xx the engine, D5xx how the cards
@@ -66,7 +66,7 @@ def registered() -> tuple[Check, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What one check saw. `fix` is the exact command, or the setting where no command reaches it."""
+    """Result of one check. `fix` is the exact command, or the setting where no command reaches it."""
 
     code: str
     status: Status

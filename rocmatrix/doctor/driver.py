@@ -1,4 +1,4 @@
-"""D1xx: the driver, and whether this user can open what it offers."""
+"""D1xx: the driver, and whether this user can open its device nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All checks on one host, and what they add up to."""
+"""All checks on one host, and their summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the doctor looks at, gathered once: the hardware, and what else a host brings.
+"""Inputs of the doctor, read once: the hardware, and the other facts of a host.
 
 Files are read below a root given as a parameter. What belongs to a running machine alone (its engine, its disk,
 this user) is None where the root is a recorded tree, and the checks say so.

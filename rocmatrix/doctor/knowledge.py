@@ -1,4 +1,4 @@
-"""What is known of drivers and kernels: the models of matrix/hosts.yaml."""
+"""Models of matrix/hosts.yaml: drivers and kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""D3xx and D4xx: what the host sets around a run, its engine and its disk."""
+"""D3xx and D4xx: limits of the host, its container engine and its disk."""
 
 from __future__ import annotations
 

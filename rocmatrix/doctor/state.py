@@ -1,4 +1,4 @@
-"""D5xx: how the cards are doing at this moment."""
+"""D5xx: the cards' present state: power, temperature, throttling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two sets of records of one cell: what passed before and does not now, and which figures became worse."""
+"""Comparison of two sets of records of one cell: what passed before and does not now, and which figures got worse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a job that has ended to its record: only what the job itself stated, in its JSON lines and by its status."""
+"""Record of a finished job, from its JSON lines and its status alone."""
 
 from __future__ import annotations
 

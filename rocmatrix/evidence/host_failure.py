@@ -1,4 +1,4 @@
-"""Which failures are the host's and not the cell's: known by their kind and code, never by words in a log."""
+"""Failures of the host rather than the cell: recognised by kind and code, never by text in a log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evidence as a JSON file that a lab can send: each record with the hash of its content, and read with suspicion.
+"""Evidence as a JSON file that a lab can send: each record has the hash of its content, and is checked when read.
 
 The hash finds damage and careless edits. It is no signature: who sends a file vouches for it.
 """

@@ -1,4 +1,4 @@
-"""How far a cell is supported on a card: computed from records, never written down.
+"""Support level of a cell on a card: computed from records, never stored.
 
 The rungs are those of one image: a proof or a smoke of other inputs does not count for this one, and a run that passed
 counts where its image is one that a build or a proof on record names. A failure stands until
@@ -36,7 +36,7 @@ Made = tuple[str | None, str | None]  # inputs and id of an image
 
 
 class Released(Protocol):
-    """What is asked of a cell's release: its torch."""
+    """Interface of a cell's release: its torch."""
 
     @property
     def torch(self) -> str:
@@ -44,7 +44,7 @@ class Released(Protocol):
 
 
 class Subject(Protocol):
-    """What is asked of a cell: its name, the instruction set that it is for (None: the CPU) and its release."""
+    """Interface of a cell: its name, the instruction set that it is for (None: the CPU) and its release."""
 
     @property
     def name(self) -> str:

@@ -17,7 +17,6 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StringConstraint
 
 from rocmatrix.runtime.trouble import Stage
 
-SCHEMA = 1
 LOG_BYTES = 256 * 1024  # of a log's end; what stood before is counted and left out
 Kind = Literal["build", "prove", "smoke", "train", "bench"]
 Device = Literal["cpu", "rocm", "cuda", "none"]

@@ -1,4 +1,4 @@
-"""Where commands hand their outcome to the evidence: nothing here changes that outcome, whatever the store does."""
+"""Records written by commands: the outcome of a command stays what it is, whatever the store does."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def harmless(keep: Callable[P, R]) -> Callable[P, R | None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a job is to run: the cell, this machine, and in a container the image's id, labels and probes.
+    """Place of a job: the cell, this machine, and in a container the image's id, labels and probes.
 
     What a record names is read from the container itself; this is what stands where it was lost.
     """
@@ -253,7 +253,7 @@ def _replace(token: int, record: Record) -> None:
 def _record(job_request: JobRequest, place: Place, done: Finished) -> Record:
     from rocmatrix.evidence import from_events
     from rocmatrix.images import labels as image_labels
-    from rocmatrix.jobs import job
+    from rocmatrix.jobs import programs
 
     make = from_events.OF_PROGRAM[job_request.program.name]
     labels = done.container.labels if done.container else place.labels
@@ -265,7 +265,7 @@ def _record(job_request: JobRequest, place: Place, done: Finished) -> Record:
         "marks": from_events.marks_of(
             place.cell, labels=labels, base=job_request.base, forced=place.forced, host=place.hardware
         ),
-        "commit": job.commit(),
+        "commit": programs.commit(),
         "night": os.environ.get(NIGHT),
         "requested": place.requested_probes,
     }

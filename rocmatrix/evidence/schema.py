@@ -1,4 +1,4 @@
-"""The SQLite file that holds the records: opening it, and bringing an older one up to date.
+"""The SQLite file that holds the records: opening it, and migrating an older one.
 
 Write-ahead logging lets readers and one writer work side by side; a second writer waits. A writer that is killed
 leaves nothing half-written: each change is one transaction.

@@ -1,4 +1,4 @@
-"""Records in and out of the SQLite file. Adding one twice is adding it once.
+"""Records in and out of the SQLite file; adding one twice adds it once.
 
 A record that this program makes gets the next number of the file's own series; one that was imported keeps its place
 in the series that it comes from.

@@ -1,4 +1,4 @@
-"""Runs that were started and have no record yet. One whose program is gone has failed: nothing came back.
+"""Runs that were started and have no record yet. One whose program is gone counts as failed.
 
 A machine that a card takes down, or a program that is killed, writes no record of its own; what was noted before the
 run becomes one then.

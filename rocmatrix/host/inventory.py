@@ -1,4 +1,4 @@
-"""What a host has, as plain data for programs: driver, cards, links and what cannot be used. Pure.
+"""Inventory of a host as plain data for programs: driver, cards, links and what cannot be used. Pure.
 
 Serial numbers are left out: the text is made to be sent. Sizes in bytes, speeds in GT/s a lane, bandwidths in MB/s.
 """

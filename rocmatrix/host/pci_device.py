@@ -88,7 +88,7 @@ class Temperature:
 
 @dataclass(frozen=True, kw_only=True)
 class Adapter:
-    """What PCI and DRM report on one card. Memory in bytes; what is not reported is None."""
+    """A card as PCI and DRM report it. Memory in bytes; what is not reported is None."""
 
     folder: str
     product: str | None

@@ -1,4 +1,4 @@
-"""Processors that device code may be for, with their numbers, and which of them are integrated: LLVM's.
+"""Processors that device code may be for, by LLVM: their numbers, and which of them are integrated.
 
 What `matrix/architectures.yaml` has stands in `processors.json`, which `./invokew render` writes. The processors below
 are LLVM's others: they are read in wheels, and no torch was built for them. Sources: llvm-project

@@ -1,4 +1,4 @@
-"""What a card is sold as: its own name, else the one that the host's tables have for its PCI ids.
+"""Product names of cards: the card's own name, else that of the host's tables for its PCI ids.
 
 Sources: Linux `drivers/gpu/drm/amd/amdgpu/amdgpu_fru_eeprom.c` (`product_name`, of server cards alone); libdrm's
 `data/amdgpu.ids` (device, revision, name) and pciutils' `pci.ids`, both as a distribution installs them. A name is for

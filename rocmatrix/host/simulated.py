@@ -1,4 +1,4 @@
-"""A machine that is not this one: a file tree with its sysfs and device nodes, on which programs do run.
+"""A simulated machine: a file tree with its sysfs and device nodes, on which programs do run.
 
 A recording is looked at (`--sysfs`); a simulated machine is worked on. Whatever is built or run while the variable is
 set is marked simulated: images by a label and a tag of their own, records by a mark. No level of a cell counts it.

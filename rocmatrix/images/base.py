@@ -1,4 +1,4 @@
-"""Another base than the cell's own: as a person names it, or as the image remembers that is there."""
+"""A base image other than the cell's own: as a person names it, or as the existing image records it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 import tarfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rocmatrix.containers import engine, orphan_cleanup
 from rocmatrix.images import labels as image_labels
+from rocmatrix.images.labels import OtherBase
 from rocmatrix.matrix.matrix import Cell
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
@@ -36,23 +36,6 @@ TAGGED: Mapping[str, str] = {
 }  # fmt: skip
 _LINK = re.compile(r"^(?:.*/)?python(3\.\d+)$")
 _CODE_NAME = re.compile(r"^VERSION_CODENAME=\"?(\w+)", re.MULTILINE)
-
-
-@dataclass(frozen=True, kw_only=True)
-class OtherBase:
-    """A base by its name, and its id where the engine was asked: a tag may move.
-
-    `describes`: labels that it has, or may have where the engine has lost it.
-    """
-
-    name: str
-    id: str | None = None
-    describes: frozenset[str] = frozenset()
-
-    @property
-    def counted(self) -> str:
-        """What stands for it in the hash of an image's inputs."""
-        return self.id or self.name
 
 
 def chosen(client: docker.DockerClient, requested: str | None, held: engine.Image | None) -> OtherBase | None:

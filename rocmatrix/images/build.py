@@ -20,10 +20,11 @@ from rocmatrix.containers.label_integrity import EPOCH
 from rocmatrix.host import simulated
 from rocmatrix.images import buildkit, disk_space
 from rocmatrix.images import labels as image_labels
-from rocmatrix.images.base import OtherBase, chosen, refuse_held, refuse_known
+from rocmatrix.images.base import chosen, refuse_held, refuse_known
 from rocmatrix.images.labels import BASE as BASE_LABEL
 from rocmatrix.images.labels import FORCED as FORCED_LABEL
 from rocmatrix.images.labels import INPUTS as INPUTS_LABEL
+from rocmatrix.images.labels import OtherBase
 from rocmatrix.images.wheelhouse import default_folder, fetch, sha256
 from rocmatrix.matrix.cells.cell import WITH
 from rocmatrix.matrix.matrix import Cell
@@ -50,7 +51,7 @@ PRUNER_FILES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Built:
-    """What came of a build. `labels` are those it writes; `image` is what was built or reused, None if nothing.
+    """Outcome of a build. `labels` are those it writes; `image` is what was built or reused, None if nothing.
 
     `moved_to` is the image that the tag names where another program moved it after the build, else None.
     """
@@ -298,7 +299,7 @@ def _build(
     engine.require_buildx()
     watched = disk_space.of_engine(client)
     busy = f"another checkout on this engine builds {planned.tag}, which then is its image until this build ends"
-    with engine_lock.alone(client, planned.tag, waiting=busy):
+    with engine_lock.exclusive(client, planned.tag, waiting=busy):
         try:
             _prepare(client, planned, cell, wheels)
             buildkit.run(planned.argv, log=log, watched=watched)

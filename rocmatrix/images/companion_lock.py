@@ -1,4 +1,4 @@
-"""Adding packages to a cell: judged first, then resolved with hashes against the cell's own lock.
+"""Lock of added packages: judged first, then resolved with hashes against the cell's own lock.
 
 Packages are companions by name, and the lines of a requirements file. torch is no candidate in that resolution: an
 empty stand-in of the locked version takes its place, so that pip neither fetches gigabytes of metadata nor replaces the

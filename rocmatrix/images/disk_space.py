@@ -1,4 +1,4 @@
-"""The room on the engine's disk while it builds: BuildKit frees what it used when it has failed, so it is watched."""
+"""Free space on the engine's disk while it builds, watched, for BuildKit frees what it used when it has failed."""
 
 from __future__ import annotations
 

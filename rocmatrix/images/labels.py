@@ -1,4 +1,4 @@
-"""The labels that every build writes into an image, and what they set it aside for.
+"""The labels that every build writes into an image, and the marks that set an image aside.
 
 They are read from the image, or from a container made of it, and never from the options of the command that runs it.
 """
@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,6 @@ from rocmatrix import __version__
 from rocmatrix.host import simulated
 
 if TYPE_CHECKING:
-    from rocmatrix.images.base import OtherBase
     from rocmatrix.matrix.cells.cell import Base
 
 INPUTS = "org.rocmatrix.inputs"
@@ -37,6 +37,23 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _SSH = re.compile(r"(?:(?P<user>[\w.-]+)@)?(?P<host>[\w.-]{2,}):/?(?P<path>[^/\\@][^@]*)")  # git@host:owner/name
 # What is before the last @ may hold a password, and a password any sign: what does not end in a host alone is no URL.
 _URL = re.compile(r"(?P<scheme>https?|ssh|git)://(?:[^/]*@)?(?P<rest>(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::\d+)?/[^?#@]*)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherBase:
+    """A base in place of the cell's own, by its name, and its id where the engine was asked: a tag may move.
+
+    `describes`: labels that it has, or may have where the engine has lost it.
+    """
+
+    name: str
+    id: str | None = None
+    describes: frozenset[str] = frozenset()
+
+    @property
+    def counted(self) -> str:
+        """What stands for it in the hash of an image's inputs."""
+        return self.id or self.name
 
 
 def written(

@@ -56,7 +56,7 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class Locked:
-    """What came of locking: targets with all their hashes, and why the others have none."""
+    """Outcome of locking: targets with all their hashes, and why the others have none."""
 
     done: dict[Target, dict[str, Wheel]] = field(default_factory=dict)
     failed: dict[Target, RocmatrixError] = field(default_factory=dict)

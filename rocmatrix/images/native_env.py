@@ -1,4 +1,4 @@
-"""The trainer on this machine itself: which torch fits, and putting it into .venv from the matrix's lock.
+"""The native environment: the torch that fits this machine, installed into .venv from the matrix's lock.
 
 The same lock serves images and the native environment, so both train with the same wheels.
 """

@@ -1,4 +1,4 @@
-"""Asking pip which files a set of requirements comes to, for an image's Python and not for this machine's.
+"""pip's resolution of requirements for an image's Python, which need not be this machine's.
 
 Nothing is installed: pip reports what it would take.
 """
@@ -34,7 +34,7 @@ _BROKEN = re.compile(r"connection broken by '.*?([^:'>]+)'\)?'")  # the last wor
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What pip is asked. `index` and `links` are asked besides the sources this machine is configured with."""
+    """Request to pip. `index` and `links` come in addition to the sources this machine is configured with."""
 
     python: str
     requirements: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Cells to file contents, purely: no clock, no environment, no host.
+"""Rendered files of cells, as pure functions: no clock, no environment, no host.
 
 `files` maps relative paths to text for every cell; `rocmatrix.cli.generated` writes and compares them.
 """

@@ -1,4 +1,4 @@
-"""Where the hash of a wheel comes from: what an index states, or what was computed here, and what is refused."""
+"""Source of a wheel's hash: stated by an index, or computed here; and what is refused."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The same job for several machines: a file for a scheduler, and the command that hands it over.
+"""A job for several machines: a file for a scheduler, and the command that hands it over.
 
-Nothing is asked of a scheduler here; `rocmatrix.jobs.runner.send` hands over what is made. A run keeps its name, and
+A scheduler is reached by `send` alone, which hands over what `prepare` makes. A run keeps its name, and
 `--resume=auto` restores it from its newest checkpoint when the scheduler starts it again. What is made holds
 nothing of the machine that submits but the places that a person names. What differs between schedulers stands in
 `rocmatrix.jobs.schedulers`.
@@ -9,6 +9,9 @@ nothing of the machine that submits but the places that a person names. What dif
 from __future__ import annotations
 
 import secrets
+import shlex
+import shutil
+import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +21,7 @@ from typing import Any
 from rocmatrix.containers.portable_spec import Places, elsewhere_spec
 from rocmatrix.containers.runspec import RunSpec
 from rocmatrix.host.hardware import Hardware
-from rocmatrix.jobs import job
+from rocmatrix.jobs import programs
 from rocmatrix.jobs.destination import Destination, Submission
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.runner import Job
@@ -40,11 +43,30 @@ def prepare(job_request: JobRequest, to: Destination, *, matrix: Matrix, cell: C
         return to.job(Submission(job_request=named, matrix=matrix, cell=cell, hardware=hardware, cards=cards))
 
 
+def send(job: Job) -> str:
+    """Write the job's files, hand it to its scheduler, and return what that answered.
+
+    Raises RM420 where the scheduler's command is not installed, RM421 with its words where it refuses the job.
+    """
+    program = job.argv[0]
+    if shutil.which(program) is None:
+        raise RocmatrixError("RM420", what=f"there is no `{program}` command on the PATH")
+    for path, text in job.files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    done = subprocess.run(job.argv, env=job.environment, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode != 0:
+        raise RocmatrixError(
+            "RM421", what=f"`{shlex.join(job.argv)}` ended with {done.returncode}", why=done.stderr.strip()
+        )
+    return done.stdout.strip()
+
+
 def command(submission: Submission, options: Mapping[str, Any]) -> list[str]:
     """Return the trainer's command for a container, with the provenance that it cannot know itself."""
     job_request = submission.job_request
-    provenance = job.provenance(job_request.program, cell=submission.cell, image=None, forced=job_request.forced)
-    return [job_request.program.name, *job.flags(options), *provenance]
+    provenance = programs.provenance(job_request.program, cell=submission.cell, image=None, forced=job_request.forced)
+    return [job_request.program.name, *programs.flags(options), *provenance]
 
 
 def spec(

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     import docker
 
 RUN = ("docker", "run")
-JOB_LABEL = orphan_cleanup.LABEL
 OF_THE_IMAGE = (126, 127)  # the program that the image names cannot be executed, or is not in it
-WAIT_SECONDS = 10.0
 
 
 def create_argv(argv: Sequence[str]) -> list[str]:

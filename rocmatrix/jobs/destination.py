@@ -1,4 +1,4 @@
-"""Where a job is sent: what is the same for every scheduler; `rocmatrix.jobs.schedulers` has what each one adds."""
+"""Destination of a job on another machine: what is the same for every scheduler; `jobs.schedulers` has the rest."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Submission:
 
 @dataclass(frozen=True, kw_only=True)
 class Destination(ABC):
-    """Where a job is sent. `cards` and `processes` are each node's; None means: as many as this machine has.
+    """Destination of a job. `cards` and `processes` are each node's; None means: as many as this machine has.
 
     `image` is what the nodes call the cell's image. `rdma` passes the nodes' adapters.
     """

@@ -1,4 +1,4 @@
-"""The folder .devcontainer/: a cell's image as the base of a place to work in, made for one host and user."""
+"""The folder .devcontainer/: a cell's image as the base of a development container, made for one host and user."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rocmatrix.containers import engine
 from rocmatrix.containers.emit import devcontainer
 from rocmatrix.containers.runspec import RunSpec
 from rocmatrix.host.hardware import Hardware
-from rocmatrix.jobs import job
+from rocmatrix.jobs import job, programs
 from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.matrix.matrix import Cell
 from rocmatrix.matrix.resolver.resolve import Request
@@ -66,7 +66,7 @@ def smoke_argv(cell: Cell, hardware: Hardware, request: Request) -> list[str]:
     """Return the command that proves the container once it is made: the probes that this host's cards allow."""
     job_request = job.JobRequest(program=SMOKE, request=request, where="container", options={})
     options, _ = job.probes_for(job_request, cell=cell, hardware=hardware)
-    arguments = [*job.flags(options), *job.provenance(SMOKE, cell=cell, image=None)]
+    arguments = [*programs.flags(options), *programs.provenance(SMOKE, cell=cell, image=None)]
     return ["python", "-P", "-m", "trainer", SMOKE.name, *arguments]
 
 

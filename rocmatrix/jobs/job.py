@@ -1,4 +1,4 @@
-"""A trainer job made ready: the command, its environment, and the words for the person.
+"""A trainer job, made ready and run: its command, its environment, and a text for the person.
 
 A dry run is made ready too, but nothing is installed, made or asked of the engine for it.
 """
@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,10 @@ from rocmatrix.containers import device_selection as choice
 from rocmatrix.containers.settings import Environment
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.images import native_env
-from rocmatrix.jobs import callback_mounts, input_mounts
+from rocmatrix.jobs import callback_mounts, contained, input_mounts
 from rocmatrix.jobs import runner as launch
-from rocmatrix.jobs.programs import DEFAULT_OUTPUT, Program
-from rocmatrix.jobs.runner import Decision, Job
+from rocmatrix.jobs.programs import DEFAULT_OUTPUT, Program, commit, flags, listed, probes_by_cards, provenance
+from rocmatrix.jobs.runner import Decision, Event, Finished, Job
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.errors import RocmatrixError
@@ -183,6 +182,28 @@ def container_job(
     )
 
 
+def run(
+    argv: list[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    show: Callable[[Event], None],
+    log: Path | None = None,
+) -> Finished:
+    """Run a job to its end: a `docker run` through its container, which is inspected.
+
+    Raises Interrupted on a signal, RM201 without a client of the engine.
+
+    Args:
+        argv: the whole command.
+        environment: all variables of a native job; None for those of this process. A container has its own.
+        show: called with each event as it arrives.
+        log: file for all output of the job; None keeps none.
+    """
+    if tuple(argv[:2]) == contained.RUN:
+        return contained.run(argv, show=show, log=log)
+    return launch.attached(argv, environment=environment, show=show, log=log)
+
+
 def allocator_of(job_request: JobRequest, *, matrix: Matrix, cell: Cell) -> tuple[Environment, ...]:
     """Return the allocator's variable where growing segments were asked for. Raises RM405 where there are none."""
     return (allocator.expandable_segments(matrix, cell),) if job_request.expandable_segments else ()
@@ -264,52 +285,11 @@ def requested_probes(job_request: JobRequest, *, cell: Cell, hardware: Hardware)
     option = job_request.program.parts_option
     if option is None:
         return ()
-    named = _listed(probes_for(job_request, cell=cell, hardware=hardware)[0].get(option))
+    named = listed(probes_for(job_request, cell=cell, hardware=hardware)[0].get(option))
     if not job_request.program.parts_listed:
         return tuple(named)
     probes = json.loads(TRAINER_PROBES.read_text(encoding="utf-8"))
     return tuple(p["probe"] for p in probes if not named or {p["probe"], p["part_of"]} & {*named})
-
-
-def _listed(option: Any) -> list[str]:
-    """Return the names of an option that may be repeated; each may hold several between commas."""
-    given = list(option) if isinstance(option, (list, tuple)) else [option] if option else []
-    return [name.strip() for text in given for name in str(text).split(",") if name.strip()]
-
-
-def probes_by_cards(cards: int, path: Path = TRAINER_PROBES) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the trainer's probes that `cards` cards are enough for, and those of the others."""
-    probes = json.loads(path.read_text(encoding="utf-8"))
-    fit = tuple(probe["probe"] for probe in probes if probe["cards"] <= cards)
-    return fit, tuple(probe["probe"] for probe in probes if probe["probe"] not in fit)
-
-
-def flags(options: Mapping[str, Any]) -> list[str]:
-    """Return options as `--name=value`; None and False are left out, True is a bare flag."""
-    argv: list[str] = []
-    for name, value in options.items():
-        flag = "--" + name.replace("_", "-")
-        if value is True:
-            argv.append(flag)
-        elif value not in (None, False, ""):
-            argv += [f"{flag}={item}" for item in (value if isinstance(value, list) else [value])]
-    return argv
-
-
-def provenance(program: Program, *, cell: Cell, image: str | None, forced: Sequence[str] = ()) -> list[str]:
-    """Return the options with what the trainer cannot determine itself, or with the device that probes must find.
-
-    Provenance is cell, overridden rules, image and commit; a program that takes none has no such options.
-
-    Args:
-        image: id of the image, sha256:…; None for a native job or where it is not known.
-        forced: ids of the rules that were overridden.
-    """
-    if program.kind_option:
-        return flags({program.kind_option: "rocm" if cell.release.rocm else "any"})
-    if not program.takes_provenance:
-        return []
-    return flags({"cell": cell.name, "forced": ",".join(forced), "image": image, "commit": commit()})
 
 
 def expected(job_request: JobRequest, cell: Cell) -> dict[str, str]:
@@ -329,13 +309,3 @@ def native_provenance(job_request: JobRequest, *, runner: native_env.Native, req
         return flags({"cell_absent": f"{runner.why}, whose wheels no cell locked", "commit": commit()})
     forced = job_request.forced if runner.cell.name == requested.name else ()
     return provenance(job_request.program, cell=runner.cell, image=None, forced=forced)
-
-
-def commit() -> str | None:
-    """Return the checkout's git commit, `-dirty` when files differ from it, None outside a checkout."""
-    argv = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    except OSError:
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 else None

@@ -1,12 +1,22 @@
-"""The programs of the trainer that run as jobs, as values: what differs between them is a field of `Program`.
+"""The programs of the trainer that run as jobs, as values, and their command lines.
 
-A new program is an entry here. A test reads the package and refuses a comparison with a program's name elsewhere.
+What differs between programs is a field of `Program`; a new one is an entry here. A test reads the package and refuses
+a comparison with a program's name elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rocmatrix.runtime.paths import ROOT, TRAINER_PROBES
+
+if TYPE_CHECKING:
+    from rocmatrix.matrix.matrix import Cell
 
 DEFAULT_OUTPUT = "TRAINING"
 
@@ -50,3 +60,54 @@ BENCH = Program(name="bench", parts_option="only", device_option="device", recor
 FEATURES = Program(name="features", output_option="out", output_is_file=True)
 
 PROGRAMS: Mapping[str, Program] = {program.name: program for program in (TRAIN, SMOKE, BENCH, FEATURES)}
+
+
+def flags(options: Mapping[str, Any]) -> list[str]:
+    """Return options as `--name=value`; None and False are left out, True is a bare flag."""
+    argv: list[str] = []
+    for name, value in options.items():
+        flag = "--" + name.replace("_", "-")
+        if value is True:
+            argv.append(flag)
+        elif value not in (None, False, ""):
+            argv += [f"{flag}={item}" for item in (value if isinstance(value, list) else [value])]
+    return argv
+
+
+def listed(option: Any) -> list[str]:
+    """Return the names of an option that may be repeated; each may hold several between commas."""
+    given = list(option) if isinstance(option, (list, tuple)) else [option] if option else []
+    return [name.strip() for text in given for name in str(text).split(",") if name.strip()]
+
+
+def probes_by_cards(cards: int, path: Path = TRAINER_PROBES) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the trainer's probes that `cards` cards are enough for, and those of the others."""
+    probes = json.loads(path.read_text(encoding="utf-8"))
+    fit = tuple(probe["probe"] for probe in probes if probe["cards"] <= cards)
+    return fit, tuple(probe["probe"] for probe in probes if probe["probe"] not in fit)
+
+
+def provenance(program: Program, *, cell: Cell, image: str | None, forced: Sequence[str] = ()) -> list[str]:
+    """Return the options with what the trainer cannot determine itself, or with the device that probes must find.
+
+    Provenance is cell, overridden rules, image and commit; a program that takes none has no such options.
+
+    Args:
+        image: id of the image, sha256:…; None for a native job or where it is not known.
+        forced: ids of the rules that were overridden.
+    """
+    if program.kind_option:
+        return flags({program.kind_option: "rocm" if cell.release.rocm else "any"})
+    if not program.takes_provenance:
+        return []
+    return flags({"cell": cell.name, "forced": ",".join(forced), "image": image, "commit": commit()})
+
+
+def commit() -> str | None:
+    """Return the checkout's git commit, `-dirty` when files differ from it, None outside a checkout."""
+    argv = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() or None if done.returncode == 0 else None

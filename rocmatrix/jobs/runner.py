@@ -1,4 +1,4 @@
-"""A trainer job: on this machine, in the cell's image or natively, decided with a reason; or sent to a scheduler.
+"""Choice of container or native for a job, with the reason, and a program run to its end with its events.
 
 The trainer is reached through an argument list, a mounted folder and JSON lines on its standard
 output; its progress goes to standard error and on to the terminal.
@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -45,7 +44,7 @@ _OF_THE_HOST: Mapping[str, Stage] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """Where a job runs, and why there."""
+    """Container or native, and the reason."""
 
     where: Where
     why: str
@@ -182,31 +181,6 @@ class Interrupted(KeyboardInterrupt):
         self.finished = finished
 
 
-def run(
-    argv: list[str],
-    *,
-    environment: Mapping[str, str] | None = None,
-    show: Callable[[Event], None],
-    log: Path | None = None,
-) -> Finished:
-    """Run a job to its end.
-
-    A `docker run` goes through its container, which is inspected. Raises Interrupted on a signal, RM201 without a
-    client of the engine.
-
-    Args:
-        argv: the whole command.
-        environment: all variables of a native job; None for those of this process. A container has its own.
-        show: called with each event as it arrives.
-        log: file for all output of the job; None keeps none.
-    """
-    from rocmatrix.jobs import contained
-
-    if tuple(argv[:2]) == contained.RUN:
-        return contained.run(argv, show=show, log=log)
-    return attached(argv, environment=environment, show=show, log=log)
-
-
 def attached(
     argv: list[str],
     *,
@@ -240,25 +214,6 @@ def attached(
     return Finished(
         status=process.returncode, events=tuple(events), stderr_tail=stderr.tail, log=log if kept.complete else None
     )
-
-
-def send(job: Job) -> str:
-    """Write the job's files, hand it to its scheduler, and return what that answered.
-
-    Raises RM420 where the scheduler's command is not installed, RM421 with its words where it refuses the job.
-    """
-    program = job.argv[0]
-    if shutil.which(program) is None:
-        raise RocmatrixError("RM420", what=f"there is no `{program}` command on the PATH")
-    for path, text in job.files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    done = subprocess.run(job.argv, env=job.environment, capture_output=True, text=True, errors="replace", check=False)
-    if done.returncode != 0:
-        raise RocmatrixError(
-            "RM421", what=f"`{shlex.join(job.argv)}` ended with {done.returncode}", why=done.stderr.strip()
-        )
-    return done.stdout.strip()
 
 
 @contextmanager

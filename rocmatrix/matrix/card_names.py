@@ -1,4 +1,4 @@
-"""From what people call a card to its architecture, and to the card."""
+"""Architecture and card by a name as people type it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of GPU instruction sets, from and to the number that the kernel reports.
+"""Names of GPU instruction sets, and the numbers that the kernel reports for them.
 
 The kernel's `gfx_target_version` is decimal MMmmss. LLVM's name writes the major version in decimal,
 and minor version and stepping as one hexadecimal digit each (source: llvm-project,

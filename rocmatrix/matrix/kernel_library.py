@@ -1,4 +1,4 @@
-"""Which files of an image are kernel libraries, and the recorded sizes of images: two kinds of statement."""
+"""Statements on kernel libraries, the files of an image that hold them, and on recorded sizes of images."""
 
 from __future__ import annotations
 

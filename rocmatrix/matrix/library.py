@@ -1,4 +1,4 @@
-"""What ROCm's libraries and drivers bring, by ROCm and torch version: the reasons behind many rules."""
+"""Statements on ROCm's libraries and drivers by ROCm and torch version: the reasons behind many rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules: what is known of a range of combinations, in our words, with where it was read."""
+"""Rules: what is known of a range of combinations, in our own text, with its sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every statement of the matrix is made of: strict models, checked text, evidence, and selectors."""
+"""Base of all statements of the matrix: strict models, checked text, evidence, and selectors."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from rocmatrix.containers.label_integrity import EPOCH
 from rocmatrix.host import simulated
 from rocmatrix.images import build, buildkit
 from rocmatrix.images import labels as image_labels
-from rocmatrix.images.base import OtherBase
 from rocmatrix.images.disk_space import Room
+from rocmatrix.images.labels import OtherBase
 from rocmatrix.matrix.matrix import Cell
 from rocmatrix.runtime.errors import RocmatrixError
 

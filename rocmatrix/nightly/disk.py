@@ -1,4 +1,4 @@
-"""Keeping to a budget of disk by removing what nights made, and nothing else.
+"""Disk budget of nights: remove what nights made, and nothing else.
 
 An image is a night's own where it bears a tag that only nights give, or where the evidence names it as a night's
 build. A label would not do: images that others derive inherit it. An image that has any other tag stays.

@@ -1,4 +1,4 @@
-"""What a night has done so far, in the file of the evidence: a killed one goes on after the last stage that ended.
+"""Journal of a night, in the evidence file: a killed night resumes after the last stage that ended.
 
 Nights stand in the order in which they were begun, whatever the clock said: it may be set back between two.
 """

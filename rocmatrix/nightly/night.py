@@ -1,4 +1,4 @@
-"""A night from its first stage to its last. What the stages do is handed in: the engine's, or a simulation's."""
+"""A night from its first stage to its last; the stages are passed in: the engine's, or a simulation's."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ DONE: tuple[State, ...] = ("passed", "failed", "left out")
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How a stage ended: passed, failed, or left out with the reason (no such card here, no room)."""
+    """Outcome of a stage: passed, failed, or left out with the reason (no such card here, no room)."""
 
     state: State
     summary: str = ""
 
 
 class Stages(Protocol):
-    """What a night does to cells."""
+    """Stages that a night runs on cells."""
 
     def build(self, cells: Sequence[Cell]) -> Mapping[str, Outcome]:
         """Build candidates side by side; return the outcome of each by name."""

@@ -1,4 +1,4 @@
-"""What a night is to do: its cells with the hash of what each is made of, and in which order."""
+"""Plan of a night: its cells in order, each with the hash of its inputs."""
 
 from __future__ import annotations
 

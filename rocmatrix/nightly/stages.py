@@ -1,4 +1,4 @@
-"""The stages of a night on a real engine. Each records what came of it, as the tasks of the same names do."""
+"""The stages of a night on a real engine; each records its outcome, as the tasks of the same names do."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from rocmatrix.evidence.from_events import NOT_APPLICABLE
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.images import build, disk_space, wheelhouse
 from rocmatrix.images import labels as image_labels
-from rocmatrix.images.base import OtherBase, chosen
-from rocmatrix.jobs import job, runner
+from rocmatrix.images.base import chosen
+from rocmatrix.images.labels import OtherBase
+from rocmatrix.jobs import job
 from rocmatrix.jobs import log as job_log
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import SMOKE
@@ -39,7 +40,7 @@ PASSES = ("pass", NOT_APPLICABLE)
 
 @dataclass(frozen=True, kw_only=True)
 class OnEngine:
-    """Where and how a night works. `wheels` replaces the folder of wheels, `budget` is in bytes."""
+    """Stages of a night on this machine's engine. `wheels` replaces the folder of wheels, `budget` is in bytes."""
 
     matrix: Matrix
     root: Path
@@ -201,7 +202,7 @@ class OnEngine:
             requested_probes=job.requested_probes(job_request, cell=cell, hardware=self.hardware),
         )
         with recorder.watched(job_request, place) as keep:
-            done = runner.run(prepared.argv, show=lambda _: None, log=job_log.place(LOGS, SMOKE.name, cell.image_name))
+            done = job.run(prepared.argv, show=lambda _: None, log=job_log.place(LOGS, SMOKE.name, cell.image_name))
             record = keep(done)
         if record is None or not record.passed:
             explain_failure.explain(explain_failure.reported(done), cell=cell, hardware=self.hardware)
@@ -224,7 +225,7 @@ class OnEngine:
         name = build.tag(cell)
         with (
             closing(engine.connect(work=True)) as client,
-            engine_lock.alone(client, name, waiting=f"another checkout on this engine builds {name}"),
+            engine_lock.exclusive(client, name, waiting=f"another checkout on this engine builds {name}"),
         ):
             before = engine.image(client, name)
             client.images.get(tested).tag(*name.split(":"))

@@ -1,4 +1,4 @@
-"""Which images the records of a cell let a night take as they are, and which one it may promote."""
+"""Images that a night may reuse, and the one it may promote, by the records of a cell."""
 
 from __future__ import annotations
 

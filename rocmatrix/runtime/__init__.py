@@ -1,1 +1,1 @@
-"""What every room relies on: errors and their codes, lines for a person, and where files are."""
+"""Basis of all rooms: errors and their codes, console output, and paths."""

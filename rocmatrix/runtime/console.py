@@ -1,4 +1,4 @@
-"""What a person sees: lines, tables, and the edge where every failure becomes a readable one."""
+"""Console output: lines, tables, and the edge where every failure becomes a readable one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Locks that the kernel keeps: they go with the process that holds them, however it ends.
+"""File locks kept by the kernel: they end with the process that holds them, however it ends.
 
 A file that only records a process outlives a kill, and the next call waits in vain.
 """

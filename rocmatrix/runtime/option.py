@@ -9,14 +9,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any
 
-HELP, TYPED, SHORT = "help", "typed", "short"
+HELP, TYPED, SHORT, METAVAR = "help", "typed", "short", "metavar"
 
 
-def option(help: str, *, default: Any = "", typed: str = "", short: str = "") -> Any:
+def option(help: str, *, default: Any = "", typed: str = "", short: str = "", metavar: str = "") -> Any:
     """Return the field of an option.
 
     Args:
@@ -24,13 +24,24 @@ def option(help: str, *, default: Any = "", typed: str = "", short: str = "") ->
         default: its type is the option's: text, a number, False for a switch, () for one that may be repeated.
         typed: the flag's name where it is a word of Python's own, such as `in`.
         short: the one letter that may be typed for it; empty for none.
+        metavar: what stands for its value in help, such as PATH; empty for INT, FLOAT or TEXT by the type.
     """
-    return field(default=default, metadata={HELP: help, TYPED: typed, SHORT: short})
+    return field(default=default, metadata={HELP: help, TYPED: typed, SHORT: short, METAVAR: metavar})
 
 
-def positional(help: str) -> Any:
-    """Return the field of a word that is typed without a flag, and that must be there."""
-    return field(metadata={HELP: help, TYPED: "", SHORT: ""})
+def positional(help: str, *, metavar: str) -> Any:
+    """Return the field of a word that is typed without a flag, and that must be there.
+
+    Args:
+        help: one line for `--help`.
+        metavar: what stands for the word in help, such as RUN.
+    """
+    return field(metadata={HELP: help, TYPED: "", SHORT: "", METAVAR: metavar})
+
+
+def one_of(words: Iterable[str]) -> str:
+    """Return what stands in help for a value that is one of `words`."""
+    return "{" + ",".join(words) + "}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +53,7 @@ class Option:
     help: str
     default: Any
     short: str = ""
+    metavar: str = ""
 
     @property
     def required(self) -> bool:
@@ -62,7 +74,14 @@ def options_of(declared: type) -> Mapping[str, Option]:
 def _option(each: Field[Any]) -> Option:
     about = each.metadata
     typed = about[TYPED] or each.name
-    return Option(name=each.name, typed=typed, help=about[HELP], default=each.default, short=about[SHORT])
+    return Option(
+        name=each.name,
+        typed=typed,
+        help=about[HELP],
+        default=each.default,
+        short=about[SHORT],
+        metavar=about[METAVAR],
+    )
 
 
 def comma_separated(text: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A name for a process that no other one bears later: its machine, that machine's boot, its number and its start."""
+"""A unique name for a process: its machine, that machine's boot, its number and its start."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (one form a line)
-"""A diagnosis fit for others' eyes: names of hosts and users, paths of homes, addresses and tokens are taken out."""
+"""Redaction of a diagnosis: names of hosts and users, home folders, addresses and tokens are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What no image should hold: caches, lists, logs, histories, files open to all, foreign owners, secrets.
+"""Files that no image should hold: caches, lists, logs, histories, files open to all, foreign owners, secrets.
 
 The rules follow tests/container/strays.py, which looks from inside a running image; this one needs the files alone.
 """

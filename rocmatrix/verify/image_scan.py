@@ -1,4 +1,4 @@
-"""One pass over a tree: its device code, its Python packages, what a build left behind, and how large it is."""
+"""One pass over a tree: its device code, its Python packages, leftovers of the build, and its size."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Library:
 
 @dataclass(frozen=True, kw_only=True)
 class Contents:
-    """What a tree holds. `others` are host libraries with device code that no entry of matrix/kernels.yaml names.
+    """Content of a tree. `others` are host libraries with device code that no entry of matrix/kernels.yaml names.
 
     `packages` are installed distributions by canonical name; `size` is in bytes, each hard-linked file once.
     """

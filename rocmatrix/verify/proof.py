@@ -36,7 +36,7 @@ NEVER_RUN = "true"  # an image without a command of its own needs one to make a 
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """What was looked into, for which cell, and what each check said."""
+    """Proof of an image or folder for a cell, with the result of each check."""
 
     cell: str
     architecture: str | None

@@ -1,4 +1,4 @@
-"""An image next to a second one, built anew of the same inputs with no cache: the same layers and settings, or not.
+"""Comparison of an image with a second one, built of the same inputs without a cache: layers and settings.
 
 What is compared are the digests of the layers' content, which a registry's compression does not change.
 """
@@ -44,7 +44,7 @@ def check(cell: Cell, reference: str, *, root: Path, wheels: Path | None = None)
         if other := _other_inputs(client, cell, labels, root):
             return Check(name=NAME, summary="nothing was built", findings=(Finding(code=CODE, what=other),))
         tag = f"{build.tag(cell)}-rebuilt"
-        with engine_lock.alone(client, tag, waiting=f"another program on this engine builds {tag}"):
+        with engine_lock.exclusive(client, tag, waiting=f"another program on this engine builds {tag}"):
             made, packages = _built(
                 client, cell, labels, tag=tag, root=root, wheels=wheels or default_folder(root, cell)
             )

@@ -1,4 +1,4 @@
-"""How containers of an image are set up, against the cell's recipe: user, command, environment and the rest."""
+"""Container settings of an image, compared with the cell's recipe: user, command, environment and the rest."""
 
 from __future__ import annotations
 

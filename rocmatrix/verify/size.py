@@ -1,4 +1,4 @@
-"""The size of an image against what was recorded for its cell: a relative limit, never an absolute one.
+"""Size of an image against the one recorded for its cell: a relative limit, never an absolute one.
 
 The checkout's baseline comes first. Where a cell has none, the first image of it that was proven here gives one: its
 size is recorded with the proof, and later images are compared with that until the checkout has a baseline.
@@ -17,7 +17,7 @@ ACCEPTED = "accepted: "  # how the summary of a size begins that a person took, 
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """What a size is compared with: `bytes` of all files, `date`, and `of` what they were measured."""
+    """Recorded size: `bytes` of all files, `date`, and `of` what they were measured."""
 
     bytes: int
     date: str

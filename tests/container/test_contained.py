@@ -16,7 +16,7 @@ import pytest
 
 from rocmatrix.containers import orphan_cleanup
 from rocmatrix.images import labels
-from rocmatrix.jobs import contained, runner
+from rocmatrix.jobs import contained, job
 from tests.container.rehearsal.proxy import Proxy
 
 pytestmark = pytest.mark.container
@@ -41,14 +41,14 @@ def argv(image, script, *options):
 
 def left(client):
     """Return the jobs on the engine but for those of simulated machines: the rehearsal may run at the same time."""
-    found = client.api.containers(all=True, filters={"label": contained.JOB_LABEL})
+    found = client.api.containers(all=True, filters={"label": orphan_cleanup.LABEL})
     return [each for each in found if labels.SIMULATED not in each["Labels"]]
 
 
 def ran(client, image, script, *options, show=lambda _: None):
     """Run a job that leaves no container. Its own label finds it: other suites have jobs on the same engine."""
     own = f"rocmatrix-test.run={uuid4()}"
-    done = runner.run(argv(image, script, f"--label={own}", *options), show=show)
+    done = job.run(argv(image, script, f"--label={own}", *options), show=show)
     assert client.api.containers(all=True, filters={"label": own}) == []
     return done
 
@@ -105,7 +105,7 @@ def test_status_of_the_program_that_is_an_engines_too_is_the_programs(client, im
 
 
 def test_program_that_is_not_in_the_image_is_the_images_failure(client, image):
-    done = runner.run(["docker", "run", "--rm", "--network=none", image, "no-such-program"], show=lambda _: None)
+    done = job.run(["docker", "run", "--rm", "--network=none", image, "no-such-program"], show=lambda _: None)
     assert (done.status, done.trouble, done.container.image) == (127, None, image)
 
 
@@ -117,7 +117,7 @@ def test_container_that_cannot_be_made_or_started_is_trouble_of_the_host(client,
 
 
 def test_image_that_is_gone_is_trouble_of_the_host(client):
-    done = runner.run(argv("rocmatrix-test/none:1", "true"), show=lambda _: None)
+    done = job.run(argv("rocmatrix-test/none:1", "true"), show=lambda _: None)
     assert (done.status, done.trouble.stage, done.container) == (contained.NOT_STARTED, "engine", None)
 
 
@@ -130,7 +130,7 @@ def test_engine_that_is_lost_in_the_middle_is_trouble_of_the_host(client, image,
     proxy = Proxy(tmp_path / "docker.sock", lambda _: None, real)
     monkeypatch.setenv("DOCKER_HOST", proxy.environment["DOCKER_HOST"])
     try:
-        done = runner.run(argv(image, f"echo '{VERDICT}'; sleep 20", f"--label={own}"), show=lambda _: proxy.gone())
+        done = job.run(argv(image, f"echo '{VERDICT}'; sleep 20", f"--label={own}"), show=lambda _: proxy.gone())
     finally:
         for each in client.api.containers(all=True, filters={"label": own}):
             client.api.remove_container(each["Id"], force=True)
@@ -141,12 +141,12 @@ def test_engine_that_is_lost_in_the_middle_is_trouble_of_the_host(client, image,
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_to_this_program_ends_the_container_and_is_trouble_of_the_host(client, image, tmp_path, sent):
     own = f"rocmatrix-test.run={uuid4()}"
-    job = argv(image, f"echo '{VERDICT}'; sleep 60", f"--label={own}")
+    words = argv(image, f"echo '{VERDICT}'; sleep 60", f"--label={own}")
     code = f"""
 import sys
-from rocmatrix.jobs import runner
+from rocmatrix.jobs import job, runner
 try:
-    runner.run({job!r}, show=lambda event: print("begun", flush=True))
+    job.run({words!r}, show=lambda event: print("begun", flush=True))
 except runner.Interrupted as stopped:
     found = stopped.finished
     print(found.trouble.stage, found.container.image, len(found.events), flush=True)
@@ -159,7 +159,7 @@ except runner.Interrupted as stopped:
 
 
 def test_leftovers_of_a_killed_program_are_removed_when_old(client, image, monkeypatch):
-    old = client.containers.create(image, ["true"], labels={contained.JOB_LABEL: "1"})
+    old = client.containers.create(image, ["true"], labels={orphan_cleanup.LABEL: "1"})
     ran_at = client.containers.create(image, ["true"])
     try:
         ran(client, image, "true")
@@ -168,7 +168,7 @@ def test_leftovers_of_a_killed_program_are_removed_when_old(client, image, monke
         monkeypatch.setattr(orphan_cleanup, "LEFT_UNSTARTED", timedelta(0))
         monkeypatch.setattr(orphan_cleanup, "_is_old", lambda *asked: asked[1] == old.id and is_old(*asked))
         time.sleep(1.1)
-        runner.run(argv(image, "true"), show=lambda _: None)
+        job.run(argv(image, "true"), show=lambda _: None)
         assert old.id not in {each["Id"] for each in left(client)}
         ran_at.reload()  # it is none of ours
     finally:

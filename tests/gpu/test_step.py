@@ -16,8 +16,8 @@ from tests.fixtures.training import gone_on, interrupted, network, same, trainin
 from trainer.data.loading.placement import TensorPartition, mapped
 from trainer.device.accelerator import make_reproducible
 from trainer.device.precision import Precision
-from trainer.engine.loop import Plan, Training, new_training
 from trainer.engine.steps.step_strategy import choose_step
+from trainer.engine.training import Plan, Training, new_training
 from trainer.models.mlp import mlp
 from trainer.runtime.errors import TrainerError
 

@@ -18,10 +18,12 @@ import torch
 from torch import nn
 
 from tests.fixtures.training import ROWS, gone_on, interrupted, same, training, weights
+from trainer.data.loading.placement import TensorPartition
 from trainer.device.accelerator import choose, make_reproducible
 from trainer.device.memory import report
 from trainer.device.precision import choose_precision
-from trainer.engine.loop import Plan, TensorPartition, Training, fit, new_training
+from trainer.engine.loop import fit
+from trainer.engine.training import Plan, Training, new_training
 
 ROOT = Path(__file__).resolve().parents[2]
 SAME = ("model.pt", "model.safetensors", "metrics.jsonl", "batches.jsonl")

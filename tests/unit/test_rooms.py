@@ -1,11 +1,13 @@
 """The tree stays one that a newcomer can read: few names in a root, few modules in a room, and the contracts hold."""
 
 import configparser
+import graphlib
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import grimp
 import pytest
 
 from rocmatrix.cli.commands.project import LINT_IMPORTS
@@ -56,6 +58,29 @@ def test_rooms_import_downwards_only():
     done = run_contracts(ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 kept, 0 broken" in done.stdout
+
+
+def circle(graph: grimp.ImportGraph) -> list[str]:
+    """Return modules that import each other in a circle, lazy and type-only imports included; none without one."""
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    try:
+        graphlib.TopologicalSorter(imports).prepare()
+    except graphlib.CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_modules_import_each_other_in_no_circle():
+    assert circle(grimp.build_graph(*PROGRAMS)) == []
+
+
+def test_circle_of_two_modules_is_found():
+    graph = grimp.ImportGraph()
+    for importer, imported in (("a", "b"), ("b", "c")):
+        graph.add_import(importer=importer, imported=imported)
+    assert circle(graph) == []
+    graph.add_import(importer="c", imported="b")
+    assert {*circle(graph)} == {"b", "c"}
 
 
 def test_contracts_have_no_exception():

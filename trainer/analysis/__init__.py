@@ -1,1 +1,1 @@
-"""What is done with a finished run: forecasts, reports, smaller models, comparison, replay."""
+"""Use of a finished run: forecasts, reports, smaller models, comparison, replay."""

@@ -1,4 +1,4 @@
-"""How many rows a batch has, by epoch: growing batches are what some take in place of a falling learning rate."""
+"""Batch size by epoch: growing batches are an alternative to a falling learning rate."""
 
 from __future__ import annotations
 

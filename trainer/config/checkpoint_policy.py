@@ -1,4 +1,4 @@
-"""Which checkpoints stay: the last few, the best, and every n-th step."""
+"""Retention of checkpoints: the last few, the best, and every n-th step."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Retention:
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """How often a checkpoint is due: after `steps` steps or `seconds` seconds; 0 of both is never."""
+    """Interval between checkpoints: `steps` steps or `seconds` seconds; 0 of both is never."""
 
     steps: int = 0
     seconds: float = 0.0

@@ -114,7 +114,7 @@ def train_help(*, everything: bool) -> str:
     if everything:
         parts += ["", "FURTHER SETTINGS", *_sections([each for each in own if not each["common"]], width)]
         familiar = " ".join(f"--{name.replace('_', '-')}: {why}." for name, why in FAMILIAR.items())
-        parts += ["", *textwrap.wrap(f"Accepted for familiarity, without effect. {familiar}", width)]
+        parts += ["", *textwrap.wrap(f"Accepted for compatibility, without effect. {familiar}", width)]
     else:
         further = sum(not each["common"] for each in own)
         parts += ["", f"--help=all lists {further} further settings."]

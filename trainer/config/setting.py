@@ -1,4 +1,4 @@
-"""What a setting is: a field of a section with its help, its reader, and what resuming a run does with it.
+"""A setting: a field of a section with its help, its reader, and what resuming a run does with it.
 
 A section is a frozen dataclass whose fields are settings, `Annotated[type, Flag(...)]`, or further sections. Every
 setting has the name of its field and is the flag of that name; names are unique over all sections of a program.
@@ -38,7 +38,7 @@ class OnResume(StrEnum):
 
 @dataclass(frozen=True)
 class Flag:
-    """What stands on a field of a section.
+    """The annotation of a setting's field.
 
     Args:
         help: one line for people; the choices are added by the reader's metavar, the default by the program.

@@ -125,7 +125,7 @@ def settings() -> dict[str, Setting]:
 
 
 FAMILIAR = {
-    "skip_gpu_cleanup": "there is no clean-up to skip: all device memory is given back when the process ends",
+    "skip_gpu_cleanup": "there is no clean-up to skip: all device memory is released when the process ends",
 }
 
 

@@ -1,1 +1,1 @@
-"""From a file of bars to arrays for training; numpy only."""
+"""Reading of data files into arrays for training; numpy only."""

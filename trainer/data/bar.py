@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 NUMBERS = ("open", "high", "low", "close", "volume", "vix_close")
-COLUMNS = ("date", *NUMBERS)
 
 Floats = NDArray[np.float64]
 Dates = NDArray[np.datetime64]

@@ -1,4 +1,4 @@
-"""What a volume profile and a session are taken to be. Each choice changes values, so each is stored with them."""
+"""Conventions of volume profiles and sessions. Each choice changes values, so each is stored with them."""
 
 from __future__ import annotations
 

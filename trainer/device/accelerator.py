@@ -1,4 +1,4 @@
-"""Which device a run computes on and why; seeds, threads and determinism. One path for CPU, CUDA and ROCm."""
+"""Choice of a run's device, with the reason; seeds, threads and determinism. One path for CPU, CUDA and ROCm."""
 
 from __future__ import annotations
 

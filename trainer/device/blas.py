@@ -1,4 +1,4 @@
-"""Which library torch's matrix products go to."""
+"""Choice of the BLAS library behind torch's matrix products."""
 
 from __future__ import annotations
 

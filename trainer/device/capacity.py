@@ -1,4 +1,4 @@
-"""Is there memory for a network at all? Asked before the first allocation, with the number that would fit.
+"""Check before the first allocation that a network fits into memory, with the number of parameters that would fit.
 
 The system grants more memory than it has and ends the process later, so a failed allocation is no reliable sign.
 """

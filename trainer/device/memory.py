@@ -1,4 +1,4 @@
-"""Running out of device memory is not an end: the batch is undone, cut smaller and computed again.
+"""Recovery when device memory runs out: the micro-batch, a snapshot of the step, and the allocator's report.
 
 The failure is known by its class, never by its words: HIP, CUDA and later back ends word it differently.
 """
@@ -26,7 +26,7 @@ HEADROOM = 0.9  # share of the memory a doubled micro-batch may be predicted to 
 
 @dataclass(kw_only=True)
 class MicroBatch:
-    """How many rows a rank computes at a time: `size`, at most `limit`. It is part of the checkpoint.
+    """Rows that a rank computes at a time: `size`, at most `limit`. It is part of the checkpoint.
 
     `calm` counts the steps since the size changed, `patience` those to wait for before it grows.
     """
@@ -99,7 +99,7 @@ def report(device: torch.device) -> MemoryReport | None:
 
 @dataclass(frozen=True, kw_only=True)
 class StepSnapshot:
-    """What a step changes before its gradients are complete: random number generators and buffers."""
+    """State that a step changes before its gradients are complete: random number generators and buffers."""
 
     rng: RngState
     buffers: list[torch.Tensor]
@@ -148,7 +148,7 @@ def reserve(optimizer: torch.optim.Optimizer) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerUnchanged:
-    """How often each tensor that a step changes had been written before it: torch counts writes in place."""
+    """Versions of the tensors that a step changes, before it: torch counts writes in place."""
 
     optimizer: torch.optim.Optimizer
     writes: dict[int, int]
@@ -199,7 +199,7 @@ def require_divisible(micro_batch: MicroBatch, *, step: int, device: torch.devic
     raise TrainerError("RM523", what="one row at a time does not fit", where=f"step {step + 1}, {device}", why=reported)
 
 
-def may_grow(micro_batch: MicroBatch, device: torch.device) -> bool:
+def may_grow(device: torch.device) -> bool:
     """Return whether twice the size is predicted to fit: what rests stays, what a step adds doubles."""
     found = report(device)
     if found is None:

@@ -1,4 +1,4 @@
-"""Which number format a run computes in and why: from what the architecture does well, and from a test of it.
+"""Choice of a run's number format: by what the architecture does well, and by a self-test.
 
 Compute capability does not decide this: HIP reports 9.0 for gfx906, which has no bf16 at all.
 """

@@ -19,7 +19,7 @@ def seed_all(seed: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RngState:
-    """Where all generators stand, in their own types: cheap enough to take at every step."""
+    """State of all generators, in their own types: cheap enough to take at every step."""
 
     python: Any
     numpy: Any

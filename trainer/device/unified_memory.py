@@ -53,7 +53,7 @@ class Pools:
 
 @dataclass(frozen=True, kw_only=True)
 class Shared:
-    """What a process may take of an APU's memory: `free` of `total` bytes, from `pool`, and why."""
+    """Memory of an APU that a process may take: `free` of `total` bytes, from `pool`, and why."""
 
     pool: str
     free: int

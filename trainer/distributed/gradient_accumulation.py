@@ -1,4 +1,4 @@
-"""A batch in pieces: the gradient is that of the whole batch, however it is cut, whoever computes a piece.
+"""Gradient accumulation over micro-batches: the gradient is that of the whole batch, however it is cut.
 
 Each piece's loss is a sum over its rows, divided by the weight of the whole batch over all ranks. So pieces
 add up to the weighted mean; a mean of the pieces' means would weigh a small last piece like a large one.

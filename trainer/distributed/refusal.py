@@ -1,4 +1,4 @@
-"""A rank's refusal, left in a file for its launcher: what a person must put right is not tried again.
+"""A rank's refusal, left in a file for its launcher: errors that a person must correct are not retried.
 
 torchrun starts the ranks again whatever ended them, as an exit status is all that it sees.
 """

@@ -1,4 +1,4 @@
-"""A hash chain over batches: two runs that part once never agree again, so the first difference is the parting."""
+"""A hash chain over batches: once two runs differ they never agree again, so the first difference is found."""
 
 from __future__ import annotations
 

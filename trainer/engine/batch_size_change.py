@@ -1,4 +1,4 @@
-"""What changes in a run where an epoch has batches of another size than the one before it, and what does not."""
+"""Change of the batch size between epochs: what is adapted in a run, and what stays."""
 
 from __future__ import annotations
 

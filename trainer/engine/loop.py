@@ -18,24 +18,20 @@ from typing import Any
 from torch import Tensor, where
 
 from trainer.data.loading.batch import Values, call
-from trainer.data.loading.placement import TensorPartition as TensorPartition  # noqa: PLC0414 -- others take these from here
 from trainer.data.loading.placement import batches
 from trainer.device.memory import OutOfMemory, StepSnapshot, may_grow, reserve
 from trainer.engine.batch_size_change import apply_batch_size
 from trainer.engine.callbacks.callback import TakenSteps
-from trainer.engine.measurement import close_epoch as close_epoch  # noqa: PLC0414
-from trainer.engine.measurement import validate_if_due
+from trainer.engine.measurement import close_epoch, validate_if_due
 from trainer.engine.oom_recovery import cut_smaller, grow_back, step_or_rollback, unrecoverable_oom
 from trainer.engine.state import Epoch
-from trainer.engine.training import Plan as Plan  # noqa: PLC0414
 from trainer.engine.training import StoppedError, Training
-from trainer.engine.training import new_training as new_training  # noqa: PLC0414
 
 
 def fit(training: Training) -> list[Epoch]:
-    """Train on from where the state is, leave the best weights, return all measurements: one an epoch, or as asked.
+    """Train from the current state to the end, load the best weights, and return all measurements.
 
-    The best are those of the lowest validation loss, or with `keep_last` the last.
+    The best weights are those of the lowest validation loss, or with `keep_last` the last ones.
 
     Raises:
         TrainerError: RM530 as soon as a loss is not finite, RM523 where one row is too much for the memory, RM733 and
@@ -61,9 +57,9 @@ def fit(training: Training) -> list[Epoch]:
 
 
 def run_epoch(training: Training) -> None:
-    """Take one optimizer step for each batch of the epoch that is still to come, or until the run ends.
+    """Take one optimizer step for each batch left in the epoch, until the epoch or the run ends.
 
-    A step after which the loss is measured is measured before its checkpoint is taken, so a resumed run has both.
+    Where a step is followed by a measurement and a checkpoint, the measurement comes first, so a resumed run has both.
     """
     state, callbacks = training.state, training.callbacks
     training.forward.train()
@@ -75,7 +71,7 @@ def run_epoch(training: Training) -> None:
         callbacks.on_step_end(training, taken)
         now = time.perf_counter()
         state.seconds, began = state.seconds + now - began, now
-        if training.eval_every is not None:
+        if training.plan.eval_every is not None:
             validate_if_due(training)
         agree_on_stop(training)
         if stop or checkpoint_due:
@@ -88,7 +84,7 @@ def run_epoch(training: Training) -> None:
 
 
 def end_epoch(training: Training) -> None:
-    """Measure where that is due, log the epoch's batches, and go to the beginning of the next epoch."""
+    """Measure the losses where that is due, log the epoch's batches, and move to the next epoch."""
     with training.ranks.section("evaluation"):
         measured = close_epoch(training)
     if measured is not None:
@@ -98,14 +94,14 @@ def end_epoch(training: Training) -> None:
 
 
 def agree_on_stop(training: Training) -> None:
-    """End the run on all ranks where a callback on any of them asked for it: only users' callbacks cost a vote."""
+    """End the run on all ranks where a callback on any rank set `should_stop`; only users' callbacks cost a vote."""
     if training.callbacks.votes or training.ranks.world_size == 1:
         (requested,) = training.ranks.any_rank(training.should_stop)
         training.stop_agreed = training.stop_agreed or requested
 
 
 def steps(training: Training) -> Iterator[tuple[TakenSteps, bool, bool]]:
-    """Take the epoch's steps still to come; yield those taken, whether to stop, and whether a checkpoint is due."""
+    """Take the steps left in the epoch; yield each, whether to stop, and whether a checkpoint is due."""
     if training.launches is not None:
         yield from training.launches(training)
     for rows, inputs, targets in get_batches(training):
@@ -113,7 +109,7 @@ def steps(training: Training) -> Iterator[tuple[TakenSteps, bool, bool]]:
 
 
 def get_batches(training: Training) -> Iterator[tuple[Tensor, Any, Any]]:
-    """Yield each batch still to come of this epoch: all its row numbers, and this rank's inputs and targets."""
+    """Yield each batch left in this epoch: its row numbers over all ranks, and this rank's inputs and targets."""
     state, ranks, waiting = training.state, training.ranks, training.callbacks.waiting
     source = batches(
         training.train,
@@ -133,9 +129,9 @@ def get_batches(training: Training) -> Iterator[tuple[Tensor, Any, Any]]:
 
 
 def train_step(training: Training, rows: Tensor, inputs: Values, targets: Values) -> tuple[TakenSteps, bool, bool]:
-    """Learn from one batch with autograd; return the step, whether to stop, and whether a checkpoint is due.
+    """Train on one batch with autograd; return the step, whether to stop, and whether a checkpoint is due.
 
-    A batch that does not fit is undone on all ranks and cut smaller, until it does.
+    Where memory runs out, all ranks roll the step back and take it again with a smaller micro-batch.
 
     Args:
         rows: row numbers of the batch over all ranks, shape (rows,).
@@ -149,8 +145,8 @@ def train_step(training: Training, rows: Tensor, inputs: Values, targets: Values
         snapshot = StepSnapshot.of(training.model, training.device) if training.guarded else None
         loss = forward_backward(training, inputs, targets, rows=len(rows), weight=weight)
         due = ranks.is_main and callbacks.checkpoint_due(training)
-        short, stop, due = ranks.any_rank(loss is None, training.stop.requested, due)
-        if loss is not None and not short:
+        out_of_memory, stop, due = ranks.any_rank(loss is None, training.stop.requested, due)
+        if loss is not None and not out_of_memory:
             sum_over_ranks(training)
             if optimize(training):
                 break
@@ -158,7 +154,7 @@ def train_step(training: Training, rows: Tensor, inputs: Values, targets: Values
     state.losses.select(0, state.batch).copy_(loss)  # an index in brackets costs three times as much
     state.chain.add(rows)
     state.batch, state.step = state.batch + 1, state.step + 1
-    if state.micro_batch.count() and not any(ranks.any_rank(not may_grow(state.micro_batch, training.device))):
+    if state.micro_batch.count() and not any(ranks.any_rank(not may_grow(training.device))):
         grow_back(training)
     return TakenSteps(state.step, [rows], loss.reshape(1)), stop, due
 
@@ -235,7 +231,7 @@ def sum_over_ranks(training: Training) -> None:
 
 
 def optimize(training: Training) -> bool:
-    """Take the optimizer's step; False where memory ran out before it changed anything."""
+    """Take the optimizer's step; return False where memory ran out before it changed anything."""
     with training.ranks.section("optimizer"):
         return step_or_rollback(training, lambda run: step_optimizer(run, run.callbacks.on_gradients))
 
@@ -266,11 +262,12 @@ def step_optimizer(training: Training, on_gradients: Any = None) -> None:
 
 def clip_gradients(training: Training) -> None:
     """Scale all gradients down together where their norm is above the limit; the host does not wait for the norm."""
-    if training.clip_norm is None:
+    limit = training.plan.clip_norm
+    if limit is None:
         return
     weights = [weight for weight in training.model.parameters() if weight.grad is not None]
     norm = training.ranks.gradient_norm(weights)
-    factor = (training.clip_norm / (norm + 1e-6)).clamp(max=1.0)
+    factor = (limit / (norm + 1e-6)).clamp(max=1.0)
     for weight in weights:
         assert weight.grad is not None
         weight.grad.mul_(factor.to(weight.grad.device))

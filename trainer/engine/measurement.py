@@ -1,4 +1,4 @@
-"""Measuring a run: losses of the batches since the last measurement, and the loss of the validation part.
+"""Measurements of a run: losses of the batches since the last one, and the loss of the validation part.
 
 A run is measured at the end of each epoch, or each so many steps. Where steps decide, batches of several epochs may
 belong to one measurement: an epoch that ends in between leaves its sums in the state.
@@ -22,7 +22,7 @@ from trainer.runtime.errors import TrainerError
 
 def validate_if_due(training: Training) -> None:
     """Measure after a step that --eval-every names, and after the last one; training goes on from there."""
-    step, every = training.state.step, training.eval_every
+    step, every = training.state.step, training.plan.eval_every
     if every is None or not (step % every == 0 or training.ended):
         return
     with training.ranks.section("evaluation"):
@@ -48,7 +48,7 @@ def close_epoch(training: Training) -> Epoch | None:
 def is_due(training: Training) -> bool:
     """Return whether the end of an epoch is measured: always, or with --eval-every where it is the run's end."""
     state = training.state
-    if training.eval_every is None:
+    if training.plan.eval_every is None:
         return True
     last = state.epoch + 1 >= training.epochs or training.ended
     return last and not (state.history and state.history[-1].step == state.step)
@@ -90,7 +90,7 @@ def measure(training: Training, losses: Tensor, began: float) -> Epoch:
 def best_of(training: Training) -> dict[str, Tensor]:
     """Return copies of the weights that change and of the buffers, on the device or, with --best-on host, off it."""
     changing = changing_state(training.model).items()
-    if training.best_on_host:
+    if training.plan.best_on_host:
         return {name: value.detach().to("cpu", copy=True) for name, value in changing}
     return {name: value.clone() for name, value in changing}
 
@@ -117,7 +117,7 @@ def measured(training: Training, losses: Tensor, began: float) -> Epoch:
         best=training.keep_last or validation_loss < state.lowest,
         batches=state.chain.head.hex(),
         skipped=state.skipped,
-        step=state.step if training.eval_every or training.max_steps else None,
+        step=state.step if training.plan.eval_every or training.plan.max_steps else None,
     )
 
 

@@ -1,4 +1,4 @@
-"""Where a training run stands, as one value: with the weights it is all that the next step depends on."""
+"""State of a training run as one value: with the weights it is all that the next step depends on."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Sums:
 
 @dataclass(kw_only=True)
 class TrainState:
-    """What changes from step to step, apart from weights, optimizer and random number generators.
+    """State that changes from step to step, apart from weights, optimizer and random number generators.
 
     `step` counts batches taken, `epoch` finished epochs, `batch` batches taken of the current one: the
     sampler's position. `micro_step` is 0 between steps, the only place where a checkpoint is taken.

@@ -1,4 +1,4 @@
-"""A training run as one value: what it is to do, what it works on, and its callbacks.
+"""A training run as one value: its plan, its model and data, its state, and its callbacks.
 
 This module is below the loop, so that the loop's parts can name it without importing each other.
 """
@@ -31,7 +31,7 @@ Launches = Callable[["Training"], Iterator[tuple[TakenSteps, bool, bool]]]
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a run is to do.
+    """Plan of a run: its length, batches, optimizer and limits.
 
     Args:
         epochs: passes over the training rows; with `max_steps` as many as these steps take.
@@ -67,11 +67,14 @@ class StoppedError(Exception):
 
 @dataclass(kw_only=True)
 class Training:
-    """A run in motion. `model` is what holds the weights, `forward` what is called (wrapped for several ranks).
+    """A run in progress: its plan, what it works on, and where it stands.
 
-    `most_rows` is what a rank computes at a time at most, by request or because memory ran out in an earlier attempt.
+    `model` holds the weights, `forward` is what is called (wrapped for several ranks). `epochs` is the plan's, or as
+    many as its `max_steps` take. `most_rows` limits the rows that a rank computes at a time, by request or because
+    memory ran out in an earlier attempt.
     """
 
+    plan: Plan
     model: nn.Module
     optimizer: torch.optim.Optimizer
     train: Partition
@@ -96,26 +99,22 @@ class Training:
     most_rows: int | None = None
     launches: Launches | None = None  # takes whole batches faster, in the same way; the loop takes the rest
     device: torch.device
-    max_steps: int | None = None
-    eval_every: int | None = None
-    patience: int | None = None
-    clip_norm: float | None = None
-    best_on_host: bool = False
 
     @property
     def steps(self) -> int:
         """Steps of the whole run, if no early stop ends it."""
-        return self.sampler.steps(self.epochs) if self.max_steps is None else self.max_steps
+        most = self.plan.max_steps
+        return self.sampler.steps(self.epochs) if most is None else most
 
     @property
     def ended(self) -> bool:
         """Whether no step is left: all are taken, the loss has not fallen for long enough, or a callback ended it."""
-        state = self.state
+        state, plan = self.state, self.plan
         if self.stop_agreed or state.epoch >= self.epochs:
             return True
-        if self.max_steps is not None and state.step >= self.max_steps:
+        if plan.max_steps is not None and state.step >= plan.max_steps:
             return True
-        return self.patience is not None and state.measurements_without_gain() >= self.patience
+        return plan.patience is not None and state.measurements_without_gain() >= plan.patience
 
     @property
     def stopped_early(self) -> bool:
@@ -125,13 +124,14 @@ class Training:
     @property
     def measurements(self) -> int:
         """Measurements of the whole run, if no early stop ends it."""
-        return self.epochs if self.eval_every is None else -(-self.steps // self.eval_every)
+        every = self.plan.eval_every
+        return self.epochs if every is None else -(-self.steps // every)
 
     def steps_until_measured(self) -> int | None:
         """Return the steps to the next one after which the loop does more than step; None where epochs decide."""
-        step = self.state.step
-        every = [] if self.eval_every is None else [self.eval_every - step % self.eval_every]
-        left = [] if self.max_steps is None else [self.max_steps - step]
+        step, plan = self.state.step, self.plan
+        every = [] if plan.eval_every is None else [plan.eval_every - step % plan.eval_every]
+        left = [] if plan.max_steps is None else [plan.max_steps - step]
         return min(every + left, default=None)
 
 
@@ -165,6 +165,7 @@ def new_training(
     summed = torch.promote_types(weights.dtype, torch.float32)
     losses, sizes = (torch.zeros(sampler.count(0), device=device, dtype=summed) for _ in range(2))
     return Training(
+        plan=plan,
         model=model,
         forward=ranks.prepare(model),
         optimizer=optimizer_of(
@@ -185,11 +186,6 @@ def new_training(
         ranks=ranks,
         most_rows=plan.micro_batch,
         device=device,
-        max_steps=plan.max_steps,
-        eval_every=plan.eval_every,
-        patience=plan.patience,
-        clip_norm=plan.clip_norm,
-        best_on_host=plan.best_on_host,
         # only an accelerator's memory runs out by exception
         **({"guarded": device.type != "cpu" and ranks.undoes} | more),
     )

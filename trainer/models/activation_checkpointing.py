@@ -1,4 +1,4 @@
-"""Activation checkpointing: what forward computed is thrown away and computed again in backward.
+"""Activation checkpointing: activations are freed after the forward pass and computed again in backward.
 
 `full` keeps only the inputs of each layer; `selective` also keeps the results of matrix products and attention,
 which cost most to compute again; `off` keeps everything. `offloaded` is full, and has the inputs of each layer wait in

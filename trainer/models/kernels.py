@@ -1,4 +1,4 @@
-"""The kernels of scaled_dot_product_attention by name, and having one of them alone used."""
+"""The kernels of scaled_dot_product_attention by name, and a context that allows one of them alone."""
 
 from __future__ import annotations
 

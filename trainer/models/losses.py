@@ -1,4 +1,4 @@
-"""What is minimised: the sum of a loss over rows, and what each row weighs."""
+"""Losses: the sum of a loss over rows, and the weight of each row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A residual perceptron: each hidden layer adds to what it was given, so depth costs little to train."""
+"""A residual perceptron: each hidden layer adds to its input, so depth costs little to train."""
 
 from __future__ import annotations
 

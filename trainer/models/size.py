@@ -1,4 +1,4 @@
-"""How many parameters a network has, and widths at which it would have fewer."""
+"""Number of a network's parameters, and widths at which it would have fewer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A transformer over columns: each number and each category becomes a token, one more token learns the answer.
+"""A transformer over columns: each number and each category becomes a token, and one more token predicts.
 
 After Gorishniy et al. 2021, "Revisiting deep learning models for tabular data" (FT-Transformer, arXiv 2106.11959),
 with the activation that is asked for in place of ReGLU, and dropout in the feed-forward layers alone.

@@ -1,4 +1,4 @@
-"""What a finished run leaves: its scores, and the model with what describes it."""
+"""Artifacts of a finished run: its scores, and the model with its description."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def restore(training: Training, tree: dict[str, Any]) -> None:
     state = TrainState.from_tree(tree["state"])
     state.losses = state.losses.to(device) if ranks.is_main else state.losses.to(device).zero_()
     state.weights = state.weights.to(device)
-    held = torch.device("cpu") if training.best_on_host else device
+    held = torch.device("cpu") if training.plan.best_on_host else device
     state.best = {name: value.to(held) for name, value in state.best.items()}
     training.state = state
     ranks.load_model(training.model, {**training.model.state_dict(), **tree["model"]})
@@ -224,7 +224,7 @@ class Checkpointer(Callback):
             if ranks.is_main:
                 reason = error.strerror or str(error)
                 emit("checkpoint_failed", code="RM553", step=step, path=str(error.filename or ""), reason=reason)
-                say(f"RM553 no checkpoint of step {step}: {reason}; the run goes on, the last good one stays")
+                say(f"RM553 no checkpoint of step {step}: {reason}; the run continues, the last valid one is kept")
             return
         self.written_at = time.monotonic()
         with contextlib.suppress(OSError):  # where nobody reads any more, the training itself will say so

@@ -1,4 +1,4 @@
-"""The content of metadata.json: enough to repeat it, and to use its model without the trainer."""
+"""Content of metadata.json: enough to repeat a run, and to use its model without the trainer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the sections of a configuration to what the loop and the choice of an attention kernel take."""
+"""The loop's plan, and the request for an attention kernel, from the sections of a configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run among ranks needs in addition to the world itself: a name that restarts keep, limits, and the join."""
+"""Set-up of a run among ranks: a name that restarts keep, limits, and the join of the world."""
 
 from __future__ import annotations
 

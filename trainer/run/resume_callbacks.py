@@ -1,4 +1,4 @@
-"""Whether a resumed run has the callbacks that it began with."""
+"""Check that a resumed run has the callbacks that it began with."""
 
 from __future__ import annotations
 

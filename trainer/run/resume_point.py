@@ -72,7 +72,7 @@ def restore_latest_checkpoint(
             path = path_of(folder.checkpoints, step)
             restore(training, ranks.read_shards(tree, path, training.model, training.optimizer))
         require_epochs(folder.name, requested=training.epochs, trained=training.state.epoch)
-        require_steps(folder.name, requested=training.max_steps, taken=training.state.step)
+        require_steps(folder.name, requested=training.plan.max_steps, taken=training.state.step)
         limit = rows_at_most(training)
         before = training.state.micro_batch
         training.state.micro_batch = first_size(None, limit) if fixed_size else before.within(limit)
@@ -84,7 +84,11 @@ def restore_latest_checkpoint(
             say(f"resume  memory ran out before: at most {most:,} rows at a time from here on")
     if ranks.is_main:
         emit("resumed", run=folder.name, step=step, epoch=training.state.epoch, from_start=tree is None)
-        where = f"goes on after step {step:,}" if tree is not None else "has no good checkpoint and begins anew"
+        where = (
+            f"resumes after step {step:,}"
+            if tree is not None
+            else "has no valid checkpoint and starts from the beginning"
+        )
         say(f"resume  run {folder.name} {where}")
 
 
@@ -113,7 +117,7 @@ def require_state(tree: Any, training: Training, step: int) -> None:
         if type(count) is not int or count < (1 if name.startswith("micro") else 0):
             raise ValueError(f"{name} is {count!r}")
     measured = len(state["history"])
-    if state["step"] != step or (training.eval_every is None and measured != state["epoch"]):
+    if state["step"] != step or (training.plan.eval_every is None and measured != state["epoch"]):
         raise ValueError(f"its state is of step {state['step']}, epoch {state['epoch']} and {measured} measurements")
     if not isinstance(state["losses"], Tensor) or state["losses"].dtype != losses.dtype:
         raise TypeError("losses are no tensor of this run")

@@ -1,4 +1,4 @@
-"""Whether what a run resumes from is its own: the checkpoint, the inputs as they are computed now, the versions.
+"""Check that a run resumes from its own state: the checkpoint, the inputs as computed now, the versions.
 
 A run's record before training begins (`metadata.metadata`) is plain data, so nothing here asks what kind of task it is.
 """

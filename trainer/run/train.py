@@ -21,8 +21,9 @@ from trainer.engine.steps.step_strategy import choose_step
 from trainer.engine.training import StoppedError, Training
 from trainer.run.artifacts import size_estimate
 from trainer.run.phases.assemble import assemble, begin_record, resume_if_requested
+from trainer.run.phases.attempt import Attempt
 from trainer.run.phases.finish import complete, finish
-from trainer.run.phases.prepare import Attempt, Prepared, prepare, read
+from trainer.run.phases.prepare import Prepared, prepare, read
 from trainer.run.rank_setup import attempt_of, joined, limits_of
 from trainer.run.repeated_faults.mark import marked
 from trainer.run.repeated_faults.remedy import Treatment, after_deaths, apply, kind_of

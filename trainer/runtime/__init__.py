@@ -1,1 +1,1 @@
-"""What every room relies on: errors and their codes, events, signals, child processes with limits, paths."""
+"""Basis of all rooms: errors and their codes, events, signals, child processes with limits, paths."""

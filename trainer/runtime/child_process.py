@@ -28,7 +28,7 @@ REAP_SECONDS = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How a program ended. `returncode` is negative for a signal, None for a process that would not die."""
+    """End of a program. `returncode` is negative for a signal, None for a process that would not die."""
 
     returncode: int | None
     timed_out: bool

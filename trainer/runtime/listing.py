@@ -1,4 +1,4 @@
-"""Listing folders of /proc and /sys, whose entries go while they are read: a process ends, a card is reset."""
+"""Listings of folders of /proc and /sys, whose entries vanish while they are read: a process ends, a card is reset."""
 
 from __future__ import annotations
 

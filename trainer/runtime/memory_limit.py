@@ -1,4 +1,4 @@
-"""How much host memory a process and its children hold, so that one that fills it is ended before others suffer.
+"""Host memory of a process and its children, so that one that fills it is ended before others are affected.
 
 Only memory of their own counts: anonymous and shared pages, not the libraries that all map.
 Files: Documentation/filesystems/proc.rst of the kernel, "status", "task/<tid>/children", "oom_score_adj".

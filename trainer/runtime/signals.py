@@ -1,4 +1,4 @@
-"""SIGTERM asks a run to end: schedulers and spot machines send it before they take the machine away."""
+"""SIGTERM as a request to end: schedulers and spot machines send it before they take the machine away."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import FrameType
 
 @dataclass(kw_only=True)
 class Stop:
-    """Whether the run was asked to end; the loop looks at it between steps."""
+    """A request to end the run; the loop reads it between steps."""
 
     requested: bool = False
 

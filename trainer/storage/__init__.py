@@ -1,1 +1,1 @@
-"""What is kept on disk, whole or absent."""
+"""Files on disk, whole or absent."""

@@ -1,4 +1,4 @@
-"""Whether the values of a metadata.json make sense together; their types are checked before, by `records.read`."""
+"""Check that the values of a metadata.json agree; their types are checked before, by `records.read`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run's folder appears whole or not at all: it is written under a hidden name, synced, then renamed.
+"""Run folders, whole or absent: written under a hidden name, synced, then renamed.
 
 Until then the hidden twin holds the run's checkpoints. A run that ends before its time leaves the twin if there
 is a checkpoint in it, to resume from, and nothing otherwise.

@@ -1,4 +1,4 @@
-"""Files of a run's folder may come from anywhere: what is read of them is checked, and what is wrong has a code."""
+"""Checked reads of a run folder's files, which may come from anywhere: what is wrong has an error code."""
 
 from __future__ import annotations
 

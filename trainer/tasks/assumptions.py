@@ -1,4 +1,4 @@
-"""What was assumed about the data, in a few lines for a person before training starts."""
+"""Assumptions about the data, in a few lines for a person before training starts."""
 
 from __future__ import annotations
 

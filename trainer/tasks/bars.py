@@ -1,4 +1,4 @@
-"""The learning task that a configuration describes: which rows, split how, scaled by what."""
+"""The learning task of bars: its rows, their split and their scaling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which learning task a configuration describes."""
+"""Choice of the learning task that a configuration describes."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ from trainer.tasks.language.network import (
     pretrained_vocabulary,
 )
 from trainer.tasks.language.tuning import LanguageTuner
-from trainer.tasks.task import BatchWeight, Evaluation, LossSum, NetworkSpec, Partitions, Placement, Trained
+from trainer.tasks.task import RUN, BatchWeight, Evaluation, LossSum, NetworkSpec, Partitions, Placement, Trained
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,6 +239,16 @@ class LanguageTask:
             "loss": loss,
             "speed": f"{tokens / trained.seconds:,.0f} tokens/s, {trained.seconds:.1f} s",
         }
+
+    def next_commands(self, record: Mapping[str, Any]) -> list[str]:
+        """Return how to use the model, then how to measure and merge an adapter, or tune and export a whole model."""
+        converses = record["language"]["method"] != "pretrain"
+        use = f"./invokew chat --model {RUN}" if converses else f"./invokew generate --model {RUN} --prompt 'Once'"
+        if record["model"]["adapter"] == "none":
+            tune = f"./invokew train --task lm --model {RUN} --adapter lora --data CHATS.jsonl"
+            return [use, tune, f"./invokew gguf --model {RUN} --output model.gguf"]
+        measure = f"./invokew evaluate --model {RUN} --data TEXT"
+        return [use, measure, f"./invokew merge --model {RUN} --output MERGED"]
 
 
 def sum_of(outputs: Tensor, targets: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What metadata.json states about a run on rows of numbers: bars or a table."""
+"""Entries of metadata.json on a run over rows of numbers: bars or a table."""
 
 from __future__ import annotations
 

@@ -25,6 +25,7 @@ from trainer.tasks.row_records import model_record, row_records
 from trainer.tasks.scaling import load_partitions, scaled
 from trainer.tasks.tables.defaults import table_defaults
 from trainer.tasks.task import (
+    RUN,
     AttentionShape,
     BatchWeight,
     Evaluation,
@@ -122,9 +123,13 @@ class RowTask:
         """Return the lines on data, best epoch and scores."""
         return row_lines(record, trained)
 
+    def next_commands(self, record: Mapping[str, Any]) -> list[str]:
+        """Return how to forecast with the model, and how to see the run as a page."""
+        return [f"./invokew predict --model {RUN} --data NEW.csv --output forecasts.csv", f"./invokew report {RUN}"]
+
 
 class BarTask(RowTask):
-    """What the next bars do, from features of those before them."""
+    """Forecast of the next bars from features of those before them."""
 
 
 class TableTask(RowTask):

@@ -32,6 +32,9 @@ BatchWeight = Callable[[Any], Tensor]
 """From the targets of a batch to its weight, a scalar on their device: class weights, or tokens that count."""
 
 
+RUN = "{run}"  # stands for the run's folder in the commands of the `done` event: a container's is another outside
+
+
 class Partition(Protocol):
     """One part of the data, in rows; what a row is the task decides (a bar, a line of a table, a packed sequence)."""
 
@@ -53,7 +56,7 @@ class Partition(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """Where rows are to be held: settings of --feed, the device of the computation, and the dtype of its weights.
+    """Request for the placement of rows: the value of --feed, the device that computes, and the dtype of its weights.
 
     `folder` receives files that are mapped. Integer rows keep their dtype; `dtype` is for floating ones.
     """
@@ -91,7 +94,7 @@ class AttentionShape:
 
 @dataclass(frozen=True, kw_only=True)
 class ComputeContext:
-    """How a network is to be computed, for what is tried before training.
+    """Context in which a network is to be computed, for trials before training.
 
     rows: of a step, at a time. before: each part's choice of an unfinished run, or of rank 0; these alone are tried.
     refused: attention kernels by name, "compile" and "triton", that failed a gate, and why; they are not used.
@@ -176,7 +179,7 @@ class Evaluation:
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """How long a run trained: measurements of the validation loss, seconds, and rows of the training part seen."""
+    """Length of a finished training: validation measurements, seconds, and rows of the training part seen."""
 
     measurements: int
     seconds: float
@@ -266,3 +269,10 @@ class LearningTask(Protocol):
 
     def summary(self, record: Mapping[str, Any], trained: Trained) -> dict[str, str]:
         """Return the lines of the run's summary by label, without device and folder; a label has 7 characters."""
+
+    def next_commands(self, record: Mapping[str, Any]) -> list[str]:
+        """Return commands that use the model of a finished run, with `RUN` for its folder; none where there are none.
+
+        Args:
+            record: content of metadata.json.
+        """

@@ -1,1 +1,1 @@
-"""What a run measures of itself: rates, waiting, memory, temperature; as JSON lines first, elsewhere if asked."""
+"""Measurements of a run: rates, waiting, memory, temperature; as JSON lines first, elsewhere if asked."""

@@ -1,4 +1,4 @@
-"""How many floating point operations a row costs, counted by torch itself on a copy without data."""
+"""Floating point operations of a row, counted by torch itself on a copy without data."""
 
 from __future__ import annotations
 

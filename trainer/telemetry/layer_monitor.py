@@ -14,7 +14,7 @@ from trainer.data.loading.batch import Values, tensors
 
 @dataclass(frozen=True, kw_only=True)
 class NonFiniteSource:
-    """What first was not finite: `what` is an output of a layer, a parameter's gradient, inputs or loss."""
+    """The first value that was not finite: `what` is an output of a layer, a parameter's gradient, inputs or loss."""
 
     what: str
     name: str

@@ -1,4 +1,4 @@
-"""A guard against NaN that costs nothing per step: losses stay on the device and are looked at every so often.
+"""A guard against NaN that costs nothing per step: losses stay on the device and are checked every so often.
 
 At each look that finds all finite, the weights, the optimizer and the random numbers are kept. When a look finds a
 loss that is not, the steps since the last one are computed again, this time with each layer watched: that names
@@ -55,7 +55,7 @@ class Suspected:
 
 @dataclass(frozen=True, kw_only=True)
 class RecomputeHooks:
-    """How the loop takes a step, so that the guard can take it again.
+    """The loop's functions for a step, so that the guard can compute it again.
 
     `fetch` returns inputs and targets of row numbers; numbers are remembered, as batches would hold memory. `compute`
     takes inputs and targets and leaves the gradients of their loss; `advance` takes the optimizer's step; `stateful`

@@ -1,4 +1,4 @@
-"""What a card could compute at most, to state a model's FLOPs as a share of it (MFU).
+"""Peak throughput of a card, to state a model's FLOPs as a share of it (MFU).
 
 A peak is a product: compute units x FLOPs per unit and clock x boost clock. The result is compared with the
 published figure in the tests. A card that is not here has no peak: a share of another card's would be made up.

@@ -221,7 +221,7 @@ class Telemetry:
             self._stream.write(json.dumps(line, allow_nan=False) + "\n")
             self._stream.flush()
         except OSError as error:
-            say(f"telemetry.jsonl cannot be written ({error.strerror}); training goes on without it")
+            say(f"telemetry.jsonl cannot be written ({error.strerror}); training continues without it")
             self._stream = None
 
 

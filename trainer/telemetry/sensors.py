@@ -1,6 +1,6 @@
 """Temperature, clock and power of the card in use: the kernel's hwmon files, else what torch asks of amdsmi or NVML.
 
-Where neither is there, there is silence: no figure, and no complaint. Names and units: the kernel's
+Where neither is there, no figure is given, and no error. Names and units: the kernel's
 documentation of amdgpu, "HWMON Interfaces": millidegrees Celsius, hertz, microwatts.
 """
 

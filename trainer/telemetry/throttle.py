@@ -1,4 +1,4 @@
-"""Is the run slowing down, and do the sensors say why? A slower step alone is no proof of heat."""
+"""Detection of throttling: a run that slows down while the sensors show why. A slower step alone proves nothing."""
 
 from __future__ import annotations
 

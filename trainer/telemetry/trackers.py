@@ -1,6 +1,6 @@
 """Trackers in addition to the JSON lines: TensorBoard, Weights & Biases, MLflow. Each is imported only if chosen.
 
-One that cannot start ends the run before training; one that fails later is left behind, and the run goes on.
+One that cannot start ends the run before training; one that fails later is switched off, and the run continues.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Guarded:
             call(self.tracker)
         except Exception as error:
             self.tracker = None
-            say(f"{self.name} is left behind, training goes on: {type(error).__name__}: {error}")
+            say(f"{self.name} failed and is switched off, training continues: {type(error).__name__}: {error}")
 
 
 def require(names: Sequence[str]) -> None:

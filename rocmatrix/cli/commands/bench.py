@@ -35,7 +35,7 @@ class Bench(Kept):
     Bench,
     job=Job,
     trainer=BENCH.name,
-    about="Measure products, memory, copies, training steps and sums over two ranks: each a median with its spread.",
+    about="Benchmark this machine: matrix products, memory, copies, training steps, all-reduce; medians with spreads.",
 )
 def bench(job_request: JobRequest, args: Bench) -> None:
     """Run the benchmarks and show their figures. Raises RM612 where one failed; the others' figures stand."""

@@ -1,4 +1,4 @@
-"""`./invokew bisect`: between which versions a probe broke on a card, from records and from further smokes."""
+"""`./invokew bisect`: find the versions between which a probe broke on a card, from records and further smokes."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 class Bisect(Kept):
     """Options of `bisect`."""
 
-    gpu: str = option(GPU)
-    probe: str = option("the probe that broke, such as blas")
-    good: str = option("a cell that is known to be good, where it is not on record")
-    bad: str = option("a later cell that is known to be bad")
-    card: str = option("only records of this card, as `./invokew evidence` names it")
-    base: str = option(BASE)
+    gpu: str = option(GPU, metavar="GPU")
+    probe: str = option("the probe that broke, such as blas", metavar="PROBE")
+    good: str = option("a cell that is known to be good, where it is not on record", metavar="CELL")
+    bad: str = option("a later cell that is known to be bad", metavar="CELL")
+    card: str = option("only records of this card, as `./invokew evidence` names it", metavar="CARD")
+    base: str = option(BASE, metavar="IMAGE")
     dry_run: bool = option("print what is known and what would be asked, and run nothing", default=False)
 
 

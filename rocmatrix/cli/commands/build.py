@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class Build(WithCompanions, Kept):
     """Options of `build`."""
 
-    base: str = option(BASE)
-    wheelhouse: str = option(WHEELHOUSE)
+    base: str = option(BASE, metavar="IMAGE")
+    wheelhouse: str = option(WHEELHOUSE, metavar="PATH")
     dry_run: bool = option(DRY_RUN, default=False)
     allow_unlocked: bool = option(ALLOW_UNLOCKED, default=False)
     force: bool = option(FORCE, default=False)
@@ -65,7 +65,7 @@ def built_image(
     if wheelhouse and not Path(wheelhouse).is_dir():
         raise RocmatrixError("RM404", what="--wheelhouse names no folder", where=str(Path(wheelhouse).resolve()))
     # even for a dry run: the command that it prints names the folder of these files
-    cell = common.made_ready(common.known_matrix(), cell, ROOT)
+    cell = common.prepared_cell(common.known_matrix(), cell, ROOT)
     forced = tuple(rule.id for rule in choice.forced)
     with (
         recorder.failed_build(cell),

@@ -1,4 +1,4 @@
-"""`./invokew evidence --bundle FILE`: what a lab sends after a first run, redacted, listed, and written after a yes."""
+"""`./invokew evidence --bundle FILE`: one redacted file to send after a first run, listed, and written after a yes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.output.whole_file import require_place, write_whole
 
 if TYPE_CHECKING:
-    from rocmatrix.cli.commands.evidence import Evidence
     from rocmatrix.evidence.bundle.contents import Part
     from rocmatrix.evidence.bundle.identity import Identity
     from rocmatrix.evidence.record import Record
@@ -31,35 +30,42 @@ _PACKAGES = ("torch", "triton", "docker", "invoke", "pip")
 _RELEASE = ("ID", "VERSION_ID", "VERSION_CODENAME")
 
 
-def bundle(args: Evidence, matrix: Matrix) -> None:
-    """List what would leave this machine, and write it after a yes. Raises RM677, RM678, RM679, RM205, RM206, RM404."""
+def bundle(file: str, matrix: Matrix, *, cell: str, confirmed: bool) -> None:
+    """List what would leave this machine, and write it after a yes. Raises RM677, RM678, RM679, RM205, RM206, RM404.
+
+    Args:
+        file: the file to write.
+        cell: the one cell whose records are sent; empty for all.
+        confirmed: whether to write without asking.
+    """
     from rocmatrix.evidence.bundle import archive, identity
 
     who = identity.here(os.environ)
-    parts, left_out = archive.bounded(_parts(args, matrix, who))
+    parts, left_out = archive.bounded(_parts(cell, matrix, who))
     archive.checked(parts, who)
-    path = Path(args.bundle)
+    path = Path(file)
     with writing(path, flag="--bundle"):
         require_place(path)  # before a person is asked
         content = archive.packed(parts)
         _list(parts, len(content))
         _list_left_out(left_out)
-        _confirm(args, parts)
+        if not confirmed:
+            _confirm(file, parts)
         write_whole(path, content)
     say(f"{path}: {len(content)} bytes. Read it once more (`tar -xzf`) before it is sent.")
 
 
-def _parts(args: Evidence, matrix: Matrix, who: Identity) -> Iterator[Part]:
+def _parts(cell: str, matrix: Matrix, who: Identity) -> Iterator[Part]:
     """Yield the parts, the most useful first: what does not fit at the end is left out. Raises RM677."""
     from rocmatrix.evidence.bundle import contents
 
-    records, trouble = _records(args.cell)
-    logs = contents.logs(console.LOGS, cell=args.cell)
-    if args.cell and not records and not any(args.cell in path.name for path in logs):
-        raise RocmatrixError("RM677", what=args.cell)
+    records, trouble = _records(cell)
+    logs = contents.logs(console.LOGS, cell=cell)
+    if cell and not records and not any(cell in path.name for path in logs):
+        raise RocmatrixError("RM677", what=cell)
     yield contents.data("versions.json", _versions(trouble), who)
-    yield contents.data("doctor.json", _doctor(args.cell, matrix), who)
-    yield contents.data("request.json", _request(args.cell, matrix), who)
+    yield contents.data("doctor.json", _doctor(cell, matrix), who)
+    yield contents.data("request.json", _request(cell, matrix), who)
     for number, each in enumerate(contents.newest(records), start=1):
         yield contents.record(each, who, number=number)
     for path in logs:
@@ -80,9 +86,10 @@ def _records(cell: str) -> tuple[list[Record], str]:
 
 def _versions(trouble: str) -> dict[str, Any]:
     from rocmatrix.host import simulated
-    from rocmatrix.jobs import job
+    from rocmatrix.jobs import programs
 
-    found = {"schema": SCHEMA, "simulated": simulated.root() is not None, "commit": job.commit(), "os": _os_release()}
+    found: dict[str, Any] = {"schema": SCHEMA, "simulated": simulated.root() is not None}
+    found |= {"commit": programs.commit(), "os": _os_release()}
     found |= {"kernel": platform.release(), "python": platform.python_version(), "packages": _packages()}
     return found | ({"records_unreadable": trouble} if trouble else {})
 
@@ -124,7 +131,7 @@ def _request(cell: str, matrix: Matrix) -> Any:
 
 
 def _list(parts: Sequence[Part], size: int) -> None:
-    say("the bundle, with names, addresses, serial numbers, secrets and private paths taken out:")
+    say("the bundle, with names, addresses, serial numbers, secrets and private paths removed:")
     for part in parts:
         say(f"  {part.size:>8} bytes  {part.name}")
     say(f"  {sum(part.size for part in parts):>8} bytes in {len(parts)} parts, {size} packed")
@@ -137,22 +144,20 @@ def _list_left_out(parts: Sequence[Part]) -> None:
         say(f"  {part.size:>8} bytes  {part.name}")
 
 
-def _confirm(args: Evidence, parts: Sequence[Part]) -> None:
+def _confirm(file: str, parts: Sequence[Part]) -> None:
     """Ask at the terminal, as often as the text is to be shown. Raises RM678 for anything but a yes.
 
     Without a terminal and --yes, the whole text goes to standard output, so that it can be read before.
     """
-    if args.yes:
-        return
     if not sys.stdin.isatty():
         _show(parts)
-        raise RocmatrixError("RM678", what="standard input is no terminal, and --yes is not given", where=args.bundle)
-    answer = _answer(args.bundle)
+        raise RocmatrixError("RM678", what="standard input is no terminal, and --yes is not given", where=file)
+    answer = _answer(file)
     while answer == "s":
         _show(parts)
-        answer = _answer(args.bundle)
+        answer = _answer(file)
     if answer not in ("y", "yes"):
-        raise RocmatrixError("RM678", what="the answer was no yes", where=args.bundle)
+        raise RocmatrixError("RM678", what="the answer was no yes", where=file)
 
 
 def _answer(path: str) -> str:

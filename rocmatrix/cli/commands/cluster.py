@@ -1,4 +1,4 @@
-"""`./invokew submit`: a job handed to the scheduler of a cluster."""
+"""`./invokew submit`: hand a job to the scheduler of a cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rocmatrix.cli.options.command import command
 from rocmatrix.cli.options.common import JobOptions
 from rocmatrix.jobs.schedulers.scheduler import Nodes, known
 from rocmatrix.runtime.console import say
-from rocmatrix.runtime.option import option
+from rocmatrix.runtime.option import one_of, option
 
 if TYPE_CHECKING:
     from rocmatrix.jobs.job import JobRequest
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Submit(Nodes):
     """Options of `submit`; those of each scheduler are added below."""
 
-    engine: str = option(" or ".join(known()))
+    engine: str = option("scheduler that the job is handed to", metavar=one_of(known()))
     explain: bool = option(
         "send nothing; print each setting of the container with its reason and source", default=False
     )
@@ -34,11 +34,11 @@ _SUBMIT = make_dataclass("Submit", [], bases=_BASES, frozen=True, kw_only=True)
     _SUBMIT,
     job=JobOptions,
     trainer="train",
-    about="Train on several machines: hand the same job to Slurm or Kubernetes.",
+    about="Submit a training to Slurm or Kubernetes: the same job, on one machine or several.",
 )
 def submit(job_request: JobRequest, args: Submit) -> None:
     """Send a job to a scheduler, and print what that answered: the job's number or name."""
-    from rocmatrix.jobs import cluster, runner
+    from rocmatrix.jobs import cluster
     from rocmatrix.jobs.schedulers import scheduler
 
     to = scheduler.destination(args.engine, args)
@@ -49,4 +49,4 @@ def submit(job_request: JobRequest, args: Submit) -> None:
     if args.explain:
         run.print_rows(job.rows)
         return
-    print(job.summary if job_request.dry_run else runner.send(job))
+    print(job.summary if job_request.dry_run else cluster.send(job))

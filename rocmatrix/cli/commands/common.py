@@ -1,4 +1,4 @@
-"""What several commands need: the matrix, this machine, today, and the choice of a cell said to the person."""
+"""Helpers of several commands: the matrix, this machine, today's date, and the choice of a cell, printed."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def with_companions(matrix: Matrix, cell: Cell, packages: Iterable[str]) -> Cell
     return companion_lock.added(matrix, cell, named)
 
 
-def made_ready(matrix: Matrix, cell: Cell, root: Path = ROOT) -> Cell:
+def prepared_cell(matrix: Matrix, cell: Cell, root: Path = ROOT) -> Cell:
     """Return the cell with the wheels of its companions, its files where a build finds them. Raises RM101, RM102.
 
     Args:

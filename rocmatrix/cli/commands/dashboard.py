@@ -1,4 +1,4 @@
-"""`./invokew dashboard`: the pages written, and shown on this machine where that is wanted."""
+"""`./invokew dashboard`: write the pages, and with --serve show them on this machine."""
 
 from __future__ import annotations
 
@@ -30,12 +30,17 @@ _LAST_PORT = 65535
 class Dashboard(Kept):
     """Options of `dashboard`."""
 
-    out: str = option("the folder to write; an earlier dashboard there is replaced", default="DASHBOARD")
+    out: str = option(
+        "the folder to write; an earlier dashboard there is replaced", default="DASHBOARD", metavar="PATH"
+    )
     serve: bool = option("show it on this machine's loopback address until Ctrl-C", default=False)
-    port: int = option("the port to show it on (0: a free one)", default=8765)
+    port: int = option("the port to show it on (0: a free one)", default=8765, metavar="PORT")
 
 
-@command(Dashboard, about="Write levels, probes, numbers over time and logs of every cell as pages that work offline.")
+@command(
+    Dashboard,
+    about="Write the evidence as pages that work offline: levels, probes, numbers over time and logs of every cell.",
+)
 def dashboard(args: Dashboard) -> None:
     """Write the pages; `--serve` shows them on the loopback address until Ctrl-C.
 

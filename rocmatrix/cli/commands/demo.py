@@ -47,7 +47,7 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """How a stage ended: `text` is all that it printed."""
+    """The end of a stage: `text` is all that it printed."""
 
     stage: Stage
     status: int
@@ -59,8 +59,8 @@ class Ended:
 class Demo:
     """Options of `demo`."""
 
-    out: str = option("the folder to write; an earlier demo there is replaced", default="DEMO")
-    gpu: str = option("the card to explain", default="RX 7900 XT")
+    out: str = option("the folder to write; an earlier demo there is replaced", default="DEMO", metavar="PATH")
+    gpu: str = option("the card to explain", default="RX 7900 XT", metavar="GPU")
 
 
 @command(

@@ -33,18 +33,21 @@ class Diagnose:
     """Options of `diagnose`."""
 
     log: str = positional(
-        "a log, packed or not, or a folder with logs; - reads standard input, such as a pasted screen"
+        "a log, compressed or not, or a folder with logs; - reads standard input, such as a pasted screen",
+        metavar="LOG",
     )
-    cell: str = option("rank for this cell")
-    gpu: str = option("rank for this card, such as gfx1100 or 'RX 7900 XT' (default: this machine's)")
+    cell: str = option("rank for this cell", metavar="CELL")
+    gpu: str = option("rank for this card, such as gfx1100 or 'RX 7900 XT' (default: this machine's)", metavar="GPU")
     json: bool = option("print what was found as JSON, for programs", default=False)
     share: bool = option(
-        "take names of users and hosts, homes, addresses and tokens out of what is printed", default=False
+        "redact names of users and hosts, home folders, addresses and tokens in what is printed", default=False
     )
     watch: bool = option(
-        "read a log while it grows, and print when the first answer changes; Ctrl-C ends it", default=False
+        "follow a log while it grows, and print when the likely cause changes; Ctrl-C ends it", default=False
     )
-    report: bool = option("print the report to the project that can mend it, filled in; nothing is sent", default=False)
+    report: bool = option(
+        "print a filled-in bug report for the project that can fix it; nothing is sent", default=False
+    )
 
 
 @command(Diagnose, about="Find the likely cause of a failure in its log: cause, remedy, source, and what to try next.")

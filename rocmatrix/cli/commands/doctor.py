@@ -39,21 +39,26 @@ class Doctor:
     """Options of `doctor`. Without --env and without a file, the host is examined and its shell linted."""
 
     json: bool = option("print the findings as JSON, for programs", default=False)
-    sysfs: str = option(TREE)
-    cell: str = option("judge the host, the shell and the files as this cell will meet them, and its own variables too")
+    sysfs: str = option(TREE, metavar="PATH")
+    cell: str = option(
+        "judge the host, the shell and the files as this cell will meet them, and its own variables too", metavar="CELL"
+    )
     env: bool = option("only the variables of this shell", default=False)
-    compose: str = option("only the variables of a compose file, with those of its env files")
-    dockerfile: str = option("only the variables and the torch of a Dockerfile")
-    script: str = option("only a shell or Slurm script (with its docker run lines), or a requirements file (.txt, .in)")
+    compose: str = option("only the variables of a compose file, with those of its env files", metavar="PATH")
+    dockerfile: str = option("only the variables and the torch of a Dockerfile", metavar="PATH")
+    script: str = option(
+        "only a shell or Slurm script (with its docker run lines), or a requirements file (.txt, .in)", metavar="PATH"
+    )
 
     file: str = option(
         "only this file, whatever it is: a Dockerfile, compose file, script, requirements file, pyproject.toml, conda "
-        "environment, Kubernetes manifest or GitHub workflow"
+        "environment, Kubernetes manifest, GitHub workflow or GitLab pipeline",
+        metavar="PATH",
     )
     fix: bool = option(
-        "print safe corrections of the named file as a difference, then write them; a backup is kept", default=False
+        "print safe corrections of the named file as a diff, then write them; a backup is kept", default=False
     )
-    diff: bool = option("print safe corrections of the named file as a difference, and write nothing", default=False)
+    diff: bool = option("print safe corrections of the named file as a diff, and write nothing", default=False)
 
     @property
     def host(self) -> bool:
@@ -67,7 +72,7 @@ class Doctor:
         return Path(names[0]) if len(names) == 1 else None
 
 
-@command(Doctor, about="Examine the host and its environment: what was seen, why it matters, and what fixes it.")
+@command(Doctor, about="Check the host and its environment: what was found, why it matters, and what fixes it.")
 def doctor(args: Doctor) -> None:
     """Examine the host or a recorded tree of one, and lint environments. Ends with status 1 for an error."""
     matrix = known_matrix()
@@ -115,8 +120,8 @@ def _correct(args: Doctor, matrix: Matrix, cell: Cell | None, findings: tuple[Li
 class Topology:
     """Options of `topology`."""
 
-    svg: str = option("write the picture to this file as well")
-    sysfs: str = option(TREE)
+    svg: str = option("write the picture to this file as well", metavar="PATH")
+    sysfs: str = option(TREE, metavar="PATH")
 
 
 @command(Topology, about="Draw cards, the links between them, and NUMA nodes.")

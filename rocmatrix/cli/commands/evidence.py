@@ -32,20 +32,23 @@ _SHOWN = 12
 class Evidence(Kept):
     """Options of `evidence`."""
 
-    cell: str = option("one cell, with its records")
+    cell: str = option("one cell, with its records", metavar="CELL")
     json: bool = option("print levels and records as JSON, for programs", default=False)
-    export: str = option("write the records to this file as JSON, to send them")
-    take: str = option("take in the records of such a file; each is checked, and taken once", typed="import")
+    export: str = option("write the records to this file as JSON, to send them", metavar="PATH")
+    take: str = option(
+        "import the records of such a file; each is checked, and imported once", typed="import", metavar="PATH"
+    )
     sizes: bool = option(
         "print entries for matrix/baselines.yaml: sizes of proven images that it does not have", default=False
     )
     bundle: str = option(
-        "show, then write one file to send (.tar.gz): doctor, versions, request, newest records, ends of logs; redacted"
+        "show, then write a redacted .tar.gz to send: doctor, versions, request, newest records, ends of logs",
+        metavar="FILE",
     )
     yes: bool = option("with --bundle: write without a question, for programs", default=False)
 
 
-@command(Evidence, about="Show how far each cell is supported on which card, as computed from its records.")
+@command(Evidence, about="Show how far each cell is shown to work: its level on each card, computed from its records.")
 def evidence(args: Evidence) -> None:
     """Show levels, or one cell's records; write or take in records as JSON. Raises RM010, RM404, RM621, RM622.
 
@@ -65,7 +68,7 @@ def evidence(args: Evidence) -> None:
 
         if args.take or args.export or args.sizes or args.json:
             raise RocmatrixError("RM404", what="--bundle excludes --export, --import, --sizes and --json")
-        bundle.bundle(args, matrix)
+        bundle.bundle(args.bundle, matrix, cell=cell, confirmed=args.yes)
         return
     try:
         if take:

@@ -29,11 +29,11 @@ class Features:
     Features,
     job=Job,
     trainer=FEATURES.name,
-    about="List the features of intraday bars (--list), or compute them from --data into the Arrow file --out.",
+    about="Compute the features of intraday bars: from --data into the Arrow file --out, or --list them.",
 )
 def features(job_request: JobRequest, args: Features) -> None:
     """List features, or compute them in a container or natively, and say which and why."""
-    if job_request.options.get("list"):
+    if str(job_request.options.get("list", False)).lower() not in ("false", "no", "0", ""):
         if job_request.as_json:
             what = "features --list prints text; --json is for features that are computed, with --data and --out"
             raise RocmatrixError("RM404", what=what, next="OUT.json next to --out OUT has each name and formula.")

@@ -25,7 +25,9 @@ class Render:
     )
 
 
-@command(Render, about="Write images/, compose/, the tables of docs/support.md and docs/errors.md from matrix.yaml.")
+@command(
+    Render, about="Write the generated files: images/, compose/, documents and tables, from matrix.yaml and matrix/."
+)
 def render(args: Render) -> None:
     """Write every generated file, or compare them with what is committed."""
     from rocmatrix.cli import generated
@@ -42,12 +44,12 @@ def render(args: Render) -> None:
 class Lock:
     """Options of `lock`."""
 
-    cell: str = option("one cell (default: every release that cells use)")
+    cell: str = option("one cell (default: every release that cells use)", metavar="CELL")
     all: bool = option("every release with every Python it was built for", default=False)
     upgrade: bool = option("take the newest versions; recorded ones are kept otherwise", default=False)
 
 
-@command(Lock, about="Resolve the wheels of cells or releases and write them with their hashes to matrix/.")
+@command(Lock, about="Lock the wheels of cells or releases: versions and hashes, written to matrix/.")
 def lock(args: Lock) -> None:
     """Resolve the wheels of releases again and render what depends on them. Raises RM109 when some stay unlocked."""
     from rocmatrix.cli import generated
@@ -69,7 +71,7 @@ class Pins:
     """`pins` has no option."""
 
 
-@command(Pins, about="Compile requirements/*.in into hash-locked requirements/*.txt.")
+@command(Pins, about="Lock the requirements of this project: requirements/*.in to requirements/*.txt, with hashes.")
 def pins(_: Pins) -> None:
     """Compile requirements/*.in into hash-locked requirements/*.txt."""
     from rocmatrix.images import native_env

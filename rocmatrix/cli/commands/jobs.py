@@ -34,7 +34,7 @@ NEXT_RUN = "{run}"  # in the next commands of a `done` event: the run's folder
     Kept,
     job=JobOptions,
     trainer="train",
-    about="Train on bars, a table or text into TRAINING/<run>/: in the cell's image or natively, with the reason.",
+    about="Train on bars, a table or text: into TRAINING/<run>/, in the cell's image or natively, with the reason.",
     examples=(
         "train                                    the sample",
         "train --data=bars.csv --horizon=10 --epochs=20",
@@ -74,8 +74,8 @@ def _from_here(folder: Path) -> str:
 class Smoke(Kept):
     """Options of `smoke` next to those of every job."""
 
-    probe: Sequence[str] = option("one probe, may be repeated (default: all)", default=())
-    timeout: str = option("seconds for each probe (default: each probe's own limit, see --list)")
+    probe: Sequence[str] = option("one probe, may be repeated (default: all)", default=(), metavar="PROBE")
+    timeout: str = option("seconds for each probe (default: each probe's own limit, see --list)", metavar="SECONDS")
     listing: bool = option(
         "list the probes with the cards they take and their limits, and run none", default=False, typed="list"
     )
@@ -90,7 +90,7 @@ class Smoke(Kept):
     Smoke,
     job=JobOptions,
     trainer="smoke",
-    about="Test that card, libraries and torch compute correctly, on one card and on pairs. A missing result fails.",
+    about="Test that card, libraries and torch compute correctly: on one card and on pairs; a missing result fails.",
 )
 def smoke(job_request: JobRequest, args: Smoke) -> None:
     """Run the probes and print a table; a verdict that is neither a pass nor not applicable, or none, is a failure."""
@@ -151,7 +151,7 @@ def run_and_record(job_request: JobRequest) -> tuple[Finished, Place] | None:
 
     Returns how it ended, and where it ran. Raises RM207 where the engine did not start the program.
     """
-    from rocmatrix.jobs import interactive, runner
+    from rocmatrix.jobs import interactive, job
     from rocmatrix.jobs import log as job_log
 
     prepared, place = prepared_job(job_request)
@@ -162,7 +162,7 @@ def run_and_record(job_request: JobRequest) -> tuple[Finished, Place] | None:
     log = job_log.place(LOGS, job_request.program.name, place.cell.image_name)
     with recorder.watched(job_request, place) as keep:
         show = common.event_printer(as_json=job_request.as_json)
-        done = runner.run(prepared.argv, environment=prepared.environment, show=show, log=log)
+        done = job.run(prepared.argv, environment=prepared.environment, show=show, log=log)
         keep(done)
     if done.trouble is not None:
         raise _of_the_host(done.trouble, started=done.status != interactive.NOT_STARTED)

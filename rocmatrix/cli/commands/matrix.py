@@ -1,4 +1,4 @@
-"""Commands that show what the matrix knows: cells, an argument, the grid, what is past its day."""
+"""Commands that show the matrix: cells, the explanation of a choice, the grid, what is outdated."""
 
 from __future__ import annotations
 
@@ -129,13 +129,15 @@ def _at_work(known: Matrix, level: dict[str, str]) -> frozenset[tuple[str | None
 class Explain(Axes):
     """Options of `explain`."""
 
-    python: str = option("Python version, such as 3.12")
-    json: bool = option("print the argument as JSON, for programs", default=False)
+    python: str = option("Python version, such as 3.12", metavar="VERSION")
+    json: bool = option("print the explanation as JSON, for programs", default=False)
 
 
-@command(Explain, about="Explain which cell a request resolves to, or why it is refused.")
+@command(
+    Explain, about="Explain the choice of a cell: the one that a request resolves to and why, or why it is refused."
+)
 def explain(args: Explain) -> None:
-    """Print the argument for a request; a refusal is an argument too, and ends with status 0."""
+    """Print the explanation of a request; a refusal is one, too, and ends with status 0."""
     from rocmatrix.matrix.resolver import explanation
 
     known = known_matrix()
@@ -164,12 +166,12 @@ class Grid:
     """Options of `matrix`."""
 
     json: bool = option("print the grid as JSON, for programs", default=False)
-    html: str = option("write a page with the argument behind each square")
+    html: str = option("write a page with the explanation of each square", metavar="PATH")
 
 
 @command(Grid, about="Show every architecture with every release: verdict, cell, lock and recommendation.")
 def matrix(args: Grid) -> None:
-    """Print the grid, or write it as a page with the argument behind each square."""
+    """Print the grid, or write it as a page with the explanation of each square."""
     from rocmatrix.matrix.resolver import grid
 
     html = Path(args.html) if args.html else None
@@ -200,7 +202,7 @@ class Outdated:
     json: bool = option("print it as JSON, for programs", default=False)
 
 
-@command(Outdated, about="List expired statements, and releases newer than the recommended ones.")
+@command(Outdated, about="List what is outdated: expired statements, and releases newer than the recommended ones.")
 def outdated(args: Outdated) -> None:
     """List the statements that are to be checked again; no connection is opened unless `online` is asked for."""
     from rocmatrix.diagnosis import signature
@@ -226,13 +228,13 @@ def outdated(args: Outdated) -> None:
     table(("GPU", "RECOMMENDED", "NEWEST", "VERDICT", "NEWER", "CELLS"), _newest(found.newer))
     for answer in found.answers:
         news = answer.unheard_because and f"query failed: {answer.unheard_because}"
-        say(f"{answer.index}: {news or ', '.join(answer.unknown) or 'nothing newer than the matrix knows'}")
+        say(f"{answer.index}: {news or ', '.join(answer.unknown) or 'nothing newer than the matrix has'}")
 
 
 def _outdated_summary(found: freshness.Outdated) -> str:
     gpus = len({n.architecture for n in found.newer})
     return (
-        f"{len(found.expired)} rules and {len(found.aged)} other statements are past their day on {found.today}\n"
+        f"{len(found.expired)} rules and {len(found.aged)} other statements expired by {found.today}\n"
         f"{len(found.newer)} releases are newer than the recommended one of {gpus} architectures and not known to be "
         "broken there; --json lists each"
     )
@@ -271,14 +273,14 @@ def _list_statements(known: Matrix, *, as_json: bool) -> None:
         return
     rows = ((str(s.age_days(day)), s.file, s.entry, "claim" if s.claim else s.says, s.evidence.summary) for s in found)
     table(("DAYS", "FILE", "ENTRY", "SAYS", "SOURCE"), rows)
-    say(f"{len(found)} statements, {sum(s.expired(day) for s in found)} of them past their day on {day}")
+    say(f"{len(found)} statements, {sum(s.expired(day) for s in found)} of them expired by {day}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeepCell(Axes):
     """Options of `cell`."""
 
-    action: str = positional("add")
+    action: str = positional("write the derived cell into matrix.yaml, and render it", metavar="add")
 
 
 @command(KeepCell, about="Keep a derived cell in the repository: `cell add` writes it to matrix.yaml and renders it.")
@@ -291,14 +293,14 @@ def cell(args: KeepCell) -> None:
         advice = "The one thing to do with a cell here is `cell add`."
         raise RocmatrixError("RM404", what=f"cell {args.action}", next=advice)
     from rocmatrix.cli import generated
-    from rocmatrix.matrix.cells import append
+    from rocmatrix.matrix.loading import append
     from rocmatrix.matrix.resolver.resolve import resolve
 
     known = known_matrix()
     chosen = resolve(known, args.request, cards=hardware_here().architectures).cell
     append.add(known, chosen, ROOT, today=today())
     touched = generated.write(known_matrix(), ROOT)
-    say(f"{chosen.name} is in matrix.yaml now: say there why it is kept; {len(touched)} files written")
+    say(f"{chosen.name} is now in matrix.yaml: add the reason there; {len(touched)} files written")
 
 
 def _write_page(path: Path, text: str) -> None:

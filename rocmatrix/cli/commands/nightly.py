@@ -24,7 +24,7 @@ from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix.evidence.compare import Change
-    from rocmatrix.images.base import OtherBase
+    from rocmatrix.images.labels import OtherBase
     from rocmatrix.matrix.matrix import Cell
     from rocmatrix.nightly.journal import Journal
     from rocmatrix.nightly.night import Running
@@ -38,20 +38,24 @@ class Nightly(Kept):
     """Options of `nightly`."""
 
     cells: str = option(
-        "cells or architectures with commas between (default: every cell that is locked and not broken)"
+        "cells or architectures with commas between (default: every cell that is locked and not broken)",
+        metavar="CELL,...",
     )
-    cell: str = option("one cell or architecture, in addition to --cells")
-    companions: str = option("packages to add to each of them, such as peft,accelerate", typed="with")
-    with_requirements: str = option(REQUIREMENTS)
+    cell: str = option("one cell or architecture, in addition to --cells", metavar="CELL")
+    companions: str = option(
+        "packages to add to each of them, such as peft,accelerate", typed="with", metavar="NAME,..."
+    )
+    with_requirements: str = option(REQUIREMENTS, metavar="PATH")
     jobs: int = option("cells to build in parallel", default=2)
-    budget: int = option("disk for its images and its builder's cache, in GB", default=200)
+    budget: int = option("disk for its images and its builder's cache, in GB", default=200, metavar="GB")
     builder: str = option(
-        "a buildx builder of your own: only its cache is pruned (default: the engine's, never pruned)"
+        "a buildx builder of your own: only its cache is pruned (default: the engine's, never pruned)",
+        metavar="NAME",
     )
-    wheelhouse: str = option(WHEELHOUSE)
-    night: str = option("a name for the night (default: the date and a number)")
+    wheelhouse: str = option(WHEELHOUSE, metavar="PATH")
+    night: str = option("a name for the night (default: the date and a number)", metavar="NAME")
     fresh: bool = option("begin another night, although one of the same cells and inputs has not ended", default=False)
-    base: str = option(BASE)
+    base: str = option(BASE, metavar="IMAGE")
     dry_run: bool = option("print the commands and their bake files, and run nothing", default=False)
 
     @property
@@ -67,8 +71,8 @@ class Nightly(Kept):
 
 @command(
     Nightly,
-    about="Build, prove and smoke the matrix, move tags after smoke only, and report what regressed since the last "
-    "good night.\n\nA night that was killed is resumed.",
+    about="Build, prove and smoke the matrix: tags move after smoke only, regressions since the last good night are "
+    "reported, and a night that was killed is resumed.",
 )
 def nightly(args: Nightly) -> None:
     """Build, prove, smoke and promote cells, resuming a killed night. Raises RM630 where one failed."""
@@ -80,7 +84,7 @@ def nightly(args: Nightly) -> None:
     for line in left_out:
         say(f"left out {line}")
     packages = args.packages
-    cells = [common.made_ready(matrix, common.with_companions(matrix, cell, packages)) for cell in cells]
+    cells = [common.prepared_cell(matrix, common.with_companions(matrix, cell, packages)) for cell in cells]
     for cell in cells:
         refuse_known(cell, args.base)
     if args.dry_run:
@@ -88,14 +92,14 @@ def nightly(args: Nightly) -> None:
         return
     path = recorder.evidence_file()
     try:
-        with alone(path), alone_on_engine(cells):
+        with exclusive_night(path), exclusive_on_engine(cells):
             _night(cells, args, path)
     except sqlite3.Error as error:
         raise RocmatrixError("RM621", what=f"the journal cannot be kept: {error}", where=str(path)) from error
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
+def exclusive_night(path: Path) -> Iterator[None]:
     """Keep other nights of this checkout, and those that record in the file `path`, out. Raises RM621, RM671.
 
     The locks are the kernel's: they go with the night, however it ends.
@@ -113,7 +117,7 @@ def alone(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def alone_on_engine(cells: list[Cell]) -> Iterator[None]:
+def exclusive_on_engine(cells: list[Cell]) -> Iterator[None]:
     """Keep nights of other checkouts on this engine off the same cells: the first one goes on. Raises RM201, RM671.
 
     What jobs left on it whose program was killed is removed first.
@@ -125,7 +129,7 @@ def alone_on_engine(cells: list[Cell]) -> Iterator[None]:
         client = stack.enter_context(closing(engine.connect()))
         for name in sorted(bake.candidate(cell) for cell in cells):
             try:
-                stack.enter_context(engine_lock.alone(client, name))
+                stack.enter_context(engine_lock.exclusive(client, name))
             except HeldError as error:
                 what = f"{error}, of another checkout on this engine, works on {name}"
                 raise RocmatrixError("RM671", what=what, where=engine.address()) from None
@@ -147,8 +151,8 @@ def _night(cells: list[Cell], args: Nightly, path: Path) -> None:
     journal = Journal(path)
     names = tuple(cell.name for cell in cells)
     planned = Plan(cells=names, inputs=inputs, base=args.base or None, simulated=simulated.root() is not None)
-    night, goes_on = journal.begin(planned, name=args.night or None, fresh=args.fresh)
-    say(f"night {night.name} {'goes on' if goes_on else 'begins'}: {len(cells)} cells, {_jobs(args)} at a time")
+    night, resumed = journal.begin(planned, name=args.night or None, fresh=args.fresh)
+    say(f"night {night.name} {'resumes' if resumed else 'begins'}: {len(cells)} cells, {_jobs(args)} at a time")
     os.environ[recorder.NIGHT] = night.name
     recorder.settle()
     stages = OnEngine(

@@ -29,10 +29,12 @@ LINT_IMPORTS = "import sys; from importlinter.cli import lint_imports; sys.exit(
 class Test:
     """Options of `test`."""
 
-    paths: str = option("test files or folders (default: all)", short="p")
-    only: str = option("run tests whose name matches, as pytest -k does", short="o")
+    paths: str = option("test files or folders (default: all)", short="p", metavar="PATH,...")
+    only: str = option("run tests whose name matches, as pytest -k does", short="o", metavar="EXPRESSION")
     room: str = option(
-        "run the unit tests of one room or module, such as trainer/engine or rocmatrix/matrix/gfx", short="r"
+        "run the unit tests of one room or module, such as trainer/engine or rocmatrix/matrix/gfx",
+        short="r",
+        metavar="ROOM",
     )
     mutants: bool = option(
         "change the modules that decide, one mutant at a time, and run their tests on each (takes hours)",
@@ -40,11 +42,13 @@ class Test:
         short="m",
     )
     module: str = option(
-        "with --mutants: one module of benchmarks/mutants/modules.toml, such as rocmatrix/matrix/rule.py", short="d"
+        "with --mutants: one module of benchmarks/mutants/modules.toml, such as rocmatrix/matrix/rule.py",
+        short="d",
+        metavar="PATH",
     )
 
 
-@command(Test, about="Run every test this machine can run, and count what was left out and why.")
+@command(Test, about="Run the tests: all that this machine can run, with a count of those left out, and why.")
 def test(args: Test) -> None:
     """Run every test this machine can run, or a room's unit tests; the last lines count skipped tests by reason."""
     if args.mutants or args.module:
@@ -98,7 +102,7 @@ class Lint:
 
 @command(
     Lint,
-    about="Run linter, formatter check, type checker, import contracts, wording, Args sections, mirrored tests, drift "
+    about="Run all checks: linter, formatter, types, import contracts, wording, Args sections, mirrored tests, drift "
     "of generated files.",
 )
 def lint(_: Lint) -> None:

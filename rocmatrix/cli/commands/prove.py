@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocmatrix.cli.commands.common import choose, hardware_here, known_matrix, made_ready, print_json, today
+from rocmatrix.cli.commands.common import choose, hardware_here, known_matrix, prepared_cell, print_json, today
 from rocmatrix.cli.options.command import command
 from rocmatrix.cli.options.common import Kept, WithCompanions
 from rocmatrix.evidence import recorder
@@ -25,11 +25,17 @@ if TYPE_CHECKING:
 class Prove(WithCompanions, Kept):
     """Options of `prove`."""
 
-    image: str = option("another image than the cell's own")
-    tree: str = option("a folder in place of an image: only its device code is checked")
-    only: str = option("with --tree: the kernel libraries that must be there, such as rocBLAS,hipBLASLt")
-    wheelhouse: str = option("another folder with the locked wheels to compare the installed files with")
-    accept_size: str = option("why the image's size is accepted; later images are compared with this size")
+    image: str = option("another image than the cell's own", metavar="IMAGE")
+    tree: str = option("a folder in place of an image: only its device code is checked", metavar="PATH")
+    only: str = option(
+        "with --tree: the kernel libraries that must be there, such as rocBLAS,hipBLASLt", metavar="LIBRARY,..."
+    )
+    wheelhouse: str = option(
+        "another folder with the locked wheels to compare the installed files with", metavar="PATH"
+    )
+    accept_size: str = option(
+        "why the image's size is accepted; later images are compared with this size", metavar="REASON"
+    )
     rebuild: bool = option("build the image once more without a cache, and compare; not recorded", default=False)
     json: bool = option("print the proof as JSON, for programs", default=False)
 
@@ -48,7 +54,7 @@ def prove(args: Prove) -> None:
     # a rule against the cell is no reason against looking into its image
     chosen = choose(matrix, args.request, hardware_here(), force=True).cell
     if chosen.companions and not args.tree:
-        chosen = made_ready(matrix, chosen)
+        chosen = prepared_cell(matrix, chosen)
     if args.tree:
         proven = proof.of_tree(matrix, chosen, Path(args.tree), only=comma_separated(args.only))
     else:

@@ -1,4 +1,4 @@
-"""`./invokew run` and `devcontainer`: a command in a cell's image, or how each engine runs it; a work place."""
+"""`./invokew run` and `devcontainer`: a command in a cell's image, or how each engine runs it; a dev container."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ FEATURE = "with_"  # begins the option of a feature of containers, `rocmatrix.co
 class Session(WithCompanions):
     """A container that a person works in."""
 
-    cards: str = option(CARDS)
-    user: str = option("numbers such as 1000:1000 (default: your own)")
-    to: str = option("write to this place instead of standard output")
-    sysfs: str = option("folder of a recorded machine, to show how it would run there")
+    cards: str = option(CARDS, metavar="INT,...")
+    user: str = option("user and group ids, such as 1000:1000 (default: your own)", metavar="UID:GID")
+    to: str = option("file to write instead of standard output", metavar="PATH")
+    sysfs: str = option("folder of a recorded machine, to show how it would run there", metavar="PATH")
     force: bool = option(FORCE, default=False)
 
     def chosen(self, command: Sequence[str] = (), **more: Any) -> Chosen:
@@ -59,43 +59,53 @@ class Session(WithCompanions):
 class Devcontainer(Session):
     """Options of `devcontainer`."""
 
-    to: str = option("the folder to write (default .devcontainer)")
+    to: str = option("the folder to write (default: .devcontainer)", metavar="PATH")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run(Session):
     """Options of `run`. Each `with_NAME` is a feature of containers by that name."""
 
-    base: str = option(BASE)
-    command: str = option("what to run; or write it after `--` (default: a shell)")
+    base: str = option(BASE, metavar="IMAGE")
+    command: str = option("what to run; or write it after `--` (default: a shell)", metavar="COMMAND")
     target: str = option(
-        "say how instead of running: docker, docker-sdk, compose, podman, cdi or devcontainer", typed="for"
+        "print how to run it instead: docker, docker-sdk, compose, podman, cdi or devcontainer",
+        typed="for",
+        metavar="TARGET",
     )
     explain: bool = option(
         "print every flag with its reason and its source, and what is not given and why", default=False
     )
     json: bool = option("with --explain: print it as JSON, for programs", default=False)
     data: Sequence[str] = option(
-        "a file or folder of the host that the command may read, below /data; may be repeated", default=()
+        "a file or folder of the host that the command may read, below /data; may be repeated",
+        default=(),
+        metavar="PATH",
     )
-    code: str = option("a folder of your own code, which the command may read, at /code")
+    code: str = option("a folder of your own code, which the command may read, at /code", metavar="PATH")
     code_writable: bool = option("let the command change the folder of --code", default=False)
     env: Sequence[str] = option(
-        "NAME=VALUE, or NAME for this shell's value; may be repeated. Values are written nowhere", default=()
+        "NAME=VALUE, or NAME for this shell's value; may be repeated. Values are written nowhere",
+        default=(),
+        metavar="NAME[=VALUE]",
     )
-    env_file: str = option("a file of such lines, as a shell takes them")
+    env_file: str = option("a file with NAME=VALUE lines, as a shell reads them", metavar="PATH")
     port: Sequence[str] = option(
-        "publish a port of the command on 127.0.0.1, such as 8888 or 9999:8888; it reaches the network then", default=()
+        "publish a port of the command on 127.0.0.1, such as 8888 or 9999:8888; it reaches the network then",
+        default=(),
+        metavar="[HOST:]PORT",
     )
-    output: str = option("the folder of the host that the command may write, /training inside (default TRAINING)")
+    output: str = option(
+        "the folder of the host that the command may write, /training inside (default: TRAINING)", metavar="PATH"
+    )
     cdi: bool = option(
-        "ask for cards by their CDI names (amd.com/gpu=0); `run --for cdi` makes the file that knows them",
+        "request cards by their CDI names (amd.com/gpu=0); `run --for cdi` writes the specification that has them",
         default=False,
     )
     with_network: bool = option("reach the network through the engine's private bridge", default=False)
-    with_debugger: bool = option("for rocgdb and py-spy: SYS_PTRACE, and no system call filter", default=False)
+    with_debugger: bool = option("for rocgdb and py-spy: SYS_PTRACE, and no seccomp filter", default=False)
     with_numa: bool = option(
-        "bind memory to NUMA nodes: SYS_NICE, which opens mbind in the engine's filter", default=False
+        "bind memory to NUMA nodes: SYS_NICE, which allows mbind in the engine's seccomp filter", default=False
     )
     with_ipc: bool = option("share /dev/shm with other containers of this host", default=False)
     with_rdma: bool = option(
@@ -141,8 +151,8 @@ class Run(Session):
 
 @command(
     Run,
-    about="Run a command, or a shell, in a cell's image: the right mounts and devices, the least rights; or explain "
-    "them.",
+    about="Run a command, or a shell, in a cell's image: with the mounts and devices that it needs, with least "
+    "privilege; or explain them.",
 )
 def run(args: Run) -> None:
     """Run a command in the cell's image, or a shell; or print how, for one target, with every reason.
@@ -306,7 +316,8 @@ def _write(target: Target, to: Path, text: str) -> None:
 
 @command(
     Devcontainer,
-    about="Write .devcontainer/: the cell's image as a development environment, with the card, for your own user.",
+    about="Write .devcontainer/ for an editor: the cell's image as a development environment, with the card, as your "
+    "own user.",
 )
 def devcontainer(args: Devcontainer) -> None:
     """Write .devcontainer/: the cell's image as a development environment, for this host and user."""

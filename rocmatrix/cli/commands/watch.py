@@ -36,10 +36,10 @@ class Watch:
     """Options of `watch`."""
 
     once: bool = option("print one snapshot, then exit", default=False)
-    every: float = option("seconds between two snapshots", default=2.0)
+    every: float = option("seconds between two snapshots", default=2.0, metavar="SECONDS")
     json: bool = option("print JSON lines, as on a pipe; what is not reported is null", default=False)
-    run: str = option("a run's folder, such as TRAINING/NAME: its events, next to the cards")
-    sysfs: str = option(TREE)
+    run: str = option("a run's folder, such as TRAINING/NAME: its events, next to the cards", metavar="PATH")
+    sysfs: str = option(TREE, metavar="PATH")
 
 
 @command(
@@ -69,7 +69,7 @@ def watch(args: Watch) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """What is watched: the cards, a run where one was named, and where the cards are read from."""
+    """A watch: the cards, a run where one was named, and where the cards are read from."""
 
     cards: snapshot.Watch
     run: Follower | None

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Sequence
 from typing import Any
 
-from rocmatrix.cli import task_help
+from rocmatrix.cli.options import task_help
 from rocmatrix.cli.options.command import NUMBERS, Command, Flag, dashed, known
 from rocmatrix.cli.options.synonyms import TRAINING, advice, translated
 from rocmatrix.runtime import console
@@ -36,8 +36,7 @@ def main(argv: Sequence[str]) -> None:
     command = known()[name]
     if asked := [word for word in typed if word in HELP]:
         everything = asked[-1] == HELP[-1] or "all" in typed[typed.index(asked[-1]) + 1 :][:1]
-        usage = f"Usage: {PROGRAM} {name} {'[--options]' * bool(command.flags)}".rstrip()
-        print(task_help.page(command, usage, program=PROGRAM, everything=everything, width=width))
+        print(task_help.page(command, program=PROGRAM, everything=everything, width=width))
         return
     typed_flags = parsed(command, typed)
     console.offer(f"--{flag.name}" for flag in command.flags)
@@ -90,6 +89,8 @@ def _action(flag: Flag) -> dict[str, Any]:
         return {"default": argparse.SUPPRESS}
     if flag.kind is bool:
         return {"action": "store_true", "default": flag.default}
+    if flag.optional:
+        return {"nargs": "?", "const": True, "default": flag.default}
     if flag.kind is list:
         return {"action": "append", "default": []}
     return {"type": _number(flag.kind) if flag.kind in NUMBERS else str, "default": flag.default}
@@ -107,14 +108,22 @@ def _number(kind: type) -> Any:
 
 def _joined(command: Command, argv: Sequence[str]) -> list[str]:
     """Return the words with each flag and its value as one: argparse refuses a value that begins with a dash."""
-    switches = {f"--{flag.name}": flag.kind is bool for flag in command.flags}
-    switches |= {f"-{flag.short}": flag.kind is bool for flag in command.flags if flag.short}
-    own = translated([command.name, *(dashed(word, switches) for word in argv)], switches)[1:]
-    joined, rest = [], iter(own)
-    for word in rest:
-        value = next(rest, None) if switches.get(word) is False else None
+    flags = {f"--{flag.name}": flag for flag in command.flags}
+    flags |= {f"-{flag.short}": flag for flag in command.flags if flag.short}
+    rest = translated([command.name, *(dashed(word, flags) for word in argv)], flags)[1:]
+    joined = []
+    while rest:
+        word = rest.pop(0)
+        value = rest.pop(0) if rest and _takes(flags.get(word), rest[0]) else None
         joined.append(word if value is None else f"{word}={value}" if word.startswith("--") else word + value)
     return joined
+
+
+def _takes(flag: Flag | None, value: str) -> bool:
+    """Return whether the word behind a flag is its value: a value that is optional does not begin with a dash."""
+    if flag is None or flag.kind is bool:
+        return False
+    return not (flag.optional and value.startswith("-"))
 
 
 def _unknown(command: Command, word: str, see: str) -> RocmatrixError:

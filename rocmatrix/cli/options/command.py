@@ -26,7 +26,8 @@ from rocmatrix.runtime.registry import modules
 Body = TypeVar("Body", bound=Callable[..., None])
 TrainerOptions = Mapping[str, Any]  # options of the trainer that were typed: name in Python to value
 NUMBERS: Mapping[type, str] = {int: "a whole number", float: "a number"}
-_KINDS: Mapping[str, tuple[type, Any]] = {"flag": (bool, False), "text": (str, ""), "list": (list, None)}
+METAVARS: Mapping[type, str] = {str: "TEXT", list: "TEXT", int: "INT", float: "FLOAT", bool: ""}
+_KINDS: Mapping[str, tuple[type, Any]] = {"flag": (str, False), "text": (str, ""), "list": (list, None)}
 _COMMANDS: dict[str, Command] = {}
 
 
@@ -34,15 +35,20 @@ _COMMANDS: dict[str, Command] = {}
 class Flag:
     """An option as it is typed: `name` has dashes within. `kind`: str, int, float, bool (a switch), list (repeated).
 
-    A `positional` one may be typed without its name, and has no default.
+    `metavar` stands for its value in help; a switch has none. A `positional` one may be typed without its name, and has
+    no default. One whose value is `optional` is True where it is typed alone: a switch of the trainer, which also takes
+    true or false. The trainer's command does not run without one that is `required`.
     """
 
     name: str
     help: str
     kind: type
     default: Any
+    metavar: str
     short: str = ""
     positional: bool = False
+    optional: bool = False
+    required: bool = False
 
     @property
     def key(self) -> str:
@@ -163,14 +169,30 @@ def dashed(word: str, known: Collection[str]) -> str:
 def _declared(each: Option) -> Flag:
     name = each.typed.replace("_", "-")
     if each.required:
-        return Flag(name=name, help=each.help, kind=str, default=None, positional=True)
+        return Flag(name=name, help=each.help, kind=str, default=None, metavar=each.metavar, positional=True)
     kind, default = (list, None) if each.repeated else (type(each.default), each.default)
-    return Flag(name=name, help=each.help, kind=kind, default=default, short=each.short)
+    metavar = each.metavar or METAVARS[kind]
+    return Flag(name=name, help=_with_default(each), kind=kind, default=default, metavar=metavar, short=each.short)
+
+
+def _with_default(each: Option) -> str:
+    """Return the help of an option; a default that it does not state itself is added."""
+    states_it = "default" in each.help or each.default in ("", 0, False, ())
+    return each.help if states_it else f"{each.help} (default: {each.default})"
 
 
 def _foreign(each: Mapping[str, Any]) -> Flag:
     kind, default = _KINDS[each["kind"]]
-    return Flag(name=each["name"].replace("_", "-"), help=each["help"], kind=kind, default=default)
+    name, metavar = each["name"].replace("_", "-"), each.get("type", METAVARS[kind])
+    return Flag(
+        name=name,
+        help=each["help"],
+        kind=kind,
+        default=default,
+        metavar=metavar,
+        optional=each["kind"] == "flag",
+        required=bool(each.get("required")),
+    )
 
 
 def _object(declared: type, known: Mapping[str, Any]) -> Any:

@@ -111,7 +111,9 @@ def _lines(root: Path) -> tuple[str, ...]:
 class Kept:
     """The file that takes the evidence."""
 
-    evidence: str = option("the file of the evidence (default: ROCMATRIX_EVIDENCE, else .rocmatrix/evidence.db)")
+    evidence: str = option(
+        "the evidence file (default: ROCMATRIX_EVIDENCE, else .rocmatrix/evidence.db)", metavar="PATH"
+    )
 
     def use(self) -> None:
         """Make the file that was named this program's."""
@@ -122,14 +124,14 @@ class Kept:
 
 @dataclass(frozen=True, kw_only=True)
 class DryRun:
-    """Whether anything is run."""
+    """Option to print what would run, and run nothing."""
 
     dry_run: bool = option(DRY_RUN, default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainerCommandOptions(DryRun):
-    """What every command of the trainer takes that is no job."""
+    """Options of every command of the trainer that is no job."""
 
     as_json: bool = option(AS_JSON, default=False, typed="json")
 
@@ -138,12 +140,13 @@ class TrainerCommandOptions(DryRun):
 class Axes:
     """The axes of a request; an empty one is open."""
 
-    rocm: str = option("ROCm version, such as 6.3")
-    torch: str = option("PyTorch version, such as 2.7.1")
-    gpu: str = option(GPU)
-    cell: str = option(CELL)
+    rocm: str = option("ROCm version, such as 6.3", metavar="VERSION")
+    torch: str = option("PyTorch version, such as 2.7.1", metavar="VERSION")
+    gpu: str = option(GPU, metavar="GPU")
+    cell: str = option(CELL, metavar="CELL")
     python: str = option(
-        "Python version of the image, such as 3.12 (default: the usual one, or the one that is locked)"
+        "Python version of the image, such as 3.12 (default: the usual one, or the one that is locked)",
+        metavar="VERSION",
     )
 
     @property
@@ -187,10 +190,12 @@ class WithCompanions(Axes):
     """A request for an image, with packages to add."""
 
     companions: str = option(
-        "packages to add, such as peft,accelerate (matrix/companions.yaml lists them)", typed="with"
+        "packages to add, such as peft,accelerate (matrix/companions.yaml lists them)",
+        typed="with",
+        metavar="NAME,...",
     )
 
-    with_requirements: str = option(REQUIREMENTS)
+    with_requirements: str = option(REQUIREMENTS, metavar="PATH")
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -200,7 +205,7 @@ class WithCompanions(Axes):
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions(WithCompanions):
-    """What every job takes, wherever it runs."""
+    """Options of every job, wherever it runs."""
 
     dry_run: bool = option(DRY_RUN, default=False)
     force: bool = option(FORCE, default=False)
@@ -227,17 +232,21 @@ class JobOptions(WithCompanions):
 
 @dataclass(frozen=True, kw_only=True)
 class Job(JobOptions):
-    """What a job on this machine takes."""
+    """Options of a job on this machine."""
 
-    base: str = option(BASE)
+    base: str = option(BASE, metavar="IMAGE")
     where: str = option(
-        "container, native, or auto: the image where an AMD card and an engine are found", default="auto", typed="in"
+        "container, native, or auto: the image where an AMD card and an engine are found",
+        default="auto",
+        typed="in",
+        metavar="{container,native,auto}",
     )
-    wheelhouse: str = option(WHEELHOUSE)
-    cards: str = option(CARDS)
+    wheelhouse: str = option(WHEELHOUSE, metavar="PATH")
+    cards: str = option(CARDS, metavar="INT,...")
     as_json: bool = option(AS_JSON, default=False, typed="json")
     use_installed_torch: bool = option(
-        "natively: use the torch of this machine's own Python, which is recorded; nothing is installed", default=False
+        "run natively with the torch of this machine's own Python; it is recorded, and nothing is installed",
+        default=False,
     )
     expandable_segments: bool = option(
         "set expandable_segments in the allocator variable that this torch reads; off by default", default=False

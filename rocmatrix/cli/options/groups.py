@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from rocmatrix.cli import task_help
+from rocmatrix.cli.options import task_help
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Begin here": ("demo", "doctor", "train", "watch"),
-    "Which versions": ("explain", "cells", "matrix", "outdated", "topology"),
+    "Start here": ("demo", "doctor", "train", "watch"),
+    "Versions": ("explain", "cells", "matrix", "outdated", "topology"),
     "Images": ("build", "prove", "smoke", "bench", "run", "devcontainer", "submit"),
-    "After a training": ("predict", "report", "compress"),
+    "After training": ("predict", "report", "compress"),
     "Bars": ("features",),
     "Language models": ("plan", "generate", "chat", "evaluate", "merge", "gguf", "show-data", "convert-recipe"),
     "When something fails": ("diagnose", "bisect"),
-    "Records of what was shown": ("evidence", "dashboard", "nightly"),
-    "Change rocmatrix": ("test", "lint", "render", "lock", "pins", "cell"),
+    "Evidence": ("evidence", "dashboard", "nightly"),
+    "Develop rocmatrix": ("test", "lint", "render", "lock", "pins", "cell"),
 }
 REST = "Others"
 

@@ -10,8 +10,8 @@ from invoke.context import Context
 from invoke.parser.argument import Argument
 from invoke.tasks import Task
 
-from rocmatrix.cli.number_option import checked
 from rocmatrix.cli.options.command import Command, Flag, known
+from rocmatrix.cli.options.number_option import checked
 
 
 class CommandTask(Task[Any]):
@@ -45,5 +45,6 @@ def _argument(flag: Flag) -> Argument:
         default=flag.default,
         help=flag.help,
         positional=flag.positional,
+        optional=flag.optional,
         attr_name=flag.key if flag.key != flag.name else None,
     )

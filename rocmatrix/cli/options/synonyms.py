@@ -20,9 +20,9 @@ SECTIONS = frozenset(
 
 
 @cache
-def _same() -> Mapping[str, tuple[str, str]]:
+def _same(command: str = "train") -> Mapping[str, tuple[str, str]]:
     """Return our flag and, for a switch, the value that it stands for, by the other flag."""
-    rows = ((each["name"], each.get("also", {})) for each in trainer_options("train"))
+    rows = ((each["name"], each.get("also", {})) for each in trainer_options(command))
     return {_flag(other): (_flag(name), value) for name, also in rows for other, value in also.items()}
 
 
@@ -59,10 +59,19 @@ def translated(argv: list[str], known: Collection[str]) -> list[str]:
     """Return a command line in which flags of other programs stand as ours; a flag that is known stays.
 
     Args:
-        argv: as typed, with the command's name among them; other commands than those of training stay as they are.
+        argv: as typed, with the command's name among them; of commands other than those of training, only earlier names
+            of their own options are replaced.
         known: the flags of the commands.
     """
-    return list(_each(argv, known)) if {*argv} & {*TRAINING} else argv
+    if {*argv} & {*TRAINING}:
+        return list(_each(argv, known))
+    earlier = {other: ours for command in {*argv} for other, (ours, _) in _same(command).items()}
+    return [_renamed(word, earlier) for word in argv] if earlier else argv
+
+
+def _renamed(word: str, earlier: Mapping[str, str]) -> str:
+    flag, equals, value = word.partition("=")
+    return earlier.get(flag, flag) + equals + value
 
 
 def _ours(flag: str, known: Collection[str]) -> tuple[str, str] | None:

@@ -36,7 +36,7 @@ HEAD = """\
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """Where a run goes. `site.claim` is a PersistentVolumeClaim that every node can write; it takes the results.
+    """Placement of a run. `site.claim` is a PersistentVolumeClaim that every node can write; it takes the results.
 
     `processes` and `cards` are each node's: ranks, and what the device plugin is asked for. A site without a
     namespace means the one that kubectl is set to.

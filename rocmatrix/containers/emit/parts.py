@@ -1,4 +1,4 @@
-"""What the emitters share: joining the parts of a description, and keeping a portable spec from being run."""
+"""Helpers of all emitters: join the parts of a description, and refuse to run a portable spec here."""
 
 from __future__ import annotations
 

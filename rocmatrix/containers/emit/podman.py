@@ -1,4 +1,4 @@
-"""A run spec for podman, which has no daemon: run by a user, that user's own rights are all there is to give."""
+"""A run spec for podman, which has no daemon: it can grant no more than the user's own rights."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ port=$((20000 + SLURM_JOB_ID % 12000))
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """What the scheduler is asked for. `cards` and `processes` are each node's; `request` is what the site asks for.
+    """Request to the scheduler. `cards` and `processes` are each node's; `request` is what the site asks for.
 
     `arguments` are the trainer's. `log` is a path that may hold `%j`, the job's number.
     """
@@ -106,7 +106,7 @@ class Batch:
 
 @dataclass(frozen=True, kw_only=True)
 class Launcher:
-    """How a node runs Python: the command before torchrun's own, and lines before and after the step.
+    """Launch of Python on a node: the command before torchrun's own, and lines before and after the step.
 
     `on_node` is what each node's shell does with that command; `programs` have to be in the node's PATH; `step` are
     options of srun, as a shell reads them.

@@ -1,4 +1,4 @@
-"""What `run --for` can print, and the registry of it: each module of this room registers its own by `TARGETS`.
+"""Targets of `run --for`, and their registry: each module of this room registers its own by `TARGETS`.
 
 A target is its text and its rows: what is handed to the engine, and each part of it with reason and source.
 """
@@ -22,7 +22,7 @@ NO_SPEC = RunSpec(cell="none", image="none", command=(), settings=())  # for a t
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """What of a host an emitter needs to know next to the spec. `rootless`: the person is not root.
+    """Facts of a host that an emitter needs next to the spec. `rootless`: the person is not root.
 
     `editor_engine` is what an editor calls to make a development container; podman, where a user runs it.
     """

@@ -1,4 +1,4 @@
-"""torchrun's own words, before and after what an emitter adds about nodes and where they meet."""
+"""torchrun's command line, around what an emitter adds about nodes and their rendezvous."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents as YAML that every reader takes for the same thing."""
+"""YAML text that every parser reads alike."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Where logs come from besides one finished file: the logs of a folder, and a file that still grows."""
+"""Sources of logs besides one finished file: a folder of logs, and a file that still grows."""

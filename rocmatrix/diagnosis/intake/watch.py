@@ -1,4 +1,4 @@
-"""A growing log, diagnosed while it grows: a diagnosis whenever the first answer is another one."""
+"""Diagnosis of a growing log: a new diagnosis whenever the likely cause changes."""
 
 from __future__ import annotations
 

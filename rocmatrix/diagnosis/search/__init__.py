@@ -1,1 +1,1 @@
-"""What bounds the time of a search: fixed texts that a match must hold, and the place of a match in its line."""
+"""Bounds on the time of a search: fixed texts that a match must contain, and the place of a match in its line."""

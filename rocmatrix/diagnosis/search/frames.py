@@ -1,4 +1,4 @@
-"""Which installed packages the frames of a traceback name: where an exception was raised, and who called there.
+"""Packages named by the frames of a traceback: where an exception was raised, and the callers.
 
 An exception's words seldom name the library; its frames do. Two packages in a row show between which of them an
 interface does not fit.

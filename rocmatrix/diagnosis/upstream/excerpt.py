@@ -1,4 +1,4 @@
-"""What a report quotes of a log: its first lines, those around a failure, and its last ones."""
+"""Excerpt of a log for a report: its first lines, those around a failure, and its last ones."""
 
 from __future__ import annotations
 

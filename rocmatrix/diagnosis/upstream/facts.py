@@ -1,4 +1,4 @@
-"""What a report can be filled with: facts that the log states, and those of this host where the failure was here."""
+"""Facts for a report: those that the log states, and those of this host where the failure was here."""
 
 from __future__ import annotations
 

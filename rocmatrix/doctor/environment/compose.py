@@ -33,17 +33,17 @@ def of_compose(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = 
     """
     text = read_text(path)
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        roots = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
     except (yaml.YAMLError, RecursionError) as error:
         what = "it is nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())
         raise RocmatrixError("RM311", what=what, where=str(path)) from error
-    services = _items(root).get("services")
-    if not isinstance(services, yaml.MappingNode):
+    services = [node for root in roots if isinstance(node := _items(root).get("services"), yaml.MappingNode)]
+    if not services:
         raise RocmatrixError("RM311", what="it has no services", where=str(path))
     env_path = path.parent / ".env"
     known = {row.name: row.value for row in env_file(env_path)} if env_path.is_file() else {}
     known |= shell
-    rows = _items(services).items()
+    rows = [row for each in services for row in _items(each).items()]
     bases = (base for name, node in rows for base in _bases(name, node, path, known))
     return (*(_service(name, node, path, known, matrix) for name, node in rows), *bases)
 

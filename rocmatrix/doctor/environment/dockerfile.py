@@ -18,7 +18,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from rocmatrix.doctor.environment.files import instructions, named_requirements
 from rocmatrix.doctor.environment.intent import means_amd
 from rocmatrix.doctor.environment.lint_input import Assignment, Command, FileFinding, Pair, Subject
-from rocmatrix.doctor.environment.shell import build_arguments, quotes
+from rocmatrix.doctor.environment.shell import build_arguments, quotes, texts
 from rocmatrix.doctor.environment.shell.words import parts
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -27,7 +27,6 @@ INDEX = re.compile(r"/whl/(?:test/)?rocm(\d{1,3}(?:\.\d{1,3}){0,2})/?$")
 _REFERENCE = re.compile(r"\$(?:\{(?P<name>\w+)(?::?-(?P<default>[^{}]*))?\}|(?P<plain>[A-Za-z_]\w*))")
 _MASK = chr(0xE0FF)  # a character of private use
 _NESTED = 4  # as deep as a default within a default is replaced
-LARGEST = 1 << 20  # characters of a file: a compose file of others may name any, /dev/zero among them
 _LONGEST = 4096  # characters of a value that is put into others, else a few lines grow to gigabytes
 # indexes of AMD's own builds and other makers' mirrors: of other pairs than PyTorch's
 _OTHER_INDEX = re.compile(r"https?://(?!pypi\.|files\.python|download\.pytorch\.org/whl/?$)[\w.-]+/")
@@ -77,6 +76,7 @@ def of_dockerfile(path: Path) -> tuple[Subject, ...]:
     stages: list[_Stage] = []
     defaults: dict[str, str] = {}
     divided: list[FileFinding] = []
+    lines = text.splitlines()
     for row in _instructions(text):
         where = f"{path}:{row['startline'] + 1}"
         divided += quotes.of_argument(_words_of_argument(row, where), where)
@@ -88,7 +88,7 @@ def of_dockerfile(path: Path) -> tuple[Subject, ...]:
         elif not stages:
             defaults |= _arguments(row, where)
         else:
-            _take(stages[-1], row, where, text.splitlines(), defaults, str(path))
+            _take(stages[-1], row, where, lines, defaults, str(path))
     if not stages:
         raise RocmatrixError("RM311", what="there is no FROM in it", where=str(path))
     stages[0].notes |= {note.where: note for note in divided}
@@ -112,18 +112,17 @@ def read_text(path: Path) -> str:
     if held is not None and held[0] == path:
         return held[1]
     try:
-        with path.open(encoding="utf-8") as file:
-            text = file.read(LARGEST + 1)
-        if len(text) > LARGEST:
-            raise ValueError(f"it has more than {LARGEST} characters")
-        return text.removeprefix("\ufeff")
+        return texts.of_file(path)
     except (OSError, ValueError) as error:  # ValueError: no text, too much, or a name with a NUL
-        raise RocmatrixError("RM310", what="the file cannot be read", where=str(path), why=str(error)) from error
+        advice = "Name a file of text that can be read, in UTF-8."
+        raise RocmatrixError(
+            "RM310", what="the file cannot be read", where=str(path), why=str(error), next=advice
+        ) from error
 
 
 def installed(command: str, where: str) -> Iterator[Pair]:
     """Yield the torch that pip (or uv pip) is asked for in a shell command, with the ROCm of the index it names."""
-    for part in parts(command):
+    for part in parts(command, "install"):
         if "install" in part and any(re.fullmatch(r"(.*/)?(pip[\d.]*|uv)", word) for word in part):
             yield from _torch_of_install(part[part.index("install") + 1 :], where)
 
@@ -207,15 +206,9 @@ def _take(
     elif instruction == "USER":
         stage.user = substituted(row["value"] or "", stage.known)
     elif instruction == "ENV":
+        places = _words_at(lines, row["startline"], row["endline"])
         for name, value in _pairs(row, where, stage):
-            line = next(
-                (
-                    n
-                    for n in range(row["startline"], row["endline"] + 1)
-                    if re.search(rf"\b{re.escape(name)}\b", lines[n])
-                ),
-                row["startline"],
-            )
+            line = places.get(name, row["startline"])
             stage.variables[name] = Assignment(name=name, value=value, where=f"{path}:{line + 1}")
     elif instruction in RUNS:
         text = substituted(_shell_form(row["value"] or ""), stage.known)
@@ -228,6 +221,15 @@ def _take(
         absent = defaults.keys() - stage.known.keys() if instruction == "RUN" else set()
         for note in build_arguments.outside_stage(own, absent):
             stage.notes.setdefault(note.what, note)
+
+
+def _words_at(lines: Sequence[str], first: int, last: int) -> dict[str, int]:
+    """Return the words of some lines, each with the line where it comes first, counted from 0."""
+    found: dict[str, int] = {}
+    for number in range(first, last + 1):
+        for word in re.findall(r"\w+", lines[number]):
+            found.setdefault(word, number)
+    return found
 
 
 def _shell_form(value: str) -> str:

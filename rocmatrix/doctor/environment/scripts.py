@@ -22,6 +22,8 @@ _SET = re.compile(
     r"[ \t]*(?=[;\n]|#|&&)",
     re.MULTILINE,
 )
+_MOST = 50  # options of a list; each of its lines is read with all of them
+_STARTS = re.compile(r"docker|podman|nerdctl")
 _ALL = re.compile(r"\"?\$\{(?P<name>\w+)\[[@*]\]\}\"?")
 
 
@@ -36,7 +38,7 @@ def of_requirements(path: Path) -> tuple[Subject, ...]:
     """Return a requirements file as what pip is asked for: a command a line, with the index that the file names."""
     written = read_text(path).splitlines()
     rows = [re.sub(r"(?:^|\s)#.*", "", row).split(" --hash")[0].strip(" \\") for row in written]
-    options = " ".join(row for row in rows if row.startswith("-"))
+    options = " ".join(list(dict.fromkeys(row for row in rows if row.startswith("-")))[:_MOST])
     wanted = [(number, row) for number, row in enumerate(rows, 1) if row and not row.startswith("-")]
     commands = tuple(
         Command(text=f"pip install {options} {shlex.quote(row.replace(' ', ''))}", where=f"{path}:{number}")
@@ -102,7 +104,7 @@ def _resolved(command: Command, known: dict[str, str]) -> Command:
 
 def assigned(command: Command) -> Iterator[Assignment]:
     """Yield what a line sets: alone, by export, or in front of a command; a default stands for what the shell lacks."""
-    for part in words.parts(command.text):
+    for part in words.parts(command.text, "="):
         rest = part[1:] if part and part[0] in ("export", "env", "declare", "exec") else part
         for word in rest:
             match = _EXPORT.fullmatch(word)
@@ -119,7 +121,7 @@ def launches(command: Command, name: str) -> Iterator[Subject]:
     Args:
         name: the file's name, for messages.
     """
-    for part in words.parts(command.text):
+    for part in words.parts(command.text) if _STARTS.search(command.text) else ():
         launch = of_command(part, command.where)
         if launch is not None:
             given = tuple(Assignment(name=n, value=v, where=command.where) for n, v in launch.variables)

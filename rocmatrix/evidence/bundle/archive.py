@@ -1,4 +1,4 @@
-"""Parts as one packed tar: the same parts give the same bytes, and nothing of who packed them is in it."""
+"""Parts as one packed tar: the same parts give the same bytes, and nothing in it identifies who packed them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (one form a line)
-"""Text and plain data without names, secrets, addresses, serial numbers and paths; and a second look at the result.
+"""Redaction of text and plain data: names, secrets, addresses, serial numbers and paths; and a check of the result.
 
 `rocmatrix.runtime.redaction` removes what has a form of its own in any log. A bundle leaves the machine whole, so more
 is removed here: every absolute path but those of the system, unknown hosts of URLs, and the values of secret variables.

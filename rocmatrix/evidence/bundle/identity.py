@@ -1,4 +1,4 @@
-"""What names this host and its user, and the secrets of its environment: none of it may leave in a bundle."""
+"""Identity of this host: names of machine and user, and secrets of its environment, which no bundle may contain."""
 
 from __future__ import annotations
 

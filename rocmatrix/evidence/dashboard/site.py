@@ -1,4 +1,4 @@
-"""Writing the folder of pages, and showing it on this machine alone."""
+"""Write the folder of pages, and serve it on the loopback address."""
 
 from __future__ import annotations
 

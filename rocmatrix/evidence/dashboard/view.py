@@ -1,4 +1,4 @@
-"""What the pages show, as plain values: nothing here reads a clock, a file or an engine."""
+"""Contents of the dashboard's pages as plain values: nothing here reads a clock, a file or an engine."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ class Square:
     @property
     def next_step(self) -> str:
         """What shows the next level or one that is missing, and how many records count for none."""
-        aside = [f"{self.cell_status.set_aside} records set aside"] if self.cell_status.set_aside else []
+        count = self.cell_status.set_aside
+        aside = [f"{count} record{'' if count == 1 else 's'} set aside"] if count else []
         return "; ".join([*(self._step(level) for level in self._next_levels()), *aside])
 
     def _next_levels(self) -> Iterable[Level]:

@@ -1,4 +1,4 @@
-"""Which processes use the cards, by what DRM and KFD show of them.
+"""Processes that use the cards, by DRM's fdinfo and KFD.
 
 `/proc/PID/fdinfo`: Linux Documentation/gpu/drm-usage-stats.rst; a client that several descriptors share counts once.
 `/sys/class/kfd/kfd/proc/PID/vram_GPUID` (bytes): `drivers/gpu/drm/amd/amdkfd/kfd_process.c`. ROCm's memory is in both,
@@ -39,7 +39,7 @@ class Use:
 
 @dataclass(frozen=True, kw_only=True)
 class Processes:
-    """Who uses the cards, by process and address; `withheld` counts processes that this user may not look into."""
+    """Processes that use the cards, by PCI address; `withheld` counts those that this user may not inspect."""
 
     uses: Mapping[tuple[int, str], Use]
     withheld: int

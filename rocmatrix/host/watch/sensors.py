@@ -20,7 +20,7 @@ MOST_WATTS, MOST_MHZ = 10_000.0, 20_000.0
 
 @dataclass(frozen=True, kw_only=True)
 class Sensors:
-    """What one card reports. Shares in percent, memory in bytes; None is unknown.
+    """Readings of one card. Shares in percent, memory in bytes; None is unknown.
 
     `state` is "unknown" for a card that sysfs lists without a folder of its own; `metrics` is the table `gpu_metrics`.
     """

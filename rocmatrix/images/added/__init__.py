@@ -1,1 +1,1 @@
-"""What people add to a cell: lines of a requirements file, judged, and held apart from the cell's own files."""
+"""Packages that a user adds to a cell: lines of a requirements file, judged, and kept apart from the cell's files."""

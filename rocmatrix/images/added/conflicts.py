@@ -1,4 +1,4 @@
-"""What stands between a requirements file and a cell, before pip is asked and after it.
+"""Conflicts between a requirements file and a cell, before pip resolves it and after.
 
 The cell's own wheels were locked and proven together, torch first among them. No added package replaces one: a line
 that asks for another version of one is refused with both, and so is a wheel that would write over a file of theirs.

@@ -1,4 +1,4 @@
-"""Whether a cell may have what is asked for: the rules on a package by name, whether --with or a file names it."""
+"""Rules on added packages by name, whether --with or a file names them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A requirements file as people have them, read for an image: lines with their places, kept under a name of their own.
+"""A user's requirements file, read for an image: lines with their places, kept under a name of their own.
 
 The name is a hash of what the lines ask for, so that it can be a part of a cell's name. pip's own options are taken
 where they ask for nothing else than this project does anyway, and refused elsewhere.

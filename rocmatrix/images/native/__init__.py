@@ -1,1 +1,1 @@
-"""Machines without an image: the index's own torch where the small one is out of reach, and which Python."""
+"""Native environment on unusual machines: plain torch where the small one is out of reach, and the choice of Python."""

@@ -1,4 +1,4 @@
-"""torch as the Python package index has it, with its CUDA libraries: for a machine that reaches nothing else.
+"""Plain torch with its CUDA libraries from the Python package index, for a machine that reaches nothing else.
 
 Files, hashes and sizes are in requirements/plain-torch.yaml, which `./invokew pins` writes. The other wheels are those
 of the CPU cell's lock, so that both differ in torch alone.

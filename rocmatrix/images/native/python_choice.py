@@ -1,4 +1,4 @@
-"""Which Python of a machine with several gets the environment: the first whose wheels of torch can be had.
+"""Choice among several Pythons of a machine: the first whose torch wheels can be fetched.
 
     python -P -m rocmatrix.images.native.python_choice PYTHON...
 

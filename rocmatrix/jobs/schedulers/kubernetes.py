@@ -29,19 +29,30 @@ _GROUPS = (
 class KubernetesOptions(Nodes):
     """Options that only Kubernetes takes."""
 
-    groups: str = option("Kubernetes: numeric owners of /dev/kfd and the render nodes there, such as 44,992; or none")
-    user: str = option("Kubernetes: who a pod runs as, uid:gid in numbers (default: the image's user, 10001:10001)")
-    claim: str = option("Kubernetes' PersistentVolumeClaim that takes the results")
-    data_claim: str = option(
-        "Kubernetes' claim that holds --data, a path from its root (default: the claim of the results)"
+    groups: str = option(
+        "Kubernetes: group ids of /dev/kfd and of the render nodes on its machines, such as 44,992; or none",
+        metavar="GID,...|none",
     )
-    namespace: str = option("Kubernetes' namespace")
-    pull_secrets: str = option("Kubernetes' secrets for the image's registry, by name")
-    node_selector: str = option("labels that a Kubernetes node must have, such as gpu=mi300x,zone=a")
-    tolerations: str = option("taints that a pod tolerates, such as amd.com/gpu:NoSchedule,a=b:NoExecute")
-    queue: str = option("Kueue's local queue")
-    card_resource: str = option("what the device plugin calls a card (default: amd.com/gpu), such as amd.com/cpx_nps4")
-    rdma_resource: str = option("what the plugin of the adapters calls one, such as rdma/hca")
+    user: str = option("Kubernetes: user and group ids of a pod (default: the image's, 10001:10001)", metavar="UID:GID")
+    claim: str = option("PersistentVolumeClaim for the results", metavar="CLAIM")
+    data_claim: str = option(
+        "PersistentVolumeClaim that holds --data, a path from its root (default: --claim)",
+        metavar="CLAIM",
+    )
+    namespace: str = option("Kubernetes' namespace", metavar="NAME")
+    pull_secrets: str = option("Kubernetes' image pull secrets, by name", metavar="NAME,...")
+    node_selector: str = option(
+        "labels that a Kubernetes node must have, such as gpu=mi300x,zone=a", metavar="LABEL=VALUE,..."
+    )
+    tolerations: str = option(
+        "taints that a pod tolerates, such as amd.com/gpu:NoSchedule,a=b:NoExecute", metavar="TAINT,..."
+    )
+    queue: str = option("Kueue's local queue", metavar="NAME")
+    card_resource: str = option(
+        "resource name of a card in the device plugin, such as amd.com/cpx_nps4 (default: amd.com/gpu)",
+        metavar="RESOURCE",
+    )
+    rdma_resource: str = option("resource name of an RDMA adapter in its plugin, such as rdma/hca", metavar="RESOURCE")
 
 
 def _no_site() -> Site:

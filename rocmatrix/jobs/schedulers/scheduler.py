@@ -1,4 +1,4 @@
-"""What a scheduler is, the options that every one takes, and the register of those in this room."""
+"""Schedulers: their interface, the options that all take, and the registry of those in this room."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ class Nodes:
     nodes: int = option("machines (default: 1)", default=1)
     processes: int = option("ranks on each node (default: one for each card, or 1)", default=0)
     cards: int = option("cards of each node (default: as many as this machine has)", default=0)
-    image: str = option("what the nodes call the cell's image: a tag, a digest, or Apptainer's file")
+    image: str = option("the cell's image on the nodes: a tag, a digest, or a file of Apptainer", metavar="IMAGE")
     rdma: bool = option("pass the nodes' RDMA adapters, and lift the limit of locked memory", default=False)
-    cpus: int = option("processors of each node: Slurm's --cpus-per-task, a pod's request and limit", default=0)
-    memory: str = option("memory of each node: Slurm's --mem such as 64G, a pod's request and limit such as 64Gi")
+    cpus: int = option("CPUs on each node: Slurm's --cpus-per-task, or a pod's request and limit", default=0)
+    memory: str = option(
+        "memory on each node: Slurm's --mem such as 64G, a pod's request and limit such as 64Gi", metavar="SIZE"
+    )
 
     @property
     def about_nodes(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rocmatrix.jobs.destination import Destination, Submission
 from rocmatrix.jobs.schedulers.scheduler import Nodes, Scheduler
 from rocmatrix.runtime.errors import RocmatrixError, suggestion
-from rocmatrix.runtime.option import comma_separated, option
+from rocmatrix.runtime.option import comma_separated, one_of, option
 
 if TYPE_CHECKING:
     from rocmatrix.containers.emit import sbatch_script
@@ -29,21 +29,31 @@ class SlurmOptions(Nodes):
     """Options that only Slurm takes."""
 
     under: str = option(
-        "what runs the trainer on a node of Slurm: native (this checkout's Python), docker, apptainer or pyxis",
+        "Slurm: what runs the trainer on a node; native: the Python of this checkout",
         default="native",
+        metavar=one_of(UNDER),
     )
-    checkout: str = option("native: where the nodes have this checkout (default: the path it has here)")
-    python: str = option("native: the nodes' Python with the cell's wheels (default: the path it has here)")
-    partition: str = option("Slurm's partition")
-    time: str = option("Slurm's time limit, such as 4:00:00; before it the job is saved and queued again")
-    account: str = option("Slurm's account")
-    qos: str = option("Slurm's quality of service")
-    reservation: str = option("Slurm's reservation")
-    constraint: str = option("Slurm's features of nodes, such as mi300x")
-    gres: str = option("Slurm's generic resources in its own words, such as gpu:mi300x:8, in place of gpu:CARDS")
-    gpus_per_node: str = option("Slurm's --gpus-per-node, such as mi300x:8, where a site asks for it in place of gres")
-    modules: str = option("environment modules to load on the nodes, such as slurm,apptainer/1.3")
-    sbatch: str = option("further options of sbatch, such as 'exclude=n7,n8 hint=nomultithread exclusive'")
+    checkout: str = option("native: path of this checkout on the nodes (default: as here)", metavar="PATH")
+    python: str = option(
+        "native: path of the Python with the cell's wheels on the nodes (default: as here)", metavar="PATH"
+    )
+    partition: str = option("Slurm's partition", metavar="NAME")
+    time: str = option(
+        "Slurm's time limit, such as 4:00:00; before it a checkpoint is saved and the job is queued again",
+        metavar="TIME",
+    )
+    account: str = option("Slurm's account", metavar="NAME")
+    qos: str = option("Slurm's quality of service", metavar="NAME")
+    reservation: str = option("Slurm's reservation", metavar="NAME")
+    constraint: str = option("Slurm's --constraint: features that a node must have, such as mi300x", metavar="FEATURES")
+    gres: str = option("Slurm's --gres, such as gpu:mi300x:8 (default: gpu:CARDS)", metavar="GRES")
+    gpus_per_node: str = option(
+        "Slurm's --gpus-per-node, such as mi300x:8, where a site requires it in place of --gres", metavar="[TYPE:]INT"
+    )
+    modules: str = option("environment modules to load on the nodes, such as slurm,apptainer/1.3", metavar="MODULE,...")
+    sbatch: str = option(
+        "further options of sbatch, such as 'exclude=n7,n8 hint=nomultithread exclusive'", metavar="OPTIONS"
+    )
 
 
 def _no_request() -> SlurmRequest:
@@ -96,7 +106,7 @@ SCHEDULER = Scheduler(name="slurm", options=SlurmOptions, destination=_destinati
 
 @dataclass(frozen=True, kw_only=True)
 class _LaunchPlan:
-    """What runs the trainer on a node: its launcher, the trainer's arguments, and why each setting."""
+    """Launch of the trainer on a node: its launcher, the trainer's arguments, and why each setting."""
 
     launcher: sbatch_script.Launcher
     arguments: tuple[str, ...]
@@ -151,11 +161,11 @@ def _native_batch(to: SlurmDestination, submission: Submission) -> _LaunchPlan:
 
 def _unproven(job_request: JobRequest) -> list[str]:
     """Return the trainer's arguments for a Python of the nodes, whose wheels are unknown here."""
-    from rocmatrix.jobs import job
+    from rocmatrix.jobs import programs
 
     options = {**job_request.options, "output": str(job_request.output)}
-    unproven = {"cell_absent": "the nodes' own Python, named with --python", "commit": job.commit()}
-    return [job_request.program.name, *job.flags(options | unproven)]
+    unproven = {"cell_absent": "the nodes' own Python, named with --python", "commit": programs.commit()}
+    return [job_request.program.name, *programs.flags(options | unproven)]
 
 
 def _contained(to: SlurmDestination, submission: Submission) -> _LaunchPlan:

@@ -1,4 +1,4 @@
-"""What a matrix must not say although every word of it is well-formed and leads somewhere."""
+"""Consistency checks of a matrix whose files are each well-formed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Reading the matrix from disk: strict, and every mistake with its file and line.
 
-People write matrix.yaml and the files next to it; `./invokew lock` writes those of `WRITTEN`.
+People write matrix.yaml and the files next to it; `./invokew lock` writes wheels.yaml and locks.yaml.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ PART_FILES = {
         "locks",
     )
 }
-WRITTEN = ("wheels", "locks")
 
 Documents = Mapping[str, strict_yaml.Document]
 Mistake = tuple[strict_yaml.Path, str]

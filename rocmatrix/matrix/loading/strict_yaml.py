@@ -75,11 +75,6 @@ class Document:
         return Problem(file=self.file, line=self.line(path), message=message)
 
 
-def read(root: FilePath, name: str) -> Document:
-    """Read the file `name` below `root`. Raises RM002 when it cannot be read; mistakes are in `problems`."""
-    return parse(read_text(root, name), file=name)
-
-
 def read_text(root: FilePath, name: str) -> str:
     """Return the text of the file `name` below `root`. Raises RM002 when it cannot be read."""
     path = root / name

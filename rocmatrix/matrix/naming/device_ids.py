@@ -1,4 +1,4 @@
-"""From a PCI device id to a gfx name, for cards that the kernel does not name.
+"""Architecture by PCI device id, for cards that the kernel does not name.
 
 Kernels before `gfx_target_version` in the KFD topology name no architecture, and a card without its driver is in no
 topology at all. Sources: ROCm/ROCT-Thunk-Interface@49fd2466:src/topology.c (`gfxip_lookup_table`, by which ROCr itself

@@ -1,4 +1,4 @@
-"""What a typed name states: exact identifiers, models, families, and what cannot be served."""
+"""A typed card name as read: exact identifiers, models, families, and what cannot be served."""
 
 from __future__ import annotations
 

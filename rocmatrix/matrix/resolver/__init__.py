@@ -1,1 +1,1 @@
-"""From a request to a cell and its explanation, or a refusal."""
+"""Resolution of a request to a cell with its explanation, or to a refusal."""

@@ -1,4 +1,4 @@
-"""What in the matrix asks to be looked at again: statements past their day, and releases newer than the recommended.
+"""Outdated parts of the matrix: expired statements, and releases newer than the recommended ones.
 
 Pure but for `ask`, which reads an index over the network and never fails because there is none.
 """

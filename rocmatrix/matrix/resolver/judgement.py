@@ -1,4 +1,4 @@
-"""The headline of a combination: what rules, AMD's lists, reports and our own records come to, in one word.
+"""Verdict on a combination in one word, from rules, AMD's lists, reports and our own records.
 
 A rule against a combination wins; then what was run here, what AMD lists for that card, what a user
 reports, and what was merely compiled in. `untested` is left for where nothing is known.

@@ -1,4 +1,4 @@
-"""Why a request is refused, by which rule, and the nearest cells that work."""
+"""Refusal of a request: the rule behind it, and the nearest cells that work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person asks for, which cells that fits, and which of them fits best."""
+"""A request for a cell, the cells that fit it, and their order of preference."""
 
 from __future__ import annotations
 

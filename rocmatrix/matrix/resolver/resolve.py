@@ -1,4 +1,4 @@
-"""From what a person asks for to one cell, with its explanation, or a refusal that states why.
+"""Resolution of a request to one cell with its explanation, or a refusal with the reason.
 
 Pure: it sees the matrix, the request and the architectures of the cards at hand, and touches nothing.
 """

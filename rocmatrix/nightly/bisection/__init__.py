@@ -1,1 +1,1 @@
-"""Which step between versions broke a probe on a card: asked of as few versions as it takes."""
+"""Bisection of versions: the step that broke a probe on a card, found with as few runs as possible."""

@@ -1,4 +1,4 @@
-"""What is on record of a probe, version by version, on one architecture."""
+"""Recorded results of a probe, version by version, on one architecture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search itself, over an ordered history of versions. It touches nothing; what a version does is asked.
+"""Binary search over an ordered history of versions; the caller answers what each version does.
 
 It ends with a good version and a bad one after it, between which every version was skipped. Where the history
 changes once, that bad one is the first. Where it changes several times, it is one change of them, and known
@@ -7,7 +7,7 @@ answers that show so are reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, log2
@@ -95,8 +95,3 @@ def order(known: Mapping[int, Answer], within: Span) -> Iterator[int]:
         yield left[0]
         answers_so_far[left[0]] = "good"
         within = Span(good=left[0], bad=within.bad)
-
-
-def answers(history: Sequence[Answer]) -> Callable[[int], Answer]:
-    """Return a way of asking a SIMULATED history."""
-    return lambda place: history[place]

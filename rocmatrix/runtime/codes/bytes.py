@@ -37,7 +37,7 @@ BYTES: tuple[CatalogEntry, ...] = entries(
         "RM664",
         "Byte code is not its source's",
         "Compiled files differ from what the image's Python makes of their sources, or could not be compared.",
-        "Build the image again; Python would run the compiled files without a look at their sources.",
+        "Build the image again; Python would run the compiled files without reading their sources.",
     ),
     (
         "RM680",

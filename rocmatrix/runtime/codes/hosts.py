@@ -33,7 +33,7 @@ HOSTS: tuple[CatalogEntry, ...] = entries(
         "RM311",
         "A file of settings cannot be understood",
         "A compose file, an env file or a Dockerfile breaks its own syntax, so its environment is not known.",
-        "Correct the named line; `docker compose config` and `docker build --check` show the engine's own opinion.",
+        "Correct the named line; `docker compose config` and `docker build --check` show how the engine reads it.",
     ),
     (
         "RM401",
@@ -117,7 +117,7 @@ HOSTS: tuple[CatalogEntry, ...] = entries(
         "RM423",
         "The nodes' GPUs are unknown",
         "Jobs ask for cards and groups by number, and those of the machine that submits mean nothing on another.",
-        "Say it: --cards N (of each node) and --groups with what `stat -c %g /dev/kfd /dev/dri/renderD*` prints there.",
+        "Give --cards N (of each node) and --groups with what `stat -c %g /dev/kfd /dev/dri/renderD*` prints there.",
     ),
     (
         "RM424",

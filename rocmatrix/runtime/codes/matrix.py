@@ -50,7 +50,7 @@ MATRIX: tuple[CatalogEntry, ...] = entries(
     (
         "RM015",
         "The cell is written already",
-        "`./invokew cell add` keeps a derived cell in matrix.yaml, and this one stands there.",
+        "`./invokew cell add` writes a derived cell to matrix.yaml, which already has this one.",
         "Edit its entry in matrix.yaml, or name other axes.",
     ),
     (

@@ -27,7 +27,7 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
         "RM620",
         "A run could not be recorded",
         "The job's own result stands; its record could not be written: the disk is full, or the place is read-only.",
-        "Make room, or name another file with ROCMATRIX_EVIDENCE; the job need not be run again for its own sake.",
+        "Make room, or name another file with ROCMATRIX_EVIDENCE; the job itself need not be repeated.",
     ),
     (
         "RM621",
@@ -45,7 +45,7 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
         "RM630",
         "A night did not pass",
         "Some cells could not be built, proven or smoked, or did worse than on their last good night.",
-        "Look at the cells that are named: `./invokew evidence --cell NAME`, `./invokew dashboard`.",
+        "Read the records of the cells that are named: `./invokew evidence --cell NAME`, `./invokew dashboard`.",
     ),
     (
         "RM631",
@@ -56,7 +56,7 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
     (
         "RM632",
         "The disk budget is used up",
-        "What the nightly may remove (its own images and its builder's cache) was removed, and it is not enough.",
+        "All that a night may remove (its own images and its builder's cache) was removed, and space is still short.",
         "Raise --budget, or name fewer cells with --cells.",
     ),
     (
@@ -80,7 +80,7 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
     (
         "RM650",
         "The container was not started",
-        "The engine could not make, inspect or start the job's container, so nothing ran in it; no cell is blamed.",
+        "The engine could not make, inspect or start the job's container, so nothing ran; no cell is affected.",
         "Read the engine's message; `./invokew doctor` looks at devices and limits, `docker info` at the engine.",
     ),
     (
@@ -92,7 +92,7 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
     (
         "RM652",
         "No image was both proven and smoked",
-        "A night gives people only the image that its own records name as proven and smoked; the tag was not moved.",
+        "A night promotes only the image that its own records name as proven and smoked; the tag was not moved.",
         "Look at `./invokew evidence --cell NAME`: the candidate's tag was moved, or a record is missing.",
     ),
     (
@@ -104,7 +104,7 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
     (
         "RM654",
         "A part of the demo failed",
-        "The page was written; the output of the part that failed stands open in it.",
+        "The page was written; the output of the part that failed is shown in it.",
         "Read that output, then run its command alone.",
     ),
     (

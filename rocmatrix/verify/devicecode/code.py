@@ -1,4 +1,4 @@
-"""What a reader finds: code for one target, its size, and the evidence."""
+"""Result of a reader: code for one target, its size, and the evidence."""
 
 from __future__ import annotations
 

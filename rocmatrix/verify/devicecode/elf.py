@@ -29,7 +29,7 @@ _TWO_BITS = {2: "-", 3: "+"}  # 0: the processor has no such feature; 1: any set
 
 @dataclass(frozen=True, kw_only=True)
 class Header:
-    """What the readers need of an ELF header; offsets and sizes are in bytes."""
+    """Fields of an ELF header that the readers use; offsets and sizes are in bytes."""
 
     abi_version: int
     machine: int

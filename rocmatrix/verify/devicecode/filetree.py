@@ -126,7 +126,7 @@ def _device(member: tarfile.TarInfo) -> tuple[str, int, int] | None:
 
 
 class _Content:
-    """What a member of a stream holds: read once, then kept until the next member, so that several may look."""
+    """Content of a stream's member: read once, then kept until the next member, for several readers."""
 
     def __init__(self, rest: IO[bytes] | None) -> None:
         self.head = rest.read(HEAD) if rest else b""

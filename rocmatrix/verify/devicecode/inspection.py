@@ -1,4 +1,4 @@
-"""One file: which format it has by its first bytes, and what code it holds.
+"""Inspection of one file: its format by its first bytes, and the code that it holds.
 
 Host libraries carry code in `.hip_fatbin`; after a split into `.kpack` archives that section is zeroed and
 `.rocm_kpack_ref` is there instead. Source: ROCm/rocm-kpack docs/multi_arch_packaging_with_kpack.md.

@@ -12,7 +12,7 @@ from rocmatrix.verify.devicecode.target import Target
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What a library holds for one target.
+    """Device code of a library for one target.
 
     `stored` counts the bytes of files that are for this target alone, `loaded` the bytes of code as it is
     loaded, both compressed and not. `evidence` states what the target was read from.

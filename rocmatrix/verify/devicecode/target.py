@@ -20,7 +20,7 @@ _FEATURE = re.compile(r"(?:sramecc|xnack)[+-]")
 
 @dataclass(frozen=True, order=True, kw_only=True)
 class Target:
-    """What device code is for. `processor` may stand for several: gfx11-generic, or gfx11xx in a folder's name."""
+    """Target of device code. `processor` may stand for several: gfx11-generic, or gfx11xx in a folder's name."""
 
     processor: str
     features: tuple[str, ...] = ()

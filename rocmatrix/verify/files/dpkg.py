@@ -61,7 +61,7 @@ def merged(path: str) -> str:
 
 
 class Packages:
-    """Which paths packages list, and the MD5 of those that have one."""
+    """Paths that packages list, with the MD5 of those that have one."""
 
     def __init__(self, tree: Tree) -> None:
         self.listed: set[str] = set()

@@ -1,4 +1,4 @@
-"""What `python3 -m venv` and pip write in addition to the packages: links to the interpreter, scripts, a configuration.
+"""Files that `python3 -m venv` and pip write in addition to packages: interpreter links, scripts, a configuration.
 
 Nothing here is taken on trust from the environment itself. The activation scripts are made again from the templates
 that the image's Python brings, and the wheel of pip that venv installs is the distribution's own: both lie outside the
@@ -81,7 +81,7 @@ def configuration_is_venvs(tree: Tree, environment: Environment) -> bool:
     return len(lines) == len(patterns) and all(map(re.fullmatch, patterns, lines))
 
 
-def activation(tree: Tree, environment: Environment) -> dict[str, set[bytes]]:
+def activation(tree: Tree) -> dict[str, set[bytes]]:
     """Return the activation scripts by path, each with the contents it may have."""
     made = {}
     for path, template in tree.texts.items():

@@ -29,7 +29,7 @@ CACHE = "__pycache__"
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """What an environment may hold: wheels' files, contents that pip and venv write, and links, each by its path."""
+    """Expected content of an environment by path: wheels' files, contents that pip and venv write, and links."""
 
     files: dict[str, list[Member]]
     written: dict[str, set[bytes]]
@@ -106,7 +106,7 @@ def _expected(tree: Tree, found: Environment, locked: list[Wheel]) -> Expected:
         for path, member in one.files.items():
             files.setdefault(path, []).append(member)
     written: dict[str, set[bytes]] = {environment.CONFIGURATION: {tree.texts[environment.CONFIGURATION]}}
-    written |= environment.activation(tree, found)
+    written |= environment.activation(tree)
     for one in wheels:
         written |= {path: {content} for path, content in one.added.items()}
         written |= environment.commands(one.commands, found)

@@ -1,4 +1,4 @@
-"""What scripts of packages write, held to what it is made of: the loader's cache and the bundle of certificates.
+"""Files that packages' scripts write, checked against their inputs: the loader's cache and the certificate bundle.
 
 Both change whenever a package is installed, so that no digest fits them. The cache is read as ld.so reads it (glibc
 `sysdeps/generic/dl-cache.h`, format 1.1), and the bundle is the certificates that ca-certificates.conf selects

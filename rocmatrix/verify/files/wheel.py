@@ -1,4 +1,4 @@
-"""What pip makes of a wheel: which file lands where, with which bytes and mode.
+"""Files that pip installs from a wheel: their places, bytes and modes.
 
 A locked wheel decides, by its own RECORD and bytes, and not the RECORD of an image: whoever changes a file
 there can change that too. Layout and rules are those of the binary distribution format (PyPA specifications) and of

@@ -38,7 +38,7 @@ class Library:
 
 
 class RefusedError(Exception):
-    """Why nothing was removed, or what was wrong afterwards."""
+    """Pruning was refused before anything was removed, or its result was wrong."""
 
 
 def plan(root: Path, architecture: str) -> dict[str, Library]:

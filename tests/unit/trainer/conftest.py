@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainer.data.bar import COLUMNS, Bars
+from trainer.data.bar import NUMBERS, Bars
 
 MakeBars = Callable[..., Bars]
 WriteCsv = Callable[[Bars], Path]
@@ -40,8 +40,9 @@ def make_bars() -> MakeBars:
 def write_csv(tmp_path: Path) -> WriteCsv:
     def write(bars: Bars) -> Path:
         path = tmp_path / "bars.csv"
-        rows = zip(*(getattr(bars, column).tolist() for column in COLUMNS), strict=True)
-        path.write_text("\n".join([",".join(COLUMNS), *(",".join(map(str, row)) for row in rows)]) + "\n")
+        columns = ("date", *NUMBERS)
+        rows = zip(*(getattr(bars, column).tolist() for column in columns), strict=True)
+        path.write_text("\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]) + "\n")
         return path
 
     return write

@@ -14,6 +14,7 @@ import pytest
 import trainer
 from trainer import cli
 from trainer.cli import dashed, main, parse
+from trainer.runtime import error_report
 from trainer.runtime.errors import CATALOG, TrainerError
 
 ROOT = Path(trainer.__file__).parents[1]
@@ -145,7 +146,7 @@ def test_traceback_goes_to_the_temporary_folder_where_the_output_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(cli, "train", failing_with(ZeroDivisionError()))
-    monkeypatch.setattr(cli.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(error_report.tempfile, "tempdir", str(tmp_path))
     assert main(["train", "--output", str(tmp_path / "absent")]) == 1
     assert Path(outcome(capsys)[0]["where"]).parent == tmp_path
 
@@ -154,7 +155,7 @@ def test_traceback_that_cannot_be_kept_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(cli, "train", failing_with(ZeroDivisionError()))
-    monkeypatch.setattr(cli.tempfile, "tempdir", str(tmp_path / "absent"))
+    monkeypatch.setattr(error_report.tempfile, "tempdir", str(tmp_path / "absent"))
     assert main(["train", "--output", str(tmp_path / "absent")]) == 1
     assert outcome(capsys)[0]["where"].startswith("no file")
 

@@ -1,1 +1,1 @@
-"""A trained model made smaller, and what that cost."""
+"""Smaller versions of a trained model, and their cost in quality."""

@@ -1,4 +1,4 @@
-"""What a model costs and how good it is, measured here: losses, figures, bytes, time for a forecast on this CPU."""
+"""Cost and quality of a model, measured here: losses, figures, bytes, time for a forecast on this CPU."""
 
 from __future__ import annotations
 

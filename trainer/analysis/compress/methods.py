@@ -29,7 +29,7 @@ ROUNDS = 3  # of pruning and tuning: pruned at once, a network loses more
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How to make smaller: the student's hidden widths, the share of weights to remove, passes, the teacher's share."""
+    """Settings of compression: the student's hidden widths, share of weights to remove, epochs, the teacher's share."""
 
     student_layers: tuple[int, ...]
     sparsity: float

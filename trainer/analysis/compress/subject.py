@@ -1,4 +1,4 @@
-"""The model to be made smaller, with the very data that it was trained on."""
+"""The model to be made smaller, with the data that it was trained on."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Subject:
 
 @dataclass(frozen=True, kw_only=True)
 class Given:
-    """Where a person has a run's files now, and columns by role; what is not given is as the run recorded it."""
+    """Present paths of a run's files, and columns by role; what is not given is as the run recorded it."""
 
     data: Path | None = None
     join: Path | None = None

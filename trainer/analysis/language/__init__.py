@@ -1,1 +1,1 @@
-"""What is done with a trained language model: measure, generate, merge and export it."""
+"""Use of a trained language model: measure, generate, merge and export it."""

@@ -1,4 +1,4 @@
-"""The commands evaluate, generate, chat, merge, gguf and show-data: events for programs, words for people."""
+"""The commands evaluate, generate, chat, merge, gguf and show-data: events for programs, text for people."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ from trainer.runtime.errors import TrainerError
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """How the next token is drawn: temperature 0 takes the most likely one; top_k 0 draws from all."""
+    """Settings of sampling: temperature 0 takes the most likely token; top_k 0 samples from all."""
 
-    most: int = 128
+    max_new_tokens: int = 128
     temperature: float = 0.8
     top_k: int = 50
     seed: int = 0
@@ -26,7 +26,7 @@ class Sampling:
 
 @torch.no_grad()
 def generate(model: Any, prompt: Sequence[int], stops: Sequence[int], sampling: Sampling) -> Iterator[int]:
-    """Yield new tokens until a stop token, which is not yielded, or `most` of them.
+    """Yield new tokens until a stop token, which is not yielded, or `max_new_tokens` of them.
 
     Args:
         model: decoder, in evaluation mode.
@@ -38,7 +38,7 @@ def generate(model: Any, prompt: Sequence[int], stops: Sequence[int], sampling: 
     """
     if not prompt:
         raise TrainerError("RM714", what="the prompt has no token", next="Give a prompt of at least one character.")
-    most = sampling.most
+    most = sampling.max_new_tokens
     if model.config.positions is not None:
         most = min(most, model.config.positions - len(prompt))
     if most <= 0:

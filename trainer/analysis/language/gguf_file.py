@@ -19,7 +19,6 @@ from trainer.models.decoder.rope import frequencies
 from trainer.models.pretrained.folder import file_weights
 from trainer.runtime.errors import TrainerError
 
-KINDS = ("f16", "q8_0")
 ARCHITECTURES = {"llama": "LLAMA", "mistral": "LLAMA", "qwen2": "QWEN2", "qwen3": "QWEN3"}  # the names there
 # How text is split before merging: expressions of tokenizer.json, and llama.cpp's names (src/llama-vocab.cpp). Under a
 # wrong name it would split, and so tokenise, differently without a word.

@@ -46,7 +46,7 @@ class Sample:
 
 @dataclass(kw_only=True)
 class Inspection:
-    """What a file holds for a method. Counts are of all rows; `findings` and `samples` are the first ones."""
+    """Inspection of a file for a method. Counts are of all rows; `findings` and `samples` are the first ones."""
 
     name: str
     method: str

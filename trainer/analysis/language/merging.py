@@ -1,4 +1,4 @@
-"""Merge an adapter into its base model, and see that the logits stay what they were."""
+"""Merge an adapter into its base model, and check that the logits stay the same."""
 
 from __future__ import annotations
 

@@ -2,98 +2,107 @@
 
 from __future__ import annotations
 
-from argparse import SUPPRESS
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+from trainer.analysis import command_table
+from trainer.analysis.command_table import CommandOption, Table
 from trainer.config.choices import BAD_RECORDS, LM, METHODS, OPTIMIZERS, PLANNED, RECOMPUTE, STOP_TOKEN, TOO_LONG
-from trainer.config.parsing import number, one_of, switch, whole, zero_or_more
+from trainer.config.parsing import Reader, number, one_of, path, switch, text, whole, zero_or_more
 from trainer.config.sections.decoder import MOST_RANK
 from trainer.config.sections.tokens import MOST_SEQUENCE
 
-_FOLDER = "folder in Hugging Face layout, or of an adapter"
-_MODEL: dict[str, tuple[Callable[[str], Any], str, bool]] = {
-    "model": (Path, _FOLDER, True),
-    "base": (Path, "an adapter's base model (default: the folder that the adapter names)", False),
+_FOLDER = "model folder in Hugging Face layout, an adapter's, or a finished run, TRAINING/<run>"
+_PLANNED_MODEL = "folder in Hugging Face layout, a config.json, or a shape such as qwen2.5-1.5b"
+_MODEL = {
+    "model": CommandOption(path, _FOLDER, required=True),
+    "base": CommandOption(path, "an adapter's base model (default: the folder that the adapter names)"),
 }
-_SAMPLING: dict[str, tuple[Callable[[str], Any], str, bool]] = {
-    "most": (whole(1), "new tokens at most (default: 128)", False),
-    "temperature": (zero_or_more(100), "0: the most likely token (default: 0.8)", False),
-    "top_k": (whole(0), "draw from so many tokens, 0: all (default: 50)", False),
-    "seed": (whole(0, 2**32 - 1), "seed of the draws (default: 0)", False),
+_SAMPLING = {
+    "max_new_tokens": CommandOption(whole(1), "largest number of new tokens (default: 128)", also="most"),
+    "temperature": CommandOption(
+        zero_or_more(100), "sampling temperature; 0: always the most likely token (default: 0.8)"
+    ),
+    "top_k": CommandOption(whole(0), "sample from the K most likely tokens; 0: from all (default: 50)"),
+    "seed": CommandOption(whole(0, 2**32 - 1), "seed of sampling (default: 0)"),
 }
-COMMANDS: dict[str, tuple[str, dict[str, tuple[Callable[[str], Any], str, bool]]]] = {
+COMMANDS: Table = {
     "evaluate": (
         "measure loss, perplexity and bits per byte of a language model on a text",
         {
             **_MODEL,
-            "data": (Path, "text, or JSONL with the field text", True),
-            "sequence": (whole(1), "tokens of a window (default: 256)", False),
+            "data": CommandOption(path, "text, or JSONL with the field text", required=True),
+            "sequence": CommandOption(whole(1), "tokens of a window (default: 256)"),
         },
     ),
     "generate": (
         "continue a prompt with a language model",
-        {**_MODEL, "prompt": (str, "text to continue", True), **_SAMPLING},
+        {**_MODEL, "prompt": CommandOption(text, "text to continue", required=True), **_SAMPLING},
     ),
     "chat": ("answer the lines of the standard input with a language model", {**_MODEL, **_SAMPLING}),
     "merge": (
         "write an adapter and its base model as one model",
-        {**_MODEL, "output": (Path, "folder to make", True)},
+        {**_MODEL, "output": CommandOption(path, "folder to write", required=True)},
     ),
     "gguf": (
         "write a language model as a GGUF file",
         {
             **_MODEL,
-            "output": (Path, "file to write", True),
-            "kind": (one_of("f16", "q8_0"), "f16 or q8_0 (default: q8_0)", False),
+            "output": CommandOption(path, "file to write", required=True),
+            "kind": CommandOption(one_of("f16", "q8_0"), "type of the weights in the file (default: q8_0)"),
         },
     ),
     "show-data": (
         "write a page that colours the trained tokens of rows",
         {
-            "data": (Path, "text or JSONL, as for training", True),
-            "model": (Path, "folder with tokenizer and chat template (default: bytes and ChatML)", False),
-            "output": (Path, "HTML file (default: the data's name with .tokens.html, in the working folder)", False),
-            "samples": (whole(1, 1000), "rows shown (default: 20)", False),
-            "sequence": (whole(8), "tokens of a row (default: 256)", False),
-            "method": (one_of(*METHODS), "pretrain, sft, dpo, or auto (default: auto)", False),
-            "bad_rows": (one_of(*BAD_RECORDS), "stop or drop, as for training (default: stop)", False),
-            "too_long": (one_of(*TOO_LONG), "stop, drop or cut, as for training (default: stop)", False),
-            "stop_token": (one_of(*STOP_TOKEN), "require or append, as for training (default: require)", False),
-            "train_on_prompts": (switch, "true: prompts carry loss, too (default: false)", False),
+            "data": CommandOption(path, "text or JSONL, as for training", required=True),
+            "model": CommandOption(path, "folder with tokenizer and chat template (default: bytes and ChatML)"),
+            "output": CommandOption(
+                path, "HTML file (default: the data's name with .tokens.html, in the working folder)"
+            ),
+            "samples": CommandOption(whole(1, 1000), "rows shown (default: 20)"),
+            "sequence": CommandOption(whole(8), "tokens of a row (default: 256)"),
+            "method": CommandOption(one_of(*METHODS), "as for training (default: auto)"),
+            "bad_rows": CommandOption(one_of(*BAD_RECORDS), "as for training (default: stop)"),
+            "too_long": CommandOption(one_of(*TOO_LONG), "as for training (default: stop)"),
+            "stop_token": CommandOption(one_of(*STOP_TOKEN), "as for training (default: require)"),
+            "train_on_prompts": CommandOption(switch, "whether prompts carry loss, too (default: false)"),
         },
     ),
     "convert-recipe": (
         "write a recipe of torchtune as one of this trainer, with what could not be carried over",
         {
-            "recipe": (Path, "YAML file of torchtune", True),
-            "output": (Path, "YAML file to write", True),
+            "recipe": CommandOption(path, "YAML file of torchtune", required=True),
+            "output": CommandOption(path, "YAML file to write", required=True),
         },
     ),
     "plan": (
         "plan the training of a language model on any card, present or not",
         {
-            "model": (str, "folder in Hugging Face layout, a config.json, or a shape such as qwen2.5-1.5b", True),
-            "gpu": (str, 'card, such as "RX 7900 XTX" or "MI50 32 GB"', True),
-            "method": (one_of("full", "lora", "qlora", "dpo"), "full, lora, qlora or dpo (default: three)", False),
-            "sequence": (whole(8, MOST_SEQUENCE), "tokens of a row (default: 1024)", False),
-            "micro_batch": (whole(1, 4096), "rows at a time (default: the largest that fit)", False),
-            "precision": (one_of("auto", "fp32", "bf16", "fp16"), "number format (default: the card's)", False),
-            "activation_checkpointing": (one_of(*RECOMPUTE), "as for training (default: off and full)", False),
-            "lora_rank": (whole(1, MOST_RANK), "rank of an adapter (default: 16)", False),
-            "rows": (one_of("text", "packed"), "packed: rows of conversations, attention has a mask", False),
-            "cards": (whole(1, 64), "cards that compute rows of a batch each (default: 1)", False),
-            "parallel": (
-                one_of(*PLANNED),
-                "of several cards: ddp: the whole model on each; fsdp2: shards (default: ddp)",
-                False,
+            "model": CommandOption(text, _PLANNED_MODEL, required=True),
+            "gpu": CommandOption(Reader(str, "GPU"), 'card, such as "RX 7900 XTX" or "MI50 32 GB"', required=True),
+            "method": CommandOption(
+                one_of("full", "lora", "qlora", "dpo"), "way of training (default: full, lora and qlora)"
             ),
-            "memory_gib": (number(4096), "memory of a card (default: that of its kind)", False),
-            "experimental_attention": (switch, "true: AOTriton's experimental kernels are switched on", False),
-            "fast": (one_of("auto", "off"), "auto or off, as for training (default: auto)", False),
-            "optimizer": (one_of(*OPTIMIZERS), "as for training (default: adamw)", False),
-            "task": (one_of(LM), "lm", False),
+            "sequence": CommandOption(whole(8, MOST_SEQUENCE), "tokens of a row (default: 1024)"),
+            "micro_batch": CommandOption(whole(1, 4096), "rows at a time on a card (default: the largest that fits)"),
+            "precision": CommandOption(one_of("auto", "fp32", "bf16", "fp16"), "number format (default: the card's)"),
+            "activation_checkpointing": CommandOption(one_of(*RECOMPUTE), "as for training (default: off and full)"),
+            "lora_rank": CommandOption(whole(1, MOST_RANK), "rank of an adapter (default: 16)"),
+            "rows": CommandOption(
+                one_of("text", "packed"),
+                "packed: several conversations share a row, so attention has a mask (default: text)",
+            ),
+            "cards": CommandOption(whole(1, 64), "cards, each with rows of its own (default: 1)"),
+            "parallel": CommandOption(
+                one_of(*PLANNED), "several cards: ddp: the whole model on each; fsdp2: shards (default: ddp)"
+            ),
+            "memory_gib": CommandOption(number(4096), "memory of a card in GiB (default: that of its model)"),
+            "experimental_attention": CommandOption(
+                switch, "whether AOTriton's experimental kernels are switched on (default: false)"
+            ),
+            "fast": CommandOption(one_of("auto", "off"), "as for training (default: auto)"),
+            "optimizer": CommandOption(one_of(*OPTIMIZERS), "as for training (default: adamw)"),
+            "task": CommandOption(one_of(LM), "as for training; there is no other here"),
         },
     ),
 }
@@ -101,20 +110,12 @@ COMMANDS: dict[str, tuple[str, dict[str, tuple[Callable[[str], Any], str, bool]]
 
 def add_commands(commands: Any) -> None:
     """Add the parsers of the commands to the trainer's."""
-    for command, (meaning, options) in COMMANDS.items():
-        job = commands.add_parser(command, help=meaning, allow_abbrev=False)
-        for name, (read, text, needed) in options.items():
-            flag = "--" + name.replace("_", "-")
-            job.add_argument(flag, dest=name, type=read, required=needed, default=SUPPRESS, help=text)
+    command_table.add_commands(commands, COMMANDS)
 
 
-def listed() -> list[dict[str, str]]:
-    """Return the options of every command as other programs read them: command, name, kind and help."""
-    return [
-        {"command": command, "name": name, "kind": "text", "help": text}
-        for command, (_, options) in COMMANDS.items()
-        for name, (_, text, _) in options.items()
-    ]
+def listed() -> list[dict[str, Any]]:
+    """Return the options of every command as other programs read them."""
+    return command_table.listed(COMMANDS)
 
 
 def run(command: str, arguments: dict[str, Any]) -> int:

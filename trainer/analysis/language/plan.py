@@ -1,4 +1,4 @@
-"""The command plan: what training a language model takes on a card that need not be there."""
+"""The command plan: memory and time of training a language model on a card that need not be here."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from trainer.run.memory_plan.cards import CONTEXT, GIB, Card, card_of
 from trainer.run.memory_plan.fit import MOST_ROWS, SHARES, Fit, exact_fit, fit, gib, largest_fit
 from trainer.run.memory_plan.live_memory import PARTS
-from trainer.run.memory_plan.program import Program
-from trainer.run.memory_plan.shapes import config_of
+from trainer.run.memory_plan.shapes import Program, config_of
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit, say
 
@@ -27,7 +26,7 @@ MOST_TOKENS = 2**25  # of a micro-batch
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
-    """What to plan for, by the names of the options.
+    """Request of a plan, by the names of the options.
 
     model: name of a shape, a model folder, or a config.json. gpu: card's name, such as "RX 7900 XTX" or "MI50 32 GB".
     method: a key of METHODS; None for all of TABLE. micro_batch: rows at a time; None for the largest that fit.

@@ -43,7 +43,7 @@ OTHER_TRAINING = {
 
 @dataclass(frozen=True, kw_only=True)
 class Became:
-    """What a key became: settings by name, and a note; without settings it is kept by what the trainer does anyway."""
+    """Conversion of a key: settings by name, and a note; without settings the trainer does the same anyway."""
 
     settings: Mapping[str, Any]
     note: str = ""
@@ -51,7 +51,7 @@ class Became:
 
 @dataclass(frozen=True, kw_only=True)
 class Left:
-    """Why a key became nothing."""
+    """A key that was not converted, and why."""
 
     why: str
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import torch
 from trainer.analysis.compress.measure import tensor
 from trainer.analysis.compress.subject import Given, Subject, files_of, read_subject
 from trainer.analysis.report import run_charts
+from trainer.analysis.report.figures import figure_rows, span_of, words_of
 from trainer.analysis.report.importance import importances
 from trainer.analysis.report.page import facts, folded, page, table
 from trainer.analysis.report.session import last_profile
@@ -28,6 +28,7 @@ from trainer.tasks.metrics.score import as_numbers
 
 SYNTHETIC = "synthetic"  # how the source of made-up data begins, in SOURCE.md and in the metadata
 Sections = list[tuple[str, str]]
+NO = "-"  # in a cell that has nothing to hold
 
 
 def report(
@@ -81,8 +82,8 @@ def html(subject: Subject, repeats: int, seed: int) -> str:
         ("Figures", scores(subject)),
         *simpler(subject),
         ("Training", training(subject)),
-        ("What it gets right and wrong", answers(subject)),
-        ("What it looks at", importance(subject, repeats, seed)),
+        ("Predictions and errors", answers(subject)),
+        ("Importance of inputs", importance(subject, repeats, seed)),
         *session(subject),
         ("Data and split", run_charts.split(_split(record))),
         ("Conventions", conventions(record.feature_set)),
@@ -106,8 +107,7 @@ def _split(record: Any) -> dict[str, Any]:
 def scores(subject: Subject) -> str:
     """Return the recorded figures of validation and test, and what the baselines are."""
     metrics = subject.metadata.metrics
-    names = [name for name in metrics["validation"] if metrics["validation"][name] is not None]
-    rows = [(name.replace("_", " "), metrics["validation"][name], metrics["test"][name]) for name in names]
+    rows = figure_rows(metrics["validation"], metrics["test"])
     against = "; ".join(f"{name}: {words}" for name, words in subject.metadata.baselines.items())
     return table(("figure", "validation", "test"), rows) + f'<p class="dim">Compared with {against}.</p>'
 
@@ -117,32 +117,20 @@ def simpler(subject: Subject) -> Sections:
     metrics, classes = subject.metadata.metrics, bool(subject.metadata.target.classes)
     found = metrics.get("baselines", {})
     headline = "accuracy" if classes else "r2_vs_mean"
-    rows = [("the network", *interval(metrics["test"], headline), "")]
+    ours = metrics["test"]
+    rows: list[tuple[Any, ...]] = [("the network", ours.get(headline), span_of(ours, headline), NO)]
     for model, each in found.items():
-        cells = (
-            (each["absent"], "", "") if "absent" in each else (*interval(each["test"], headline), verdict(each["test"]))
-        )
+        own = each.get("test", {})
+        cells = (each["absent"], "", NO) if "absent" in each else (own[headline], span_of(own, headline), verdict(own))
         rows.append((name_of(model, classes=classes), *cells))
+    columns = ["model", words_of(headline), "95 % interval", "difference"]
+    if not any(row[2] for row in rows):  # bars that follow each other are not independent, so they have none
+        rows, columns = [(*row[:2], row[3]) for row in rows], [*columns[:2], columns[3]]
     how = "; ".join(
         f"{name_of(m, classes=classes)}: {e['how']}, {e['rows']:,} rows" for m, e in found.items() if "how" in e
     )
-    words = "right answers" if classes else "R² against the training mean"
-    content = (
-        table(("model", words, "95 % interval", "difference"), rows) + f'<p class="dim">Test part. {escape(how)}.</p>'
-    )
+    content = table(columns, rows) + f'<p class="dim">Test part. {escape(how)}.</p>'
     return [("Was a network worth it?", content)] if found else []
-
-
-def interval(figures: Mapping[str, Any], name: str) -> tuple[Any, str]:
-    """Return a figure and its interval as text, an empty one where there is none.
-
-    Args:
-        figures: figures of a part by name.
-        name: accuracy or r2_vs_mean.
-    """
-    low, high = (figures.get(f"{name}_{end}") for end in ("low", "high"))
-    value = figures.get(name)
-    return "none" if value is None else value, "" if low is None or high is None else f"{low:.3f} to {high:.3f}"
 
 
 def training(subject: Subject) -> str:

@@ -1,4 +1,4 @@
-"""What a model loses where one input is shuffled among the rows (permutation importance, Breiman 2001)."""
+"""Permutation importance: the loss when one input is shuffled among the rows (Breiman 2001)."""
 
 from __future__ import annotations
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+FLAG = re.compile(r"--[a-z][a-z-]*")  # a browser would end a line behind each of its hyphens
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --dim: #57606a; --page: #fff; --rule: #d0d7de; --one: #0550ae;
  --two: #9a3f00; --three: #116329; --bar: #3572b8; --soft: #a9c4e4 }
@@ -28,7 +30,7 @@ svg text.over { paint-order: stroke; stroke: var(--page); stroke-width: 4px; str
  stroke-dasharray: 2 4 } .mark { fill: none; stroke: var(--two); stroke-width: 2 } .dot { fill: var(--one);
  fill-opacity: .45 } .bar, .fill-one { fill: var(--bar) } .outside { fill: var(--soft) } .fill-two { fill: var(--two) }
 .fill-three { fill: var(--three) } .spread { stroke: var(--ink); stroke-width: 1.5 } .level { stroke: var(--two);
- stroke-width: 1.5; stroke-dasharray: 6 3 }
+ stroke-width: 1.5; stroke-dasharray: 6 3 } .kept { white-space: nowrap }
 """
 
 
@@ -106,4 +108,5 @@ def _kind(rows: Sequence[Sequence[Any]], place: int) -> str:
 def _cell(value: Any) -> str:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     words = f"{value:,}" if isinstance(value, int) and number else shown(value)
-    return f'<td class="number">{escape(words)}</td>' if number else f"<td>{escape(words)}</td>"
+    kept = FLAG.sub(r'<span class="kept">\g<0></span>', escape(words))
+    return f'<td class="number">{escape(words)}</td>' if number else f"<td>{kept}</td>"

@@ -46,7 +46,7 @@ Drawing = tuple[Sequence[str], int]  # elements, and the height in pixels
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """From data to the picture: the ranges of both axes, perhaps with a logarithmic y axis, and their words."""
+    """Axes of a chart: the ranges of both, perhaps with a logarithmic y axis, and their labels."""
 
     canvas: Canvas
     x: tuple[float, float]

@@ -1,4 +1,4 @@
-"""Price bars: how sessions and volume profiles are read from them, and what is learned."""
+"""Settings of price bars: sessions, volume profiles, a second file, and the target."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, get_args
 
 from trainer.config import choices
 from trainer.config.parsing import number, one_of, or_auto, path, session_hours, switch, whole
-from trainer.config.sections.rows import ReadingConfig, RowsConfig, TargetConfig
+from trainer.config.sections.rows import ReadingConfig, RowsConfig
 from trainer.config.setting import Flag, OnResume
 
 MOST_ROWS = 2**31 - 1
@@ -18,7 +18,7 @@ _fixed = partial(Flag, recipe="data", resume=OnResume.FIXED)
 
 @dataclass(frozen=True, kw_only=True)
 class SessionConfig:
-    """Which hours of which days are a session."""
+    """Settings of sessions: hours, time zone and half days."""
 
     title: ClassVar[str] = "Bars: sessions"
     session: Annotated[str, _fixed("hours of a session; over midnight where the end is not later", session_hours)] = (
@@ -26,16 +26,17 @@ class SessionConfig:
     )
     session_zone: Annotated[str, _fixed("IANA zone of the session's hours")] = "America/New_York"
     bar_time: Annotated[
-        choices.BarTime, _fixed("whether a bar's time is its begin or its end", one_of(*get_args(choices.BarTime)))
+        choices.BarTime, _fixed("whether a bar's time is its beginning or its end", one_of(*get_args(choices.BarTime)))
     ] = "begin"
-    half_days: Annotated[choices.HalfDays, _fixed("us: NYSE's early closes", one_of(*get_args(choices.HalfDays)))] = (
-        "us"
-    )
+    half_days: Annotated[
+        choices.HalfDays,
+        _fixed("sessions that close early; us: those of the NYSE", one_of(*get_args(choices.HalfDays))),
+    ] = "us"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileConfig:
-    """How volume is spread over price, and how point of control and value area are read from it."""
+    """Settings of volume profiles, their point of control and their value area."""
 
     title: ClassVar[str] = "Bars: volume profiles"
     tick: Annotated[float | None, _fixed("price step; auto: found (default: auto)", or_auto(number(1e6)))] = None
@@ -64,9 +65,9 @@ class ProfileConfig:
     rows: Annotated[
         choices.Rows, _fixed("occupied: rows without volume do not exist", one_of(*get_args(choices.Rows)))
     ] = "dense"
-    poc_tie: Annotated[choices.PocTie, _fixed("point of control of equal rows", one_of(*get_args(choices.PocTie)))] = (
-        "middle"
-    )
+    poc_tie: Annotated[
+        choices.PocTie, _fixed("point of control where rows have equal volume", one_of(*get_args(choices.PocTie)))
+    ] = "middle"
     expansion: Annotated[
         choices.Expansion, _fixed("rows by which the value area grows at a time", one_of(*get_args(choices.Expansion)))
     ] = "one"
@@ -99,7 +100,7 @@ class JoinConfig:
     join_time: Annotated[
         choices.BarTime | None,
         _fixed(
-            "begin or end: what the second file's times of day stamp of its bars; auto: as --bar-time (default: auto)",
+            "whether the second file's times are its bars' beginning or end; auto: as --bar-time (default: auto)",
             or_auto(one_of(*get_args(choices.BarTime))),
             sparse=True,
         ),
@@ -107,7 +108,8 @@ class JoinConfig:
     join_tolerance: Annotated[
         int | None,
         _fixed(
-            "seconds for which a joined value counts; auto: ten of its steps, five days of daily ones (default: auto)",
+            "age in seconds up to which a joined value counts; auto: ten steps of its file, five days where daily "
+            "(default: auto)",
             or_auto(whole(0, 10**9)),
             sparse=True,
         ),
@@ -115,7 +117,7 @@ class JoinConfig:
     join_outside: Annotated[
         choices.JoinOutside,
         _fixed(
-            "a bar without a value that counts: carry an older one on, drop the bar, or end with an error",
+            "bar without such a value: carry the older one forward, drop the bar, or end with an error",
             one_of(*get_args(choices.JoinOutside)),
             sparse=True,
         ),
@@ -124,7 +126,7 @@ class JoinConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureConfig:
-    """How features of bars are computed: all that decides them, and two settings that change only the time."""
+    """Settings of the features of bars: all that decides them, and two that change only the time."""
 
     title: ClassVar[str] = "Bars"
     reading: ReadingConfig = field(default_factory=ReadingConfig)
@@ -134,7 +136,7 @@ class FeatureConfig:
     workers: Annotated[
         int | None,
         Flag(
-            "processes that compute features; auto: one a processor for large files (default: auto)",
+            "processes that compute features; auto: one per processor for large files (default: auto)",
             or_auto(whole(1, 256)),
             "data",
         ),
@@ -152,7 +154,7 @@ class BarsConfig(RowsConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FeaturesConfig(TargetConfig):
+class FeaturesConfig:
     """The settings of `python -m trainer features`; each field is the flag of the same name."""
 
     title: ClassVar[str] = "Data"
@@ -161,4 +163,7 @@ class FeaturesConfig(TargetConfig):
     list: Annotated[bool, Flag("print name, formula and unit of every feature, and compute none", switch, "run")] = (
         False
     )
+    features: Annotated[
+        str, _fixed("features of what kind of bars; auto: by their spacing", one_of(*choices.FEATURE_SETS), common=True)
+    ] = "auto"
     inputs: FeatureConfig = field(default_factory=FeatureConfig)

@@ -1,4 +1,4 @@
-"""How a run is computed: on what, in which number format, in what pieces."""
+"""Settings of the computation: device, number format, micro-batches, kernels."""
 
 from __future__ import annotations
 
@@ -40,18 +40,24 @@ class ComputeConfig:
     ] = "fp32"
     use_mixed_precision: Annotated[bool, Flag("the same as --precision auto", switch)] = False
     micro_batch: Annotated[
-        int | None, Flag("rows at a time; auto: as many as fit (default: auto)", or_auto(whole(1)), alike=True)
+        int | None,
+        Flag("rows per forward and backward pass; auto: as many as fit (default: auto)", or_auto(whole(1)), alike=True),
     ] = None
     step: Annotated[
         str,
         Flag(
-            "eager: one by one; graph: CUDA/HIP graph; direct: CPU without autograd; auto: fastest bit-identical one",
+            "eager: step by step; graph: CUDA/HIP graph; direct: CPU without autograd; auto: fastest bit-identical one",
             one_of(*STEPS),
             resume=OnResume.KEPT,
         ),
     ] = "auto"
     compile: Annotated[
-        str, Flag("auto: kept if equal and faster", one_of(*COMPILE, also=WORDS["compile"]), "model")
+        str,
+        Flag(
+            "torch.compile; auto: kept if the results are equal and it is faster",
+            one_of(*COMPILE, also=WORDS["compile"]),
+            "model",
+        ),
     ] = "off"
     gates: Annotated[
         str,
@@ -66,7 +72,8 @@ class ComputeConfig:
     activation_checkpointing: Annotated[
         str,
         Flag(
-            "less memory, more time; offloaded: full, and what is kept waits in the host's memory",
+            "compute activations again in the backward pass: less memory, more time; offloaded: full, and what is kept "
+            "waits in the host's memory",
             one_of(*RECOMPUTE, also=WORDS["activation_checkpointing"]),
             "model",
             alike=True,
@@ -76,5 +83,5 @@ class ComputeConfig:
         "auto"
     )
     loader_workers: Annotated[
-        int, Flag("threads that fetch rows ahead from the host; 0: all rows are on the device", whole(0, 64), "data")
+        int, Flag("threads that prefetch rows from the host; 0: all rows are on the device", whole(0, 64), "data")
     ] = 0

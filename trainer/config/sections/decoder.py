@@ -1,4 +1,4 @@
-"""The network of a language model: new or from a folder, with or without an adapter."""
+"""Settings of a language model's network: new or from a folder, with or without an adapter."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class AdapterConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class DecoderConfig:
-    """Which decoder is trained."""
+    """Settings of the decoder that is trained."""
 
     title: ClassVar[str] = TITLE
     model: Annotated[
@@ -58,7 +58,7 @@ class DecoderConfig:
     decoder_layers: Annotated[int, _fixed("blocks of a new decoder", whole(1, 1024))] = 4
     decoder_width: Annotated[int, _fixed("width of a new decoder, a multiple of 32", whole(32, 2**17))] = 128
     adapter: AdapterConfig = field(default_factory=AdapterConfig)
-    dpo_beta: Annotated[float, _fixed("how strongly DPO holds to the reference", number(1e3))] = 0.1
+    dpo_beta: Annotated[float, _fixed("beta of DPO: weight of the distance to the reference model", number(1e3))] = 0.1
 
     fast: Annotated[
         str,

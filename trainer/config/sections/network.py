@@ -1,4 +1,4 @@
-"""Networks over rows of numbers. A kind is a name here, and a function of that name in `trainer.models`.
+"""Settings of networks over rows of numbers. A kind is a name here, and a function of that name in `trainer.models`.
 
 A kind with settings of its own has a section here, too, in `NETWORK_SECTIONS`.
 """
@@ -35,8 +35,8 @@ class MlpConfig:
         ),
     ] = "mlp"
     hidden_layers: Annotated[tuple[int, ...], _fixed("widths of the hidden layers", widths, common=True)] = (32, 16)
-    activation: Annotated[str, _fixed("after each hidden layer", one_of(*ACTIVATIONS))] = "relu"
-    norm: Annotated[str, _fixed("after each hidden layer", one_of(*NORMS))] = "none"
+    activation: Annotated[str, _fixed("activation function after each hidden layer", one_of(*ACTIVATIONS))] = "relu"
+    norm: Annotated[str, _fixed("normalisation after each hidden layer", one_of(*NORMS))] = "none"
     dropout: Annotated[float, _fixed("share of hidden outputs set to 0 in training", share)] = 0.0
 
     def require_fitting(self, unused: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The optimizer, its learning rate and its gradients; and the loop: how long a run is and when it is measured.
+"""Settings of the optimizer, and of the loop: how long a run is and when it is measured.
 
 Sparse settings came after the first metadata: where they are not used, they appear neither there nor in a recipe.
 """
@@ -56,20 +56,24 @@ class OptimizerConfig:
         int | None, _fixed("steps over which the learning rate rises (default: none)", _steps, sparse=True)
     ] = None
     warmup_ratio: Annotated[
-        float | None, _fixed("the same as a share of all steps (default: none)", or_none(share), sparse=True)
+        float | None, _fixed("warm-up steps as a share of all steps (default: none)", or_none(share), sparse=True)
     ] = None
     decay_ratio: Annotated[
         float, _fixed("share of the steps in which wsd decays, at the end", number(1), sparse=True)
     ] = 0.1
     clip_norm: Annotated[
         float | None,
-        _fixed("scale gradients down to this norm (default: none)", or_none(number(1e30)), sparse=True),
+        _fixed(
+            "largest norm of all gradients; larger ones are scaled down (default: none)",
+            or_none(number(1e30)),
+            sparse=True,
+        ),
     ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoopConfig:
-    """How long a run is, what a batch is, and which weights are kept."""
+    """Settings of the loop: length of a run, batch size, validation, and the weights that are kept."""
 
     title: ClassVar[str] = "Loop"
     epochs: Annotated[
@@ -102,7 +106,7 @@ class LoopConfig:
     ] = None
     patience: Annotated[
         int | None,
-        _fixed("validations without a lower loss that end the run early (default: none)", _steps, sparse=True),
+        _fixed("end the run after so many validations without a lower loss (default: none)", _steps, sparse=True),
     ] = None
     weights: Annotated[str, _fixed("weights to keep; best: of the best validation loss", one_of(*WEIGHTS))] = "best"
     best_on: Annotated[

@@ -1,4 +1,4 @@
-"""What is learned from a file of rows: settings that bars and tables share."""
+"""Settings of a file of rows, shared by bars and tables."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class FileConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TargetConfig:
-    """What is forecast, and from which inputs."""
+    """Settings of the target and its inputs."""
 
     title: ClassVar[str] = "Data"
     features: Annotated[
@@ -72,7 +72,7 @@ class TargetConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class RowsConfig(TargetConfig, FileConfig):
-    """What bars and tables share."""
+    """Settings shared by bars and tables."""
 
     title: ClassVar[str] = "Data"
     data_fraction: Annotated[float, _fixed("share of the rows to use, the latest ones", number(1))] = 1.0
@@ -90,7 +90,7 @@ class RowsConfig(TargetConfig, FileConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingConfig:
-    """How a file of rows is read."""
+    """Settings of reading a file of rows."""
 
     title: ClassVar[str] = "Data: reading"
     chunk_size: Annotated[int, Flag("rows read at a time; changes memory, never values", whole(1), "data")] = 100_000

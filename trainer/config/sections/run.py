@@ -1,4 +1,4 @@
-"""A run among others: its folder, its ranks, what observes it, and where it comes from."""
+"""Settings of a run: its folder, its ranks, its telemetry and callbacks, and its provenance."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ class RunConfig:
     """The run's folder, its checkpoints, and what it writes."""
 
     title: ClassVar[str] = "Run"
-    output: Annotated[Path, Flag("parent of the run's folder", path, "run", common=True)] = Path("TRAINING")
+    output: Annotated[Path, Flag("folder in which the run's folder is made", path, "run", common=True)] = Path(
+        "TRAINING"
+    )
     run: Annotated[
         str | None, Flag("name of the run (default: UTC time and a suffix)", run_name, "run", common=True)
     ] = None
@@ -58,11 +60,11 @@ class RunConfig:
         Flag("steps (500) or time (60s, 10m); 0: never", _interval, "checkpoint", common=True),
     ] = EVERY_MINUTE
     keep: Annotated[
-        Retention, Flag("checkpoints that stay", Reader(parse_retention, "last=INT,best=INT,every=INT"), "checkpoint")
+        Retention, Flag("checkpoints to keep", Reader(parse_retention, "last=INT,best=INT,every=INT"), "checkpoint")
     ] = LAST_TWO
     export: Annotated[tuple[str, ...], Flag("also export the model in these formats", some_of(*EXPORTS), "model")] = ()
     skip_gpu_cleanup: Annotated[
-        bool, Flag("accepted for familiarity, without effect: memory is given back at every end", switch, "run")
+        bool, Flag("accepted for compatibility, without effect: memory is always released at the end", switch, "run")
     ] = False
 
 
@@ -82,7 +84,7 @@ class DistributedConfig:
     parallel: Annotated[
         str,
         _ranks(
-            "what ranks share: ddp: rows; fsdp2: weights; pipeline: layers; sequence: tokens of a row",
+            "what is split among ranks: ddp: rows; fsdp2: weights; pipeline: layers; sequence: tokens of a row",
             one_of(*PARALLEL),
             alike=True,
         ),
@@ -91,19 +93,21 @@ class DistributedConfig:
         str, _ranks("transport between ranks; auto: the first that passes a probe", one_of(*COMMS), alike=True)
     ] = "auto"
     gradient_compression: Annotated[
-        str, _ranks("gradients are sent as bf16: half the bytes", one_of(*COMPRESSIONS), alike=True)
+        str, _ranks("send gradients as bf16: half the bytes", one_of(*COMPRESSIONS), alike=True)
     ] = "none"
-    max_restarts: Annotated[int, _ranks("times to start the ranks again after a hang or a death", whole(0, 1000))] = 3
+    max_restarts: Annotated[int, _ranks("restarts of the ranks after a hang or a crash", whole(0, 1000))] = 3
     hang_timeout: Annotated[
         float | str | None,
         _ranks("seconds in one section before a rank counts as hung; auto: 600 among ranks", seconds_or_word),
     ] = "auto"
-    hang_floor: Annotated[float, _ranks("lowest limit in seconds that the watchdog learns", number(1e6))] = 30.0
+    hang_floor: Annotated[float, _ranks("shortest time limit in seconds that the watchdog may learn", number(1e6))] = (
+        30.0
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TelemetryConfig:
-    """What observes a run."""
+    """Settings of trackers, callbacks and the NaN guard."""
 
     title: ClassVar[str] = "Telemetry"
     track: Annotated[
@@ -125,7 +129,7 @@ class TelemetryConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ProvenanceConfig:
-    """What the host program gives to be recorded: the trainer cannot find it out by itself."""
+    """Provenance that the host program passes to be recorded; the trainer cannot determine it."""
 
     title: ClassVar[str] = "Provenance"
     cell: Annotated[str | None, _host("name of the matrix cell, to be recorded", text)] = None

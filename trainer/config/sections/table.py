@@ -1,4 +1,4 @@
-"""Any table with a target column: how it is read and split."""
+"""Settings of a table with a target column: how it is read and split."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _fixed = partial(Flag, recipe="data", resume=OnResume.FIXED)
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnsConfig:
-    """What columns of a table are, and their categories."""
+    """Settings of a table's columns and their categories."""
 
     title: ClassVar[str] = "Tables"
     time_column: Annotated[
@@ -29,7 +29,7 @@ class ColumnsConfig:
         _fixed("columns named like an id, with a different value in every row", one_of(*IDENTIFIERS), sparse=True),
     ] = "leave-out"
     unknown: Annotated[
-        str, _fixed("a category that the training part lacks; zero: zero embedding", one_of(*UNKNOWN))
+        str, _fixed("category that the training split lacks; zero: a zero embedding", one_of(*UNKNOWN))
     ] = "zero"
 
 

@@ -1,4 +1,4 @@
-"""Rows of tokens for language models: settings of --task lm."""
+"""Settings of rows of tokens, for language models (--task lm)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _fixed = partial(Flag, recipe="language", resume=OnResume.FIXED, sparse=True)
 
 @dataclass(frozen=True, kw_only=True)
 class TokensConfig(FileConfig):
-    """Which rows a language model is trained on."""
+    """Settings of the rows that a language model is trained on."""
 
     title: ClassVar[str] = "Language models (--task lm): rows"
     method: Annotated[
@@ -26,13 +26,13 @@ class TokensConfig(FileConfig):
     ] = "auto"
     sequence: Annotated[int, _fixed("tokens of a row", whole(8, MOST_SEQUENCE), common=True)] = 256
     bad_rows: Annotated[str, _fixed("invalid rows: stop, or drop and count them", one_of(*BAD_RECORDS))] = "stop"
-    too_long: Annotated[str, _fixed("rows beyond --sequence", one_of(*TOO_LONG))] = "stop"
+    too_long: Annotated[str, _fixed("rows longer than --sequence", one_of(*TOO_LONG))] = "stop"
     stop_token: Annotated[
         str, _fixed("answers whose stop token carries no loss: require one, or append it", one_of(*STOP_TOKEN))
     ] = "require"
     train_on_prompts: Annotated[bool, _fixed("prompts carry loss, too", switch)] = False
     packing: Annotated[bool, _fixed("several rows share a sequence, without attending to each other", switch)] = True
-    validation_share: Annotated[float, _fixed("share of the rows that is held out", share)] = 0.05
+    validation_share: Annotated[float, _fixed("share of the rows that is held out for validation", share)] = 0.05
     max_rows: Annotated[
         int | None, _fixed("use at most this many rows of the file (default: all)", or_none(whole(2)))
     ] = None

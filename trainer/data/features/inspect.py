@@ -1,4 +1,4 @@
-"""What the first bars of a file show: their spacing, the price step, whether there is a VIX.
+"""Inspection of a file's first bars: their spacing, the price step, whether there is a VIX.
 
 It is read from a fixed number of rows, so that no chunk size changes it.
 """

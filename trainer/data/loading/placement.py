@@ -26,7 +26,7 @@ ROOM = 0.5  # share of the device's free memory that rows may take: weights, act
 
 
 class Rows(Protocol):
-    """What batches are taken from: rows that are held on a device and found by their numbers."""
+    """Source of batches: rows that are held on a device and found by their numbers."""
 
     @property
     def device(self) -> torch.device:
@@ -69,7 +69,7 @@ class TensorPartition:
 
 @dataclass(frozen=True, kw_only=True)
 class Feed:
-    """Which way was chosen, why, and how many threads fetch ahead."""
+    """The chosen placement, the reason, and the number of prefetching threads."""
 
     name: str
     reason: str

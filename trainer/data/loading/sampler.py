@@ -1,4 +1,4 @@
-"""The order of rows. Where it stands is two numbers, so any process can go on from any batch of any epoch."""
+"""The order of rows. Its position is two numbers, so any process can resume at any batch of any epoch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a row, and what is done about it: refuse, drop or repair, counted either way."""
+"""Bad rows and their handling: refuse, drop or repair, counted either way."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""From text and conversations to rows of tokens: tokenizers, chat templates, masks, packing, shards."""
+"""Rows of tokens from text and conversations: tokenizers, chat templates, masks, packing, shards."""

@@ -1,4 +1,4 @@
-"""What kind of file the rows are in: a text, JSON rows, or a kind that is refused with the command that converts it."""
+"""Kind of a file of rows: text, JSON rows, or one that is refused with the command that converts it."""
 
 from __future__ import annotations
 

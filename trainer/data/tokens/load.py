@@ -1,4 +1,4 @@
-"""From a file and the settings to the rows that are trained and validated on."""
+"""Training and validation rows of tokens, loaded from a file by the settings."""
 
 from __future__ import annotations
 

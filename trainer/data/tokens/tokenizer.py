@@ -25,7 +25,7 @@ class Encoded:
 
 
 class Tokenizer(Protocol):
-    """From text to token ids and back. Special tokens that stand in the text are recognised; none is added.
+    """Converts text to token ids and back. Special tokens that stand in the text are recognised; none is added.
 
     What begins a text of its own (a document, a prompt without a chat template) is `begins`: see `with_begin`.
     """

@@ -10,7 +10,7 @@ import argparse
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from trainer.diagnostics.bench.registry import BENCHMARKS
 from trainer.diagnostics.probes import runner
@@ -26,25 +26,29 @@ OPTIONS = [
         "command": "bench",
         "name": "device",
         "kind": "text",
-        "help": "what must be measured: cpu, cuda or rocm (default: auto, the first card, else the CPU)",
+        "help": "device that must be measured; auto: the first card, else the CPU (default: auto)",
+        "type": "{" + ",".join(DEVICES) + "}",
     },
     {
         "command": "bench",
         "name": "seconds",
         "kind": "text",
-        "help": f"seconds that each benchmark measures, besides its start (default: {Request.seconds:g})",
+        "help": f"measuring time of each benchmark, its start not counted (default: {Request.seconds:g})",
+        "type": "SECONDS",
     },
     {
         "command": "bench",
         "name": "only",
         "kind": "list",
-        "help": "benchmarks between commas, may be repeated (default: all)",
+        "help": "benchmarks between commas; may be repeated (default: all)",
+        "type": "NAME,...",
     },
     {
         "command": "bench",
         "name": "timeout",
         "kind": "text",
-        "help": "seconds after which a benchmark is ended (default: its own limit and what it measures)",
+        "help": "time limit of each benchmark (default: its own limit plus --seconds)",
+        "type": "SECONDS",
     },
 ]
 
@@ -72,11 +76,11 @@ class _Parser(argparse.ArgumentParser):
 def parser() -> argparse.ArgumentParser:
     """The parser; it raises RM500 for anything that the command does not take."""
     made = _Parser(prog="trainer bench", description="Measure what this machine can do.", epilog=listed())
-    helps = {option["name"]: option["help"] for option in OPTIONS}
-    made.add_argument("--device", choices=DEVICES, default="auto", help=helps["device"])
-    made.add_argument("--seconds", type=_seconds, default=Request.seconds, metavar="N", help=helps["seconds"])
-    made.add_argument("--only", action="append", metavar="NAME", help=helps["only"])
-    made.add_argument("--timeout", type=_seconds, metavar="SECONDS", help=helps["timeout"])
+    texts: dict[str, Any] = {option["name"]: {"help": option["help"], "metavar": option["type"]} for option in OPTIONS}
+    made.add_argument("--device", choices=DEVICES, default="auto", **texts["device"])
+    made.add_argument("--seconds", type=_seconds, default=Request.seconds, **texts["seconds"])
+    made.add_argument("--only", action="append", **texts["only"])
+    made.add_argument("--timeout", type=_seconds, **texts["timeout"])
     return made
 
 

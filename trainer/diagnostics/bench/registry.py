@@ -1,4 +1,4 @@
-"""Which benchmarks there are: a name, the module to run, a time limit and what it measures."""
+"""Registry of benchmarks: a name, the module to run, a time limit and what it measures."""
 
 from __future__ import annotations
 

@@ -57,10 +57,11 @@ def trained(device: Device, batch: int, share: float) -> tuple[Check, list[Numbe
         batch: rows of a batch.
         share: measuring time in seconds.
     """
-    from trainer.engine.loop import close_epoch, run_epoch
+    from trainer.engine.loop import run_epoch
+    from trainer.engine.measurement import close_epoch
     from trainer.engine.steps.step_strategy import choose_step
 
-    training = begun(device, batch)
+    training = training_of(device, batch)
     step, losses = choose_step("auto", training).name, []
 
     def epoch() -> None:
@@ -75,11 +76,11 @@ def trained(device: Device, batch: int, share: float) -> tuple[Check, list[Numbe
     return check, timing.rate(name, "rows/s", float(ROWS), taken), step
 
 
-def begun(device: Device, batch: int) -> Training:
+def training_of(device: Device, batch: int) -> Training:
     """A run at its beginning, its rows on the device."""
     import torch
 
-    from trainer.engine.loop import Plan, new_training
+    from trainer.engine.training import Plan, new_training
     from trainer.models.mlp import mlp
 
     torch.manual_seed(SEED)

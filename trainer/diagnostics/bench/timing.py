@@ -1,4 +1,4 @@
-"""How the benchmarks take times: what warms up does not count, and a median comes with its spread."""
+"""Timing of benchmarks: warm-up does not count, and a median comes with its spread."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def stepped(block: Block, device: Device, share: float) -> tuple[list[Check], li
     import torch
 
     torch.manual_seed(0)
-    layer = made(block).to(device.torch_type)
+    layer = block_module(block).to(device.torch_type)
     inputs = torch.randn(block.batch, block.length, block.width, device=device.torch_type, requires_grad=True)
 
     def step() -> None:
@@ -90,7 +90,7 @@ def stepped(block: Block, device: Device, share: float) -> tuple[list[Check], li
     return checks, timing.milliseconds(f"{block.name} forward and backward", taken)
 
 
-def made(block: Block) -> Any:
+def block_module(block: Block) -> Any:
     """The layer, its weights from torch's generator."""
     import torch
 

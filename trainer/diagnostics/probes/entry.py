@@ -1,4 +1,4 @@
-"""The edge of every probe: arguments in, one JSON line out, whatever happens between.
+"""The entry point of every probe: arguments in, one JSON line out, whatever happens in between.
 
 A probe module ends with `sys.exit(entry.main("name", measure))`.
 """
@@ -23,7 +23,7 @@ Expect = Literal["cpu", "cuda", "rocm", "any"]
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is asked of a probe: the kind of device, and how long it may take before it is killed.
+    """Request to a probe: the kind of device, and the time limit after which it is killed.
 
     `seconds` is how long a benchmark measures; other probes take the time that their subject takes.
     """

@@ -1,4 +1,4 @@
-"""How the probes compare numbers: one error measure, one seed, and fp32 that is fp32."""
+"""Comparison of numbers in probes: one error measure, one seed, and fp32 without TF32."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which device a probe runs on, and why there is none.
+"""Choice of a probe's device, or the reason why there is none.
 
 torch is imported inside the functions: an image may hold ROCm's libraries and no torch at all.
 """

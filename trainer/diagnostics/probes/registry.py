@@ -1,4 +1,4 @@
-"""Which probes there are: a name, the module to run, a time limit and what it proves."""
+"""Registry of probes: a name, the module to run, a time limit and what it proves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a probe found: checks, numbers and a status, as one frozen value and one JSON line.
+"""Verdict of a probe: checks, numbers and a status, as one frozen value and one JSON line.
 
 The types keep the promise that a verdict fails closed: a `pass` without a passing check, or with a
 failing one, cannot be constructed.
@@ -50,7 +50,7 @@ class Number:
 
 @dataclass(frozen=True, kw_only=True)
 class Device:
-    """What a probe ran on: `arch` is a gfx name on ROCm, `sm_NN` on CUDA, the machine type on a CPU."""
+    """Device of a probe: `arch` is a gfx name on ROCm, `sm_NN` on CUDA, the machine type on a CPU."""
 
     kind: Kind
     name: str

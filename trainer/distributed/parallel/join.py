@@ -1,4 +1,4 @@
-"""From torchrun's environment variables to a world: card, transport between the cards, kind of parallel training."""
+"""Join the world that torchrun's environment variables describe: card, transport, kind of parallel training."""
 
 from __future__ import annotations
 

@@ -242,7 +242,7 @@ class Stages(nn.Module):
 
 
 class _Layers(nn.Module):
-    """What PipelineStage calls; the loop's forward carries autocast and is set before each step."""
+    """The module that PipelineStage calls; the loop's forward carries autocast and is set before each step."""
 
     forward_of: Forward
     dtype: torch.dtype

@@ -1,4 +1,4 @@
-"""Which layers go to which card, so that the fullest card is as empty as it can be."""
+"""Split of layers over cards, so that the fullest card is as empty as it can be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all kinds of parallel training share: votes, values and sums among the ranks of a joined world."""
+"""Votes, values and sums among the ranks of a joined world, for all kinds of parallel training."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class BootstrapGroup(Ranks):
 
 @dataclass(frozen=True, kw_only=True)
 class Membership:
-    """Where a rank computes and how its tensors travel: `group` is the process group of the chosen transport."""
+    """A rank's device and transport: `group` is the process group of the chosen transport."""
 
     bootstrap: BootstrapGroup
     device: torch.device

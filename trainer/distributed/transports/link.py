@@ -1,4 +1,4 @@
-"""What a link does, and the bucket of gradients that suits it."""
+"""Bandwidth and latency of a link, and the gradient bucket size that suits it."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Store(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a rank stands: its number, its device, the address of the store that all ranks reach, its start's name."""
+    """A rank's place: its number, its device, the address of the store that all ranks reach, its start's name."""
 
     rank: int
     world: int
@@ -51,7 +51,7 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What one rank's trial of a transport came to; `cause` is empty if it passed."""
+    """Result of one rank's trial of a transport; `cause` is empty if it passed."""
 
     transport: str
     rank: int

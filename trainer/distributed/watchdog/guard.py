@@ -36,7 +36,7 @@ def launch_number(name: str, otherwise: int = 0) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """What torchrun passes to a rank by environment variables; a plain process is one rank of one."""
+    """Launch parameters that torchrun passes by environment variables; a plain process is one rank of one."""
 
     rank: int = 0
     local_rank: int = 0

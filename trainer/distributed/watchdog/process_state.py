@@ -1,4 +1,4 @@
-"""What Linux reports about a process, and the driver about the cards, when a rank hangs."""
+"""State of a process by Linux, and of the cards by the driver, when a rank hangs."""
 
 from __future__ import annotations
 

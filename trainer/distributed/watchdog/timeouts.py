@@ -1,4 +1,4 @@
-"""How long a section may take: learned from the run, between a floor and a ceiling."""
+"""Time limit of a section: learned from the run, between a floor and a ceiling."""
 
 from __future__ import annotations
 

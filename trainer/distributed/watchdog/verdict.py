@@ -1,4 +1,4 @@
-"""From heartbeats to a finding: which rank is late, and which of the late ones stopped by itself."""
+"""Finding from heartbeats: which rank is late, and which of the late ones stopped by itself."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ PAUSED_SECONDS = 2.0  # a gap this long between two looks means that the watcher
 
 @dataclass(frozen=True, kw_only=True)
 class Watch:
-    """What to watch: the folder of the attempt with a heartbeat and a file for stacks of each of `ranks`."""
+    """Subject of the watcher: the folder of the attempt with a heartbeat and a file for stacks of each of `ranks`."""
 
     folder: Path
     ranks: tuple[int, ...]

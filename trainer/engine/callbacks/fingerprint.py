@@ -1,4 +1,4 @@
-"""What a later step depends on, in a form that is cheap to compare before and after a callback."""
+"""Fingerprint of all that a later step depends on, cheap to compare before and after a callback."""
 
 from __future__ import annotations
 

@@ -66,4 +66,4 @@ def report_early_stop(run: Any) -> None:
     """Report that --patience ended the run."""
     state = run.state
     emit("early_stop", step=state.step, epoch=state.history[-1].epoch, lowest=state.lowest)
-    say(f"early   stop after step {state.step:,}: {run.patience} validations without a lower loss (--patience)")
+    say(f"early   stop after step {state.step:,}: {run.plan.patience} validations without a lower loss (--patience)")

@@ -1,4 +1,4 @@
-"""A user's callback: loaded from a file or a module, and called so that it can neither break nor bend a run unseen."""
+"""A user's callback: loaded from a file or a module, and called so that it cannot change a run unseen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which attention kernel to use on this card: the first whose output and gradients are right, found by running it.
+"""Choice of the attention kernel on this card: the first whose output and gradients are right, found by running it.
 
 Fused kernels have returned NaN or wrong gradients on some cards and data types (on RDNA among others), without an
 error. So each is compared with attention written out in fp64, on shapes like those that will be used. The order is
@@ -41,7 +41,7 @@ Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """What attention is called with: (batch, heads, length, width) for queries, keys and values."""
+    """Shape of attention's inputs: (batch, heads, length, width) for queries, keys and values."""
 
     batch: int = 2
     heads: int = 4

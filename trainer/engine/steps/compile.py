@@ -47,7 +47,7 @@ class Trial:
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """Whether the compiled model is used, why, and the trial behind it, if there was one."""
+    """Decision on the compiled model: whether it is used, why, and the trial behind it, if there was one."""
 
     use: bool
     reason: str

@@ -1,4 +1,4 @@
-"""The optimizer's step as the one kernel that it is in the end, without the Python around it."""
+"""AdamW's step as the one kernel that it ends in, without the Python around it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LINE = 64  # bytes of a cache line: where torch's memory begins, and what a vect
 
 @dataclass(frozen=True, kw_only=True)
 class Hyper:
-    """What AdamW's kernel takes: weights, their moments and step counts, and the numbers."""
+    """Arguments of AdamW's kernel: weights, their moments and step counts, and the numbers."""
 
     weights: list[Tensor]
     means: list[Tensor]

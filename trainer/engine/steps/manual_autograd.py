@@ -1,4 +1,4 @@
-"""A whole step on the CPU without autograd: the very kernels that it would call, on memory that is there already.
+"""A step on the CPU without autograd: the same kernels that it would call, on memory that is allocated already.
 
 A small network's step is a few microseconds of arithmetic; the rest is building and walking the graph, and fresh
 memory. The order of operations and the layout of each operand are autograd's, so the result is the same to the bit.

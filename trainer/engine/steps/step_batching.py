@@ -17,7 +17,7 @@ from trainer.engine.training import Training
 
 
 class Steps(Protocol):
-    """Who takes several steps at a time, over batches of one size."""
+    """Interface of an object that takes several steps at a time, over batches of one size."""
 
     most: int
 

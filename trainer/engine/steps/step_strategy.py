@@ -1,4 +1,4 @@
-"""How a run takes its steps: one by one with autograd, or several at a time, and why.
+"""Choice of how a run takes its steps: one by one with autograd, or several at a time, with the reason.
 
 What is faster is also tried against the eager step before it is used, on this network, these rows, this device: the
 same weights, moments and losses to the bit, or, where it was asked for by name, within TOLERANCE.
@@ -123,7 +123,7 @@ def reason_against(name: str, training: Training) -> str | None:
         "each step has a learning rate or a weight of its own": bool(training.scheduler or training.batch_weight),
         "the rows are not one table of numbers in memory": not isinstance(training.train, TensorPartition),
         "the rows are not on the device": training.train.device != training.device,
-        "gradients are clipped": training.clip_norm is not None,
+        "gradients are clipped": training.plan.clip_norm is not None,
         "threads fetch the rows ahead": training.loader_workers > 0,
         f"no whole batch: {sampler.rows:,} rows, batches of {sampler.batch_size:,}": sampler.rows < sampler.batch_size,
         f"batches are taken {size:,} rows at a time": size < sampler.batch_size,
@@ -138,7 +138,7 @@ def reason_against(name: str, training: Training) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What came of taking the same steps both ways: the largest difference, relative, and seconds a step."""
+    """Comparison of the same steps taken both ways: the largest difference, relative, and seconds a step."""
 
     steps: Steps
     count: int

@@ -1,4 +1,4 @@
-"""Which token attends to which: causal, within its document, within the layer's window.
+"""Attention masks: causal, within a token's document, within the layer's window.
 
 One statement serves every attention backend: as a dense mask, as a mask function of FlexAttention, and as spans.
 """

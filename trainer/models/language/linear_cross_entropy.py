@@ -50,7 +50,7 @@ def _logs(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 @dataclass(frozen=True, kw_only=True)
 class Head:
-    """How hidden states become losses.
+    """The vocabulary head, which turns hidden states into losses.
 
     chunk: tokens whose logits exist at a time. wide: whether a 16-bit product can be summed in fp32 on this device.
     """

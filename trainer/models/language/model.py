@@ -21,7 +21,7 @@ from trainer.models.language.preference_loss import dpo_loss_sum
 
 
 class LanguageModel(nn.Module):
-    """From tokens and labels to the sum of the tokens' losses, a scalar.
+    """A decoder that maps tokens and labels to the sum of the tokens' losses, a scalar.
 
     drop_ignored: leave tokens without loss out of the head's products; the host then waits for their number.
     """
@@ -81,7 +81,7 @@ class LanguageModel(nn.Module):
 
 
 class PreferenceModel(nn.Module):
-    """From pairs of answers to the sum of their DPO losses, a scalar; the reference is the model with adapters off."""
+    """A decoder that maps pairs of answers to the sum of their DPO losses; the reference is it without adapters."""
 
     def __init__(self, decoder: Any, *, beta: float) -> None:
         """Take a decoder as `LanguageModel` does."""

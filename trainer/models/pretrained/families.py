@@ -1,4 +1,4 @@
-"""From a Hugging Face config.json to the decoder's shape, and from the files' tensor names to the decoder's.
+"""Families of Hugging Face models: the decoder's shape from config.json, and its tensor names from the files'.
 
 Facts are those of the configuration classes of transformers 5.23 (defaults for absent keys included); tests compare
 logits with that package for every family.

@@ -1,1 +1,1 @@
-"""What a run relies on, tried by values in a child process before the run: a fault there ends the child alone."""
+"""Gates: what a run relies on, tried by values in a child process first, where a fault ends the child alone."""

@@ -26,7 +26,7 @@ FAULT_SIGNALS = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE")
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What became of one gate.
+    """Outcome of one gate.
 
     status: passed; wrong, error, memory, crash, hang: it failed; absent: the machine has not what it tries; untried:
     no process came to try it. cached: when it was found, for one that was not tried now.

@@ -1,4 +1,4 @@
-"""Which gates a run passes before it begins, and what is used instead of what fails."""
+"""Decision on the gates of a run, and what is used instead of what fails."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLAIN_BLAS, PADDED = "adapter, BLAS without its Lt library", f"adapter, rank fil
 
 @dataclass(frozen=True, kw_only=True)
 class Gates:
-    """What the gates of a run came to. `why_not`: why none was tried; `choices`: what is used, by the gate's name.
+    """Outcome of a run's gates. `why_not`: why none was tried; `choices`: what is used, by the gate's name.
 
     plain_blas: torch is to leave its Lt library. padded: rank of an adapter's products, 0 for its own.
     """
@@ -129,7 +129,7 @@ def gates_for(config: TrainConfig, accelerator: Accelerator) -> tuple[list[str],
 
 @dataclass(frozen=True, kw_only=True)
 class Trier:
-    """How gates are tried: on which card, with which kernels, and with which BLAS."""
+    """Trial of gates: the card, the kernels and the BLAS that it uses."""
 
     accelerator: Accelerator
     deterministic: bool = True

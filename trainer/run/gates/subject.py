@@ -1,4 +1,4 @@
-"""What a run computes, as far as the gates try it: shapes, number format and device, as JSON's own types."""
+"""Subject of the gates: a run's shapes, number format and device, as JSON's own types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What attention holds on a card, by the kernel that the card has; used in place of the kernel while planning.
+"""Memory of attention on a card, by the kernel that the card has; replaces the kernel while planning.
 
 flash keeps query, key, value, the output and one number a row and head in fp32; its backward pass sums the query's
 gradient in fp32 (pytorch aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp, mha_bwd). efficient does the

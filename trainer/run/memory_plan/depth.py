@@ -7,7 +7,8 @@ from typing import Any
 
 from trainer.models.pretrained.families import decoder_config
 from trainer.run.memory_plan.live_memory import Peak
-from trainer.run.memory_plan.program import DEPTH, Footprint, Program, measured
+from trainer.run.memory_plan.program import DEPTH, Footprint, measured
+from trainer.run.memory_plan.shapes import Program
 
 FEW, MORE = 3, 6  # blocks of the shallow networks
 

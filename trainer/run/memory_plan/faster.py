@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,9 +19,7 @@ from trainer.models.fast.block_trial import MOST
 from trainer.models.fast.choose import hold_frozen_weights_in, last_norm
 from trainer.models.language.linear_cross_entropy import Head, softmax_gradient
 from trainer.run.memory_plan.compiled import PlannedCompile
-
-if TYPE_CHECKING:
-    from trainer.run.memory_plan.program import Program
+from trainer.run.memory_plan.shapes import Program
 
 
 def use_expected(model: nn.Module, program: Program, compile_: PlannedCompile) -> None:

@@ -1,4 +1,4 @@
-"""What fits on a card: the largest micro-batch of a program, and the time of its step as a range."""
+"""Fit on a card: the largest micro-batch of a program, and the time of its step as a range."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 from trainer.run.memory_plan.allocator import DoesNotFitError
 from trainer.run.memory_plan.cards import GIB, Card
 from trainer.run.memory_plan.depth import between, estimated
-from trainer.run.memory_plan.program import Footprint, Program, measured
+from trainer.run.memory_plan.program import Footprint, measured
+from trainer.run.memory_plan.shapes import Program
 
 LOSS_TOKENS = 4096  # from so many tokens on memory grows evenly with the rows: the loss's chunks are full
 MOST_ROWS = 4096

@@ -1,4 +1,4 @@
-"""Which tensors are there at the largest moment of a step: storages followed from creation to their end."""
+"""Live tensors at the peak of a step: storages followed from creation to release."""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from trainer.run.memory_plan.attention import PlannedAttention
 from trainer.run.memory_plan.compiled import PlannedCompile
 from trainer.run.memory_plan.faster import trials, use_expected
 from trainer.run.memory_plan.live_memory import TRIALS, LiveMemory, Peak
+from trainer.run.memory_plan.shapes import Program
 from trainer.run.memory_plan.sharding import groups_of, spread
 from trainer.tasks.language.network import build
 from trainer.tasks.language_model import sum_of
@@ -32,44 +33,6 @@ from trainer.tasks.language_model import sum_of
 # on a card is put in: the allocator, attention's kernel, and what autocast widens there (`PlannedAttention`).
 DEVICE = torch.device("cpu")
 DEPTH = ("num_hidden_layers", "n_layer")  # of config.json
-
-
-@dataclass(frozen=True, kw_only=True)
-class Program:
-    """What is to be trained, and how. `raw` is the content of the model's config.json.
-
-    adapter: none, lora or qlora. method: pretrain, sft or dpo. rows: of a micro-batch; for dpo pairs. attention:
-    kernel without and with a mask. fast: whether the faster ways of --fast auto are expected, compiler: those that
-    Triton compiles, too. pieces: micro-batches of a step; from two on the gradients of earlier ones are there during
-    the next. packed: a row holds several documents. wide_product: the head's gradient is summed in fp32 by the product
-    itself. card: the memory is a card's, and not the host's. units: see `PlannedAttention`. optimizer: value of
-    --optimizer. shards: cards over which fully_shard spreads weights, gradients and optimizer states.
-    """
-
-    raw: Mapping[str, Any]
-    adapter: str = "none"
-    method: str = "pretrain"
-    precision: str = "bf16"
-    rows: int = 1
-    sequence: int = 1024
-    checkpointing: str = "off"
-    rank: int = 16
-    clip_norm: float | None = None
-    fast: bool = True
-    compiler: bool = True
-    pieces: int = 1
-    attention: tuple[str, str] = ("flash", "efficient")
-    packed: bool = False
-    wide_product: bool = False
-    card: bool = True
-    units: int = 0
-    optimizer: str = "adamw"
-    shards: int = 1
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of a step on a card."""
-        return self.rows * self.sequence * self.pieces * (2 if self.method == "dpo" else 1)
 
 
 @dataclass(frozen=True, kw_only=True)

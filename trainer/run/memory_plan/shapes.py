@@ -1,4 +1,6 @@
-"""Shapes of known models by name: what their config.json holds that decides memory and time. No weights.
+"""A planned training as a value, and shapes of known models by name. No weights.
+
+A shape is what a model's config.json holds that decides memory and time.
 
 Sources: pytorch/torchtune@47a9e198 torchtune/models/qwen2_5/_model_builders.py for Qwen 2.5; the others from general
 knowledge of the models' config.json, each held by a test against the number of weights published for it.
@@ -7,6 +9,7 @@ knowledge of the models' config.json, each held by a test against the number of 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,45 @@ from trainer.models.pretrained.families import decoder_config
 from trainer.models.pretrained.folder import read_config
 from trainer.models.pretrained.shards import read_json
 from trainer.runtime.errors import TrainerError, suggestion
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """A training to plan. `raw` is the content of the model's config.json.
+
+    adapter: none, lora or qlora. method: pretrain, sft or dpo. rows: of a micro-batch; for dpo pairs. attention:
+    kernel without and with a mask. fast: whether the faster ways of --fast auto are expected, compiler: those that
+    Triton compiles, too. pieces: micro-batches of a step; from two on the gradients of earlier ones are there during
+    the next. packed: a row holds several documents. wide_product: the head's gradient is summed in fp32 by the product
+    itself. card: the memory is a card's, and not the host's. units: see `PlannedAttention`. optimizer: value of
+    --optimizer. shards: cards over which fully_shard spreads weights, gradients and optimizer states.
+    """
+
+    raw: Mapping[str, Any]
+    adapter: str = "none"
+    method: str = "pretrain"
+    precision: str = "bf16"
+    rows: int = 1
+    sequence: int = 1024
+    checkpointing: str = "off"
+    rank: int = 16
+    clip_norm: float | None = None
+    fast: bool = True
+    compiler: bool = True
+    pieces: int = 1
+    attention: tuple[str, str] = ("flash", "efficient")
+    packed: bool = False
+    wide_product: bool = False
+    card: bool = True
+    units: int = 0
+    optimizer: str = "adamw"
+    shards: int = 1
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of a step on a card."""
+        return self.rows * self.sequence * self.pieces * (2 if self.method == "dpo" else 1)
+
 
 _QWEN: dict[str, Any] = {
     "model_type": "qwen2",

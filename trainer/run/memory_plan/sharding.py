@@ -1,4 +1,4 @@
-"""What fully_shard leaves on a card: a share of weights, gradients and optimizer states, and what is whole for a while.
+"""Memory that fully_shard leaves on a card: a share of weights, gradients and optimizer states, and the whole group.
 
 Counted as `distributed.parallel.sharded` applies it: a group a block, and one of all other weights, which stays whole
 from the first use to the end of backward. By torch's design (torch/distributed/fsdp/_fully_shard), not measured.

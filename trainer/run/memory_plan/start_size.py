@@ -106,7 +106,7 @@ def planned_size(request: Mapping[str, Any]) -> StartSize:
     """
     from trainer.run.memory_plan.cards import Card
     from trainer.run.memory_plan.fit import exact_fit, fit, gib, largest_fit
-    from trainer.run.memory_plan.program import Program
+    from trainer.run.memory_plan.shapes import Program
 
     own, rows = request["card"], int(request["rows"])
     card = Card(

@@ -1,4 +1,4 @@
-"""A run at its beginning, or where an unfinished one stopped: its record, its settings, its state."""
+"""Phase 2: a run at its beginning, or where an unfinished one stopped: its record, its settings, its state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from trainer.engine.lr_schedule import schedule_of, shape_of
 from trainer.engine.training import Training, new_training
 from trainer.run.checkpoint_writer import Checkpointer
 from trainer.run.metadata import metadata
-from trainer.run.phases.prepare import Attempt, Prepared, names_of
+from trainer.run.phases.attempt import Attempt
+from trainer.run.phases.network import names_of
+from trainer.run.phases.prepare import Prepared
 from trainer.run.plan import plan_of
 from trainer.run.repeated_faults.remedy import Treatment, killed_from_outside
 from trainer.run.resume_callbacks import hashes_of, report_changed_callbacks

@@ -1,4 +1,4 @@
-"""After the last step: the scores and the files of the trained network, and the report of the end."""
+"""Phase 3, after the last step: the scores and the files of the trained network, and the report of the end."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from trainer.engine.state import Epoch
 from trainer.engine.training import Training
 from trainer.run.artifacts import best_of, lasted, plain, save, scores
 from trainer.run.checkpoint_writer import finish as remove_leftovers
-from trainer.run.phases.prepare import Attempt, Prepared
-from trainer.run.summary import next_commands, summary, where_to_go
+from trainer.run.phases.attempt import Attempt
+from trainer.run.phases.prepare import Prepared
+from trainer.run.summary import summary, where_to_go
 from trainer.runtime.events import emit, say
 from trainer.storage.run_folder import RunFolder
 from trainer.tasks.task import LearningTask
@@ -50,7 +51,8 @@ def complete(
         history: measurements in order.
     """
     remove_leftovers(folder.final, attempt.config.run.keep)
-    emit("done", run=folder.name, folder=str(folder.final), next=next_commands(record), **record["metrics"])
+    commands = task.next_commands(record)
+    emit("done", run=folder.name, folder=str(folder.final), next=commands, **record["metrics"])
     say(summary(record, task.summary(record, lasted(history))))
     if sys.stdout.isatty():  # otherwise a program reads the event, and states the place as it is outside a container
-        say(where_to_go(record, folder.final))
+        say(where_to_go(commands, folder.final))

@@ -1,4 +1,4 @@
-"""Before a run's folder is opened: read the data, choose device and precision, build the network."""
+"""Phase 1, before a run's folder is opened: read the data, choose device and precision, build the network."""
 
 from __future__ import annotations
 
@@ -13,24 +13,22 @@ from trainer.config.sections.decoder import DecoderConfig
 from trainer.config.setting import shown
 from trainer.config.train import TrainConfig
 from trainer.device.accelerator import Accelerator, choose, make_reproducible, unused_cards
-from trainer.device.capacity import limit_shared_memory, require_memory
-from trainer.device.precision import DTYPES, Precision, choose_precision
+from trainer.device.capacity import limit_shared_memory
+from trainer.device.precision import Precision, choose_precision
 from trainer.distributed.collectives import Ranks
 from trainer.distributed.parallel.join import device_of_rank
 from trainer.engine.batch_size_change import require_rows, steps_of
 from trainer.engine.callbacks.user_callback import UserCallback, load_all
 from trainer.engine.lr_schedule import require_schedule
-from trainer.engine.optimizer import STATES, require_optimizer
-from trainer.engine.steps.attention_selection import Chosen, attend
-from trainer.models.activation_checkpointing import checkpointed, layers, require_whole_layers
-from trainer.models.adapters.lora import pad_ranks
-from trainer.models.adapters.nf4 import hold_dense
+from trainer.engine.optimizer import require_optimizer
+from trainer.engine.steps.attention_selection import Chosen
 from trainer.run.gates.decide import Gates, may_vary, pass_gates, treated_by
 from trainer.run.gates.subject import PRECISION
 from trainer.run.memory_plan.start_size import StartSize, start_size
-from trainer.run.plan import requested_attention, rows_tried
-from trainer.run.rank_setup import placed, require_alike, require_best_on
-from trainer.run.repeated_faults.remedy import LADDER, Treatment, against_narrow_products, apply
+from trainer.run.phases.attempt import Attempt
+from trainer.run.phases.network import built, held_dense, require_room
+from trainer.run.rank_setup import require_alike, require_best_on
+from trainer.run.repeated_faults.remedy import LADDER, against_narrow_products, apply
 from trainer.run.resume_settings import (
     given,
     planned_before,
@@ -38,18 +36,7 @@ from trainer.run.resume_settings import (
 )
 from trainer.runtime.events import emit, say
 from trainer.tasks.choose import task_of
-from trainer.tasks.task import ComputeContext, LearningTask, NetworkSpec
-
-
-@dataclass(frozen=True, kw_only=True)
-class Attempt:
-    """What a process is asked to train: `name` is the unfinished run to resume, `settings` what it was started with."""
-
-    config: TrainConfig
-    name: str | None
-    settings: dict[str, Any] | None
-    bootstrap: Ranks
-    treatment: Treatment = field(default_factory=Treatment)
+from trainer.tasks.task import LearningTask, NetworkSpec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,32 +88,21 @@ def prepare(attempt: Attempt, task: LearningTask) -> Prepared:
     Raises:
         TrainerError: where data, settings or device do not allow the run.
     """
-    config, bootstrap = attempt.config, attempt.bootstrap
-    users = load_all(config.telemetry.callback, is_main=bootstrap.is_main, world_size=bootstrap.world_size)
-    require_rows(config.loop.batch_schedule, task.train_rows)
-    require_optimizer(config.optimizer.optimizer, config.distributed.parallel, bootstrap.world_size)
-    require_schedule(config.optimizer, steps_of(config.loop, task.train_rows))
-    make_reproducible(seed=config.loop.seed, threads=config.compute.threads, deterministic=not may_vary(config))
-    require_alike(bootstrap, config, task.data_sha256)
-    accelerator = choose(device_of_rank(config.compute.device))
-    if bootstrap.world_size == 1 and (sentence := unused_cards(accelerator)):
-        say(sentence)
-        emit("notice", what=sentence)
+    bootstrap = attempt.bootstrap
+    users = load_all(attempt.config.telemetry.callback, is_main=bootstrap.is_main, world_size=bootstrap.world_size)
+    require_settings(attempt, task)
+    accelerator = chosen_device(attempt, task)
     attempt = treated(attempt, accelerator)
-    config = attempt.config
-    require_best_on(config, accelerator.device, bootstrap)
+    require_best_on(attempt.config, accelerator.device, bootstrap)
     network = task.network()
-    gates = pass_gates(config, network.planned, accelerator, attempt.treatment, bootstrap)
-    attempt = replace(attempt, treatment=treated_by(gates, attempt.treatment))
-    apply(attempt.treatment)
+    gates, attempt = gated(attempt, network, accelerator)
     shared = limit_shared_memory(accelerator.device) if accelerator.kind == "rocm" else None
-    fault = gates.fault(PRECISION)
-    precision = agreed(choose_precision(config.compute.precision, accelerator, fault=fault), bootstrap)
-    if config.distributed.parallel in WHOLE or bootstrap.world_size == 1:  # otherwise no card holds the whole
-        require_room(network, accelerator.device, precision, config)
+    precision = chosen_precision(attempt, gates, accelerator)
+    if attempt.config.distributed.parallel in WHOLE or bootstrap.world_size == 1:  # otherwise no card holds the whole
+        require_room(network, accelerator.device, precision, attempt.config)
     start = planned_start(held_dense(network, gates), attempt, task.train_rows, accelerator, precision)
     if start and start.rows:
-        attempt = replace(attempt, config=config.having(micro_batch=start.rows))
+        attempt = replace(attempt, config=attempt.config.having(micro_batch=start.rows))
     model, attention, fast = built(network, attempt, accelerator.device, precision, gates)
     if attempt.settings and attempt.name:
         require_same_data(task, attempt.name, attempt.settings)
@@ -146,11 +122,38 @@ def prepare(attempt: Attempt, task: LearningTask) -> Prepared:
     )
 
 
-def held_dense(network: NetworkSpec, gates: Gates) -> NetworkSpec:
-    """Return the network as its memory is to be planned: 4-bit weights that are held dense take what LoRA's do."""
-    if network.planned is None or not gates.dense_nf4:
-        return network
-    return replace(network, planned={**network.planned, "adapter": "lora"})
+def require_settings(attempt: Attempt, task: LearningTask) -> None:
+    """Raise RM500, RM526 or RM529 where settings do not fit the rows or the number of ranks."""
+    config = attempt.config
+    require_rows(config.loop.batch_schedule, task.train_rows)
+    require_optimizer(config.optimizer.optimizer, config.distributed.parallel, attempt.bootstrap.world_size)
+    require_schedule(config.optimizer, steps_of(config.loop, task.train_rows))
+
+
+def chosen_device(attempt: Attempt, task: LearningTask) -> Accelerator:
+    """Return this rank's device, with seeds and threads set. Raises RM565 where ranks differ in what they train."""
+    config, bootstrap = attempt.config, attempt.bootstrap
+    make_reproducible(seed=config.loop.seed, threads=config.compute.threads, deterministic=not may_vary(config))
+    require_alike(bootstrap, config, task.data_sha256)
+    accelerator = choose(device_of_rank(config.compute.device))
+    if bootstrap.world_size == 1 and (sentence := unused_cards(accelerator)):
+        say(sentence)
+        emit("notice", what=sentence)
+    return accelerator
+
+
+def gated(attempt: Attempt, network: NetworkSpec, accelerator: Accelerator) -> tuple[Gates, Attempt]:
+    """Return the outcome of the gates, and the attempt with what it changes, which is in use from here on."""
+    gates = pass_gates(attempt.config, network.planned, accelerator, attempt.treatment, attempt.bootstrap)
+    attempt = replace(attempt, treatment=treated_by(gates, attempt.treatment))
+    apply(attempt.treatment)
+    return gates, attempt
+
+
+def chosen_precision(attempt: Attempt, gates: Gates, accelerator: Accelerator) -> Precision:
+    """Return the number format of all ranks."""
+    requested, fault = attempt.config.compute.precision, gates.fault(PRECISION)
+    return agreed(choose_precision(requested, accelerator, fault=fault), attempt.bootstrap)
 
 
 def treated(attempt: Attempt, accelerator: Accelerator) -> Attempt:
@@ -203,101 +206,6 @@ def plannable(config: TrainConfig, accelerator: Accelerator) -> bool:
     """Return whether a micro-batch is to be planned: none is given, and a card holds the whole model."""
     on_card = accelerator.device.startswith("cuda") and config.distributed.parallel == "ddp"
     return on_card and config.compute.micro_batch is None
-
-
-def built(
-    network: NetworkSpec, attempt: Attempt, device: str, precision: Precision, gates: Gates
-) -> tuple[nn.Module, Chosen | None, dict[str, Any] | None]:
-    """Return the network with its first weights where it is to be, its attention kernel, and its faster ways.
-
-    Args:
-        device: name of this rank's device, such as "cuda:0".
-    """
-    config, bootstrap = attempt.config, attempt.bootstrap
-    model = network.build().to(dtype=precision.weights)
-    context = replace(compute_context_of(attempt, device, precision), refused=gates.refusals())
-    if network.tune:
-        network.tune.hold(model, context)  # sooner than they are loaded: the host then never holds them in fp32
-    if network.load:
-        network.load(model)
-    pad_ranks(model, gates.padded)
-    if gates.dense_nf4:
-        hold_dense(model, DTYPES[precision.name])
-    model = placed(model, device, config.distributed, bootstrap)
-    before = (attempt.settings or {}).get("attention")
-    attention = attend(
-        model,
-        network.attention,
-        requested_attention(config),
-        rows=rows_tried(config),
-        device=device,
-        precision=precision,
-        ranks=bootstrap,
-        before=before,
-    )
-    fast = tuned(network, model, context, bootstrap)
-    require_whole_layers(config.compute.activation_checkpointing, config.distributed.parallel)
-    checkpointed(model, config.compute.activation_checkpointing, layers(model))
-    return model, attention, fast
-
-
-def compute_context_of(attempt: Attempt, device: str, precision: Precision) -> ComputeContext:
-    """Return how the network is to be computed; an unfinished run keeps its choices.
-
-    Args:
-        device: torch's name of the device, such as cuda:0 or cpu.
-    """
-    config = attempt.config
-    return ComputeContext(
-        device=device,
-        precision=precision,
-        rows=rows_tried(config),
-        checkpointing=config.compute.activation_checkpointing,
-        parallel=config.distributed.parallel,
-        before=(attempt.settings or {}).get("fast"),
-    )
-
-
-def tuned(network: NetworkSpec, model: nn.Module, context: ComputeContext, bootstrap: Ranks) -> dict[str, Any] | None:
-    """Have the network use faster ways; the other ranks use those that rank 0 chose. A collective.
-
-    Return each part's choice, for the metadata; None where the network has no faster ways.
-
-    Args:
-        model: the network on its device, changed in place.
-    """
-    if network.tune is None:
-        return None
-    found = network.tune.use(model, context) if bootstrap.is_main else None
-    if bootstrap.world_size > 1:
-        names = bootstrap.broadcast(names_of(found))
-        found = found or network.tune.use(model, replace(context, before=names))
-    if bootstrap.is_main and found:
-        emit("fast", **found)
-        for part, choice in found.items():
-            say(f"fast    {part}: {choice['name']}: {choice['why']}")
-    return found
-
-
-def names_of(fast: dict[str, Any] | None) -> dict[str, str] | None:
-    """Return the name of each part's choice."""
-    return None if fast is None else {part: choice["name"] for part, choice in fast.items()}
-
-
-def require_room(network: NetworkSpec, device: str, precision: Precision, config: TrainConfig) -> None:
-    """Raise RM521 where the network cannot be trained on `device` at all.
-
-    Args:
-        device: name of this rank's device, such as "cuda:0".
-    """
-    require_memory(
-        network.parameters(),
-        device,
-        bytes_each=precision.weights.itemsize,
-        best_on_host=config.loop.best_on == "host",
-        states=STATES[config.optimizer.optimizer],
-        remedy=network.remedy,
-    )
 
 
 def agreed(precision: Precision, ranks: Ranks) -> Precision:

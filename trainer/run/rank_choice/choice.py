@@ -1,4 +1,4 @@
-"""What `--ranks auto` takes, decided before the run begins: by one trial of one rank and one of all cards.
+"""Decision of `--ranks auto` before the run begins: by one trial of one rank and one of all cards.
 
 The trials are processes of their own, in a folder that is removed with all they wrote. What follows is the run that
 `--ranks N` would be: its command line with the chosen number, and a record of what was measured. Imports no torch.
@@ -35,7 +35,7 @@ OUT_OF_MEMORY = ("RM521", "RM523", "RM569", "RM586")
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What came of a trial: `cards` and `rate` as its events state them, None where it did not come to them."""
+    """Result of a trial: `cards` and `rate` as its events state them, None where they are missing."""
 
     cards: dict[str, Any] | None
     rate: dict[str, Any] | None
@@ -61,7 +61,7 @@ class RankChoice:
     margin: float = FASTER
 
 
-def settled(words: Sequence[str], config: TrainConfig) -> list[str]:
+def resolved_ranks(words: Sequence[str], config: TrainConfig) -> list[str]:
     """Return the command line of `train` with the number of ranks that `auto` comes to, and the record of why.
 
     Args:
@@ -90,7 +90,7 @@ def choose(words: Sequence[str], config: TrainConfig) -> RankChoice:
         one = trial(words, 1, folder, limit=ONE_LIMIT)
         cards = (one.cards or {}).get("cards", 1)
         if cards == 1 or not (one.rate or one.too_large):
-            return alone(one)
+            return single_rank(one)
         report(one, 1)
         more = trial(words, cards, folder, limit=MORE_LIMIT + TIMES * one.seconds)
         report(more, cards)
@@ -115,7 +115,7 @@ def kept(before: int, seen: Trial) -> RankChoice:
     return RankChoice(ranks=min(before, cards), reason=reason)
 
 
-def alone(one: Trial) -> RankChoice:
+def single_rank(one: Trial) -> RankChoice:
     """Return one rank, where there is nothing to compare it with."""
     found = one.cards or {}
     if found.get("cards") == 1:

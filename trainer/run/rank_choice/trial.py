@@ -30,7 +30,8 @@ from trainer.engine.steps.compile import compile_if_worth_it
 from trainer.engine.steps.step_strategy import choose_step, wait
 from trainer.engine.training import StoppedError, Training
 from trainer.run.phases.assemble import training_of
-from trainer.run.phases.prepare import Attempt, Prepared, prepare, read
+from trainer.run.phases.attempt import Attempt
+from trainer.run.phases.prepare import Prepared, prepare, read
 from trainer.run.rank_choice.choice import CARDS, FEWEST_BATCHES, LOOK, RATE, TRIAL
 from trainer.run.rank_setup import joined
 from trainer.runtime.errors import TrainerError

@@ -1,1 +1,1 @@
-"""A run whose process dies twice at one step resumes with another BLAS, then without torch's cache of memory."""
+"""Repeated faults: a run whose process dies twice at one step resumes with another BLAS, then without torch's cache."""

@@ -1,4 +1,4 @@
-"""The step that is running, in a mapped file, and the signal of a fault: what a process leaves that dies.
+"""A mark of the running step in a mapped file, and of a fault's signal: it outlives the process.
 
 A fault in a card's memory ends the process from within the driver, so that nothing can be written then. The page of a
 mapped file stays with the kernel and outlives the process. The runtime of a card ends it by abort(3), a broken library

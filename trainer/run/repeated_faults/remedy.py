@@ -1,4 +1,4 @@
-"""What a run does about deaths at one step, and about products that a library is known to read past the end of.
+"""Remedies for repeated deaths at one step, and for matrix products that a library is known to read out of bounds.
 
 Exact resumes repeat the fault as well: the same data meet the same kernels. From ROCm 7.2 on hipBLASLt reads past
 operands narrower than its tile on gfx1200 and gfx1201, which resets the card (ROCm/rocm-libraries#7992, #11714), as
@@ -55,7 +55,7 @@ LADDER = (
 
 @dataclass(frozen=True, kw_only=True)
 class Treatment:
-    """What a run is started with: earlier faults, how many remedies of LADDER are in use, and why."""
+    """Treatment of a run at its start: earlier faults, how many remedies of LADDER are in use, and why."""
 
     faults: tuple[Fault, ...] = ()
     remedies: int = 0

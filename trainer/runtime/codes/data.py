@@ -21,12 +21,12 @@ DATA: tuple[CatalogEntry, ...] = entries(
         "RM512",
         "A column is missing",
         "Bars need a time, open, high, low, close and volume, each once, in a usual spelling; others are ignored.",
-        "Name it with --columns date=NAME,close=NAME, or remove its double.",
+        "Name it with --columns date=NAME,close=NAME, or remove its duplicate.",
     ),
     (
         "RM513",
         "A row cannot be read",
-        "A row has too few or too many cells, or a cell is not the number or the date it should be.",
+        "A row has too few or too many cells, or a cell holds no valid number or date.",
         "Correct or delete the named line, or let --on-bad-row drop or repair such rows.",
     ),
     (
@@ -146,8 +146,8 @@ DATA: tuple[CatalogEntry, ...] = entries(
     (
         "RM730",
         "The file has no header, and its columns are not known",
-        "Known without one are Binance's and Kraken's files, and words, a date, a time of day and OHLCV in this order.",
-        "Say which column is which by its number, such as --columns date=1,open=3,high=4,low=5,close=6,volume=7 where "
+        "Files without a header are read from Binance and Kraken, or as words, date, time of day and OHLCV in order.",
+        "Name the columns by their numbers, such as --columns date=1,open=3,high=4,low=5,close=6,volume=7 where "
         "the second column is something else.",
     ),
     (

@@ -134,7 +134,7 @@ LANGUAGE_MODELS: tuple[CatalogEntry, ...] = entries(
     (
         "RM721",
         "The recipe to convert cannot be read",
-        "It is to be a YAML file that maps keys to values, as torchtune's recipes are.",
+        "It must be a YAML file that maps keys to values, as torchtune's recipes are.",
         "Correct the file, or give another one.",
     ),
     (
@@ -153,7 +153,7 @@ LANGUAGE_MODELS: tuple[CatalogEntry, ...] = entries(
     (
         "RM724",
         "The converted recipe would replace a file",
-        "Nothing is written over.",
+        "No file is overwritten.",
         "Give another --output.",
     ),
     (

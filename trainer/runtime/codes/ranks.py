@@ -27,7 +27,7 @@ RANKS: tuple[CatalogEntry, ...] = entries(
         "RM523",
         "Not even one row fits",
         "Memory ran out with one row per micro-batch; there is nothing left to cut smaller.",
-        "Take a smaller model (--hidden-layers) or another device, and look who else uses the memory.",
+        "Take a smaller model (--hidden-layers) or another device, and check which other processes use the memory.",
     ),
     (
         "RM560",
@@ -92,7 +92,7 @@ RANKS: tuple[CatalogEntry, ...] = entries(
     (
         "RM585",
         "Steps cannot be taken that way here",
-        "Whole steps in one launch fit some networks and devices only, and are held against the step by autograd.",
+        "Whole steps in one launch fit some networks and devices only, and are compared with steps by autograd.",
         "Give --step auto, which takes what is possible and reports why, or --step eager.",
     ),
     (

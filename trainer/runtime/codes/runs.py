@@ -129,13 +129,13 @@ RUNS: tuple[CatalogEntry, ...] = entries(
         "RM558",
         "An attention kernel is wrong",
         "Its output or gradients on this device are not those of attention in fp64, so the next kernel is used.",
-        "Nothing: the run uses a correct kernel. Report it to the maker of the card's torch, with the figures.",
+        "Nothing: the run uses a correct kernel. Report it to the maker of this torch build, with the figures.",
     ),
     (
         "RM559",
         "Memory ran out within the optimizer's step",
-        "It was there when it was asked for just before. What the step left is not kept; checkpoints are whole.",
-        "Start the same command with --resume auto and a smaller --micro-batch; look for others that use the card.",
+        "It was available just before the step. The state that the step left is discarded; checkpoints are intact.",
+        "Start the same command with --resume auto and a smaller --micro-batch; check for other processes on the card.",
     ),
     (
         "RM732",

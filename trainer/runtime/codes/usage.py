@@ -65,8 +65,8 @@ USAGE: tuple[CatalogEntry, ...] = entries(
     (
         "RM525",
         "No such benchmark",
-        "A benchmark was named that there is none of.",
-        "Name one of those that `python -m trainer bench --help` lists.",
+        "No benchmark has this name.",
+        "Name one that `python -m trainer bench --help` lists.",
     ),
     (
         "RM526",
@@ -96,7 +96,7 @@ USAGE: tuple[CatalogEntry, ...] = entries(
         "RM590",
         "No such probe",
         "A probe was named that the smoke suite does not have.",
-        "Name one of those that `python -m trainer smoke --list` prints.",
+        "Name one that `python -m trainer smoke --list` prints.",
     ),
     (
         "RM591",
@@ -119,7 +119,7 @@ USAGE: tuple[CatalogEntry, ...] = entries(
     (
         "RM594",
         "The checkpoint holds no state of this run",
-        "Its files are whole, but what they hold is not what this network and these settings can go on from.",
+        "Its files are whole, but this network and these settings cannot resume from their content.",
         "Move the checkpoint out of the run's folder; the one before it is used then.",
     ),
     (
@@ -132,7 +132,7 @@ USAGE: tuple[CatalogEntry, ...] = entries(
         "RM598",
         "Interrupted",
         "The run was stopped by Ctrl-C or by a signal; what is left is whole: checkpoints or nothing.",
-        "Start it again when you like, with --resume auto where checkpoints were kept.",
+        "Start it again, with --resume auto where checkpoints were kept.",
     ),
     (
         "RM599",

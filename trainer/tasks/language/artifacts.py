@@ -1,4 +1,4 @@
-"""The files that a run of a language model leaves, next to what the adapters' own format holds."""
+"""The files of a finished run of a language model, next to those of the adapters' own format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good probabilities of classes are: right answers, log loss, calibration, against forecasts that cost nothing."""
+"""Metrics of class probabilities: accuracy, log loss, calibration, against forecasts that cost nothing."""
 
 from __future__ import annotations
 

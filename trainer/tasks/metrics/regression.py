@@ -1,4 +1,4 @@
-"""How good a forecast is: its error, and its R² against forecasts that cost next to nothing."""
+"""Metrics of a forecast: its error, and its R² against forecasts that cost next to nothing."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class AbsentError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """What a simpler model gives by part: forecasts (rows,) in the target's unit, or probabilities (rows, classes).
+    """Results of a simpler model by part: forecasts (rows,) in the target's unit, or probabilities (rows, classes).
 
     how: its name and settings as text. rows: of the training part, that it was fitted to.
     """

@@ -25,7 +25,7 @@ Kinds = Mapping[str, tuple[Kind, str]]  # of each column, with the reason
 
 @dataclass(frozen=True, kw_only=True)
 class Matrix:
-    """What columns became: `values` (rows, features), rows in the order of `order`, which are rows of the file.
+    """Encoded columns: `values` (rows, features), rows in the order of `order`, which are rows of the file.
 
     missing: how many missing values each column has in rows that are still in, whether they are used or not.
     """

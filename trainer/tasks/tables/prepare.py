@@ -1,4 +1,4 @@
-"""The learning task of a table: one column from the others."""
+"""The learning task of a table: one column predicted from the others."""
 
 from __future__ import annotations
 

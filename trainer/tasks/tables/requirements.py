@@ -1,4 +1,4 @@
-"""What a table and its target must have before anything is learned from it."""
+"""Requirements on a table and its target, checked before anything is learned from it."""
 
 from __future__ import annotations
 

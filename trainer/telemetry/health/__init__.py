@@ -1,1 +1,1 @@
-"""What a card reports of its own health before and after a run: error counters, throttling, energy."""
+"""Health of a card before and after a run: error counters, throttling, energy."""

@@ -36,7 +36,7 @@ class CardSnapshot:
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """What became of one card: counters that rose or fell as (before, after), throttled shares, joules.
+    """Change of one card's health: counters that rose or fell as (before, after), throttled shares, joules.
 
     `limited` counts the cycles in which a limit held, where no total makes a share of them. `lost` names counters of
     RAS that could be read before and no longer: the driver withholds them while it resets a card (amdgpu_ras.c, "Query

@@ -1,1 +1,1 @@
-"""What a site asks of its jobs, and what a job finds out on the node that runs it."""
+"""Scheduler requests of a site, and the script lines that inspect the node of a job."""

@@ -1,4 +1,4 @@
-"""What a site's Kubernetes is asked for next to the run itself: where pods may land, and what they may take.
+"""Kubernetes settings of a site: where pods may be scheduled, and what they request.
 
 Sources of the fields: Kubernetes' API reference (core/v1), Kueue's labels, AMD's device plugin (its resource names).
 """
@@ -21,7 +21,7 @@ TOLERATION = re.compile(r"(?P<key>[^=:]+)(=(?P<value>[^=:]*))?(:(?P<effect>NoSch
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """What pods of a site need. `claim` takes the results; `data_claim` holds the data (None: the same claim).
+    """Settings of a site's pods. `claim` takes the results; `data_claim` holds the data (None: the same claim).
 
     `cpu` and `memory` are each pod's requests and limits, in Kubernetes' quantities; `card` and `rdma` are names of
     resources, of which a pod takes as many as it has cards, and one; a toleration is `key[=value][:effect]`.

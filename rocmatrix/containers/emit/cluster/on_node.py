@@ -1,4 +1,4 @@
-"""What a step of Slurm finds out on its own node before Python starts: user, groups, device nodes, cards.
+"""Shell lines of a Slurm step that read its own node before Python starts: user, groups, device nodes, cards.
 
 None of this is known where a job is submitted: render nodes, groups and users' numbers differ between machines, and
 Slurm chooses the cards. The text holds no value of a job; a job's own words come as arguments.

@@ -1,4 +1,4 @@
-"""What a site's Slurm is asked for next to nodes and cards: lines of #SBATCH, and modules to load.
+"""Slurm settings of a site, next to nodes and cards: #SBATCH lines, and environment modules to load.
 
 Source of the options: Slurm's manual of sbatch. Every value is checked, for sbatch reads a line's rest as options.
 """
@@ -29,7 +29,7 @@ GRES_GPUS = re.compile(rf"(?:^|,)gpu:{GPUS.pattern}(?=,|$)", re.ASCII)
 
 @dataclass(frozen=True, kw_only=True)
 class SlurmRequest:
-    """What #SBATCH lines say of a site. `gres` or `gpus_per_node` are in Slurm's words and replace `gpu:COUNT`.
+    """#SBATCH settings of a site. `gres` or `gpus_per_node` are in Slurm's own form and replace `gpu:COUNT`.
 
     `memory` is each node's, `cpus` are each node's (a node has one task, torchrun); `modules` are loaded first.
     `further` are other options of sbatch in its own words, such as `exclude=n7`.

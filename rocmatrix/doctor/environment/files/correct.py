@@ -14,6 +14,7 @@ from pathlib import Path
 from rocmatrix.doctor.environment.files import manifests
 from rocmatrix.doctor.environment.lint import LintFinding
 from rocmatrix.doctor.environment.lint_input import Fix
+from rocmatrix.doctor.environment.shell import texts
 from rocmatrix.runtime.errors import RocmatrixError
 
 BACKUP = ".before-fix"
@@ -34,7 +35,7 @@ class Correction:
     @property
     def difference(self) -> str:
         """The change as a unified difference; empty where there is none."""
-        rows = (self.before.splitlines(keepends=True), self.after.splitlines(keepends=True))
+        rows = (texts.rows(self.before), texts.rows(self.after))
         return "".join(difflib.unified_diff(*rows, str(self.path), str(self.path)))
 
 
@@ -45,9 +46,9 @@ def correction(path: Path, findings: Iterable[LintFinding]) -> Correction:
         path: the file that the findings are of.
         findings: what the linter reports of it.
     """
-    with path.open(encoding="utf-8", newline="") as file:
-        before = file.read()
-    rows = before.splitlines(keepends=True)
+    findings = tuple(findings)
+    before = _as_written(path, needed=any(finding.fix is not None for finding in findings))
+    rows = texts.rows(before)
     done: list[LintFinding] = []
     skipped: list[LintFinding] = []
     # what is added is found by a text that another correction may replace, so it comes first
@@ -55,6 +56,18 @@ def correction(path: Path, findings: Iterable[LintFinding]) -> Correction:
         if finding.fix is not None and finding.fix.where.rpartition(":")[0] == str(path):
             (done if _changed(rows, finding.fix) else skipped).append(finding)
     return Correction(path=path, before=before, after="".join(rows), done=tuple(done), skipped=tuple(skipped))
+
+
+def _as_written(path: Path, *, needed: bool = True) -> str:
+    """Return a file's text with the ends of its lines. Raises RM685 where it is not UTF-8 and is to be corrected."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return file.read()
+    except UnicodeDecodeError as error:
+        if not needed:
+            return ""
+        advice = "Save it as UTF-8, then correct it."
+        raise RocmatrixError("RM685", what="it is not UTF-8", where=str(path), next=advice) from error
 
 
 def _changed(rows: list[str], fix: Fix) -> bool:
@@ -101,9 +114,8 @@ def write(found: Correction, lint: Lint) -> Path:
     if backup.exists():
         raise RocmatrixError("RM685", what=f"a backup is there: {backup}", where=str(path), next="Move it away.")
     _same_but_corrected(found, lint)
-    with path.open(encoding="utf-8", newline="") as file:
-        if file.read() != found.before:
-            raise RocmatrixError("RM685", what="it changed while it was read", where=str(path), next="Run it again.")
+    if _as_written(path) != found.before:
+        raise RocmatrixError("RM685", what="it changed while it was read", where=str(path), next="Run it again.")
     backup.write_bytes(found.before.encode())
     _replaced(path, found.after)
     return backup

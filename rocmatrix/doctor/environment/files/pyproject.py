@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import tomllib
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ _LINUX = {
     "python_version": "3.12", "python_full_version": "3.12.0", "implementation_name": "cpython",
     "platform_python_implementation": "CPython",
 }  # fmt: skip
+_TEXT = re.compile(r"\"(?P<double>(?:\\.|[^\"\\])*)\"|'(?P<single>[^']*)'")
 _OF_TORCH = re.compile(r"torch(?:vision|audio)?|pytorch-triton-rocm|triton-rocm")
 _TRITONS = ("pytorch-triton-rocm", "triton-rocm")
 _ALONE, _RENAMED = (5, 7), (7, 0)  # the ROCm from which on PyPI lacks that triton, and it is called triton-rocm
@@ -44,10 +46,11 @@ class _Index:
 
 @dataclass(frozen=True, kw_only=True)
 class _Project:
-    """What a file says of indexes, for the requirements of all its extras and groups."""
+    """What a file states of indexes, for the requirements of all its extras and groups."""
 
     path: Path
     source: str
+    texts: Mapping[str, Sequence[int]]
     uv: bool
     indexes: Mapping[str, _Index]
     sources: Mapping[str, Any]
@@ -56,9 +59,10 @@ class _Project:
 def of_pyproject(path: Path) -> tuple[Subject, ...]:
     """Return the dependencies of a pyproject file, one subject for each extra and group. Raises RM310, RM311."""
     source, root = parsed(path)
+    texts = _texts_of(source)
     uv = table(table(root.get("tool")).get("uv"))
     project = _Project(
-        path=path, source=source, uv=bool(uv), indexes=_indexes(uv, source),
+        path=path, source=source, texts=texts, uv=bool(uv), indexes=_indexes(uv, texts),
         sources={canonicalize_name(str(name)): rows for name, rows in table(uv.get("sources")).items()},
     )  # fmt: skip
     return tuple(
@@ -77,11 +81,11 @@ def parsed(path: Path) -> tuple[str, dict[str, Any]]:
         raise RocmatrixError("RM311", what=what, where=str(path), next=advice) from error
 
 
-def _indexes(uv: Mapping[str, Any], source: str) -> dict[str, _Index]:
+def _indexes(uv: Mapping[str, Any], texts: Mapping[str, Sequence[int]]) -> dict[str, _Index]:
     return {
         str(row.get("name", url)): _Index(
             url=url, explicit=row.get("explicit") is True, flat=row.get("format") == "flat",
-            default=row.get("default") is True, place=_line_of(source, url),
+            default=row.get("default") is True, place=_line_of(texts, url),
         )
         for row in entries(uv.get("index"))
         if (url := str(row.get("url", "")))
@@ -96,14 +100,14 @@ def _extras(root: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _of_extra(project: _Project, extra: str, rows: list[str]) -> Subject:
-    wanted = [(row, one) for row in rows if (one := _requirement(row)) is not None and _on_linux(one.marker, extra)]
+    requested = [(row, one) for row in rows if (one := _requirement(row)) is not None and _on_linux(one.marker, extra)]
     begins = _begins(project.source, extra)
-    places = {row: f"{project.path}:{_line_of(project.source, row, begins)}" for row, _ in wanted}
+    places = {row: f"{project.path}:{_line_of(project.texts, row, begins)}" for row, _ in requested}
     commands = tuple(
         Command(text=_command(project, one, _index_of(project, one.name, extra)), where=places[row])
-        for row, one in wanted
+        for row, one in requested
     )
-    first = next((places[row] for row, one in wanted if _OF_TORCH.fullmatch(canonicalize_name(one.name))), None)
+    first = next((places[row] for row, one in requested if _OF_TORCH.fullmatch(canonicalize_name(one.name))), None)
     of_rocm = any(re.search(r"rocm", command.text) for command in commands)
     for_amd = bool(_AMD.search(extra)) or of_rocm
     return Subject(
@@ -111,7 +115,7 @@ def _of_extra(project: _Project, extra: str, rows: list[str]) -> Subject:
         pairs=tuple(pair for one in commands for pair in installed(one.text, one.where)),
         where=first or next(iter(places.values()), f"{project.path}:{begins}"),
         image=f"the extra {extra}" if _AMD.search(extra) else None,
-        notes=(*_notes(project, extra, rows, begins), *_triton(project, extra, wanted, places)),
+        notes=(*_notes(project, extra, rows, begins), *_triton(project, extra, requested, places)),
     )  # fmt: skip
 
 
@@ -123,7 +127,7 @@ def _requirement(row: str) -> Requirement | None:
 
 
 def _on_linux(marker: Marker | None, extra: str) -> bool:
-    """Return whether a marker holds on the machines that have cards for ROCm; one that cannot be told does."""
+    """Return whether a marker holds on the machines that have cards for ROCm; one that cannot be known does."""
     try:
         return marker is None or marker.evaluate({**_LINUX, "extra": extra})
     except (InvalidMarker, ValueError):
@@ -166,14 +170,14 @@ def _command(project: _Project, one: Requirement, index: str | None) -> str:
 
 def _notes(project: _Project, extra: str, rows: Sequence[str], begins: int) -> Iterator[FileFinding]:
     for row in rows:
-        yield from bare_rocm(row, f"{project.path}:{_line_of(project.source, row, begins)}")
+        yield from bare_rocm(row, f"{project.path}:{_line_of(project.texts, row, begins)}")
     index = _index_of(project, "torch", extra)
     if index is None or not any(re.match(r"torch\b(?!-)", row) for row in rows):
         return
     held = project.indexes.get(index)
     if held is None:
         yield FileFinding(
-            rule="index-not-defined", where=f"{project.path}:{_line_of(project.source, index)}",
+            rule="index-not-defined", where=f"{project.path}:{_line_of(project.texts, index)}",
             what=f"index {index}", severity="error",
             truth="tool.uv.sources names an index that no [[tool.uv.index]] defines; uv refuses the file",
             instead=f'[[tool.uv.index]] with name = "{index}", its url and explicit = true',
@@ -188,17 +192,17 @@ def _notes(project: _Project, extra: str, rows: Sequence[str], begins: int) -> I
 
 
 def _triton(
-    project: _Project, extra: str, wanted: Sequence[tuple[str, Requirement]], places: Mapping[str, str]
+    project: _Project, extra: str, requested: Sequence[tuple[str, Requirement]], places: Mapping[str, str]
 ) -> Iterator[FileFinding]:
     """Yield torch from an index that serves only what is named with it, where its triton is not."""
     index = project.indexes.get(_index_of(project, "torch", extra) or "")
-    torch = next((row for row, one in wanted if canonicalize_name(one.name) == "torch"), None)
+    torch = next((row for row, one in requested if canonicalize_name(one.name) == "torch"), None)
     triton = triton_of(index.url) if index is not None and index.explicit else None
     if torch is None or triton is None:
         return
     if triton not in project.sources or not re.search(rf"[\"']{triton}\b(?!-)", project.source):
         # the name of before, where it stands
-        other = next((row for row, one in wanted if canonicalize_name(one.name) in _TRITONS), torch)
+        other = next((row for row, one in requested if canonicalize_name(one.name) in _TRITONS), torch)
         yield without_triton(places[other], triton, "in tool.uv.sources with that index")
 
 
@@ -265,6 +269,15 @@ def _begins(source: str, extra: str) -> int:
     return source.count("\n", 0, found.start()) + 1 if found else 1
 
 
-def _line_of(source: str, part: str, begins: int = 1) -> int:
-    rows = source.splitlines()
-    return next((number for number in range(begins, len(rows) + 1) if part in rows[number - 1]), begins)
+def _texts_of(source: str) -> dict[str, list[int]]:
+    """Return the quoted texts of a file with the lines that they are on."""
+    found: dict[str, list[int]] = {}
+    for number, row in enumerate(source.splitlines(), 1):
+        for match in _TEXT.finditer(row):
+            found.setdefault(match["double"] or match["single"] or "", []).append(number)
+    return found
+
+
+def _line_of(texts: Mapping[str, Sequence[int]], part: str, begins: int = 1) -> int:
+    lines = texts.get(part, ())
+    return next(iter(lines[bisect_left(lines, begins) :]), begins)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from itertools import islice
 from pathlib import Path
 
 from rocmatrix.doctor.environment import compose, dockerfile, scripts
@@ -21,6 +22,7 @@ _DEFINITION = re.compile(r"bootstrap *:", re.IGNORECASE)
 _YAML = (".yml", ".yaml")
 _UNITS = (".container", ".service", ".conf")
 _LISTS = (".txt", ".in")
+_MOST = 100  # texts that a script writes; each is read with the lines above it
 _SCRIPTS = (".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".job", ".pbs", *_LISTS)
 
 
@@ -42,7 +44,8 @@ def subjects(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = No
         raise _unknown(path)
     found = read(path)
     if read is scripts.of_file and path.suffix not in _LISTS:
-        found += tuple(one for text in heredocs.heredocs(read_text(path)) for one in _written(path, text, shell))
+        texts = islice(heredocs.heredocs(read_text(path)), _MOST)
+        found += tuple(one for text in texts for one in _written(path, text, shell))
     return found
 
 
@@ -66,7 +69,10 @@ def _reader(name: str, ending: str) -> _Reader | None:
     """Return the reader of a file by its name and ending, in small letters; of YAML the keys decide."""
     if name.startswith(("dockerfile", "containerfile")) or ending in (".dockerfile", ".containerfile"):
         return dockerfile.of_dockerfile
-    return None if ending in _YAML else _unit_reader(name) or _reader_of_ending(ending)
+    read = None if ending in _YAML else _unit_reader(name) or _reader_of_ending(ending)
+    return (
+        dockerfile.of_dockerfile if read is None and re.search(r"docker-?file", name) and ending not in _YAML else read
+    )
 
 
 def _reader_of_ending(ending: str) -> _Reader | None:

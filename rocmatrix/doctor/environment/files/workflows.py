@@ -20,7 +20,7 @@ _AMD_LABEL = re.compile(r"rocm|amd(?!64)|gfx\d|\bmi\d{3}", re.IGNORECASE)
 # of a pipeline: what counts for all jobs, and the other keys that are no job
 _SHARED = ("image", "before_script", "after_script")
 _NO_JOBS = (*_SHARED, "variables", "default", "stages", "include", "workflow", "cache", "services", "spec")
-_DEEPEST = 10  # levels of jobs that extend others, and of lists in scripts
+_DEEPEST = 10  # levels of lists in scripts
 _HOSTED = re.compile(r"^(?:ubuntu|windows|macos)-[\w.-]+$")
 
 
@@ -94,11 +94,12 @@ def of_pipeline(path: Path) -> tuple[Subject, ...]:
     """Return the jobs of a pipeline of GitLab, its hidden ones among them. Raises RM310, RM311."""
     root = merged(next(iter(documents(path)), None))
     general = {**{key: root[key] for key in _SHARED if key in root}, **merged(root.get("default"))}
-    jobs = {name: merged(node) for name, node in root.items() if name not in _NO_JOBS and "script" in _held(root, name)}
+    jobs = {name: _held(root, name) for name, node in root.items() if name not in _NO_JOBS}
     return tuple(
         subject
-        for name in jobs
-        for subject in _of_pipeline_job(path, name, {**general, **_held(root, name)}, root.get("variables"))
+        for name, held in jobs.items()
+        if "script" in held
+        for subject in _of_pipeline_job(path, name, {**general, **held}, root.get("variables"))
     )
 
 
@@ -114,15 +115,19 @@ def is_pipeline(path: Path, root: Mapping[str, yaml.Node]) -> bool:
     return any("script" in keys and keys & {"stage", "image", "tags", "extends", "rules", "needs"} for keys in jobs)
 
 
-def _held(root: Mapping[str, yaml.Node], name: str, depth: int = 0) -> dict[str, yaml.Node]:
+def _held(root: Mapping[str, yaml.Node], name: str) -> dict[str, yaml.Node]:
     """Return the entries of a job with those of the jobs that it extends, as far as they are in the file."""
-    own = merged(root.get(name))
-    extended = own.get("extends")
-    names = [text(row) for row in members(extended)] or ([text(extended)] if extended is not None else [])
-    held: dict[str, yaml.Node] = {}
-    for other in names if depth < _DEEPEST else ():
-        held |= _held(root, other, depth + 1)
-    return held | own
+    layers: list[dict[str, yaml.Node]] = []
+    left, seen = [name], set[str]()
+    while left:
+        one = left.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        layers.append(merged(root.get(one)))
+        extended = layers[-1].get("extends")
+        left += [text(row) for row in members(extended)] or ([text(extended)] if extended is not None else [])
+    return {key: node for layer in reversed(layers) for key, node in layer.items()}
 
 
 def merged(node: yaml.Node | None) -> dict[str, yaml.Node]:

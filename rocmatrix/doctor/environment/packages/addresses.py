@@ -42,9 +42,10 @@ def found(subject: Subject, matrix: Matrix) -> Iterator[FileFinding]:
         if not listed or note.rule not in seen:
             seen.add(note.rule)
             yield note
+    others, of_cuda = _names_others(subject), not _serves_both(subject) and meant(subject)
     for command in subject.commands:
-        replaced = () if _names_others(subject) else _replaced(command)
-        for note in (*replaced, *nightlies.ended(command, matrix), *_of_cuda(subject, command)):
+        replaced = () if others else _replaced(command)
+        for note in (*replaced, *nightlies.ended(command, matrix), *(_of_cuda(command) if of_cuda else ())):
             if not listed:
                 yield note
             elif note.rule not in seen:  # a file of requirements names its index once for all
@@ -73,7 +74,7 @@ def _names_others(subject: Subject) -> bool:
 
 
 def _replaced(command: Command) -> Iterator[FileFinding]:
-    for words in parts(command.text):
+    for words in parts(command.text, "download.pytorch.org"):
         text = " ".join(words)
         index = _REPLACES.search(text)
         if index is None or "--extra-index-url" in text or "--find-links" in text or " -f " in text:
@@ -93,10 +94,15 @@ def _not_there(command: Command, url: str, absent: Sequence[str]) -> FileFinding
     )  # fmt: skip
 
 
-def _of_cuda(subject: Subject, command: Command) -> Iterator[FileFinding]:
-    either = " stage " not in subject.name and any(_OF_ROCM.search(one.text) for one in subject.commands)
-    match = _CUDA.search(command.text) if not either and any(installs(command)) and meant(subject) else None
-    if match and not nightlies.CHOICE.search(command.text) and not re.search(r"\bif\s", command.text):
+def _serves_both(subject: Subject) -> bool:
+    """Return whether it is a script or a job that installs for either maker."""
+    return " stage " not in subject.name and any(_OF_ROCM.search(one.text) for one in subject.commands)
+
+
+def _of_cuda(command: Command) -> Iterator[FileFinding]:
+    match = _CUDA.search(command.text)
+    choice = nightlies.CHOICE.search(command.text) or re.search(r"\bif\s", command.text)
+    if match and not choice and any(installs(command)):
         yield FileFinding(
             rule="index-of-cuda", where=command.where, what=match[1], severity="error",
             truth="that torch is built for CUDA, and sees no AMD card",

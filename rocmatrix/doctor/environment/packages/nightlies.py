@@ -24,10 +24,12 @@ _OF_TORCH = ("torch", "torchvision", "torchaudio")
 
 def ended(command: Command, matrix: Matrix) -> Iterator[FileFinding]:
     """Yield the nightly index of a ROCm that gets no more builds."""
-    match = None if CHOICE.search(command.text) else _INDEX.search(command.text)
+    match = _INDEX.search(command.text)
+    if match is None or CHOICE.search(command.text):
+        return
     served = {Version(row.rocm) for row in matrix.releases if row.rocm and "download.pytorch.org" in row.index}
     newest = sorted(served)[-_KEPT:]
-    if match and Version(match[1]) < newest[0]:
+    if Version(match[1]) < newest[0]:
         yield FileFinding(
             rule="nightly-ended", where=command.where, what=f"the nightly index of ROCm {match[1]}", severity="warning",
             truth="nightly builds are made for the newest releases of ROCm alone, and old ones are deleted: this index "
@@ -38,7 +40,7 @@ def ended(command: Command, matrix: Matrix) -> Iterator[FileFinding]:
 
 def found(command: Command) -> Iterator[FileFinding]:
     """Yield nightly builds that a command asks for and does not get: of one day, or next to PyPI without --pre."""
-    for words in parts(command.text):
+    for words in parts(command.text, "/whl/nightly/"):
         text = " ".join(words)
         if "install" in words and "/whl/nightly/" in text:
             yield from _deleted(command, text)
@@ -62,12 +64,12 @@ def _released(command: Command, words: list[str]) -> Iterator[FileFinding]:
     replaced = bool({"--index-url", "-i"} & {word.partition("=")[0] for word in words})
     if "--pre" in words or replaced or words[0].rpartition("/")[2] == "uv" or not _EXTRA.search(text):
         return
-    part = (one for one in installs(command) if one.name in _OF_TORCH and not one.exact and ".dev" not in one.wanted)
+    part = (one for one in installs(command) if one.name in _OF_TORCH and not one.exact and ".dev" not in one.versions)
     first = next(part, None)
     if first is not None:
         yield FileFinding(
             rule="torch-index-next-to-pypi", where=command.where, severity="warning",
-            what=f"{first.name}{first.wanted} and a nightly index",
+            what=f"{first.name}{first.versions} and a nightly index",
             truth="without --pre pip leaves nightly builds out where another index has a release: PyPI's, which is for "
             "CUDA",
             instead="--pre and --index-url in a command of its own, or the index of a release",

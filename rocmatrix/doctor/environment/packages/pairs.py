@@ -26,6 +26,8 @@ def found(subject: Subject, installs: Sequence[Install], matrix: Matrix) -> Iter
     of_torch = [one for one in installs if one.name == "torch"]
     if len({one.exact for one in of_torch}) == 1 and not _of_amd_before(of_torch[0]):
         yield from _partners(of_torch[0], installs, matrix)
+    if any(_OTHER_PYTHON.search(command.text) for command in subject.commands):
+        return
     for one in of_torch:
         yield from _python(subject, one, matrix)
 
@@ -63,9 +65,7 @@ def _series(version: str) -> tuple[int, ...]:
 
 def _python(subject: Subject, torch: Install, matrix: Matrix) -> Iterator[FileFinding]:
     named = _PYTHON.search(subject.image or "")
-    release = _newest(torch, matrix)
-    if any(_OTHER_PYTHON.search(command.text) for command in subject.commands):
-        return
+    release = _newest(torch, matrix) if named else None
     if named and release is not None and named[1] not in release.pythons:
         yield FileFinding(
             rule="python-without-wheel", where=torch.where, what=f"torch {release.torch} on Python {named[1]}",

@@ -93,7 +93,7 @@ def _of_a_list(subject: Subject) -> Iterator[FileFinding]:
     places = Counter(command.where for command in subject.commands)  # what a list holds that was read stands there too
     for command in subject.commands:
         alone = there and places[command.where] == 1
-        lists = [listed for words in parts(command.text) if (listed := _list(words))] if alone else []
+        lists = [listed for words in parts(command.text, "install") if (listed := _list(words))] if alone else []
         if lists:  # the last of them, as the first may be another maker's
             yield FileFinding(
                 rule="torch-may-be-replaced", where=command.where, what=f"pip install {lists[-1]}", severity="note",

@@ -179,7 +179,7 @@ def _before_noble(subject: Subject) -> Iterator[FileFinding]:
 
 def _kernel_driver(subject: Subject) -> Iterator[FileFinding]:
     for command in subject.commands:
-        for words in parts(command.text):
+        for words in parts(command.text, "amdgpu-install"):
             names = [word.rpartition("/")[2] for word in words]
             at = names.index("amdgpu-install") if "amdgpu-install" in names else None
             before = names[: at or 0]

@@ -73,7 +73,7 @@ def _lost(subject: Subject) -> Iterator[FileFinding]:
 
 def _calls(command: Command, name: str) -> Iterator[list[str]]:
     """Yield the words of every call of apt with an operation such as install."""
-    for words in parts(command.text):
+    for words in parts(command.text, name):
         at = next((at for at, word in enumerate(words) if word.rpartition("/")[2] in _APT), None)
         if at is not None and name in words[at + 1 :]:
             yield words[at:]
@@ -178,7 +178,7 @@ def _managed(subject: Subject) -> Iterator[FileFinding]:
     if not _MANAGED.search(subject.image or "") or subject.inherits or any(map(_OTHER_PYTHON.search, texts)):
         return
     for command in subject.commands:
-        for words in parts(command.text):
+        for words in parts(command.text, "install"):
             at = words.index("install") if "install" in words else 0
             if _INTO_SYSTEM.search(" ".join(words[:at])) and not _ELSEWHERE.search(" ".join(words[at:])):
                 yield FileFinding(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 _OPENED = re.compile(r"(?<!<)<<(?P<tabs>-?)\s*(?P<quote>[\"']?)(?P<ending>[A-Za-z_]\w*)(?P=quote)(?!\w)")
 _TARGET = re.compile(
@@ -35,21 +37,24 @@ class Heredoc:
 def heredocs(script: str) -> Iterator[Heredoc]:
     """Yield the heredocs of a script, those whose last line is there, in their order."""
     rows = script.splitlines()
+    places: dict[str, list[int]] = {}
+    for number, row in enumerate(rows):
+        places.setdefault(row.lstrip("\t"), []).append(number)
     at = 0
     while at < len(rows):
         opened = None if rows[at].lstrip().startswith("#") else _OPENED.search(rows[at])
-        end = _end(rows, at, opened) if opened else None
+        end = _end(rows, at, opened, places) if opened else None
         if opened and end is not None:
             yield _heredoc(rows, at, end, opened)
             at = end
         at += 1
 
 
-def _end(rows: list[str], at: int, opened: re.Match[str]) -> int | None:
+def _end(rows: list[str], at: int, opened: re.Match[str], places: Mapping[str, Sequence[int]]) -> int | None:
     """Return where a heredoc ends; None where no line does so, as in arithmetic with <<."""
-    ending = opened["ending"]
-    ends = (n for n in range(at + 1, len(rows)) if (rows[n].lstrip("\t") if opened["tabs"] else rows[n]) == ending)
-    return next(ends, None)
+    behind = places.get(opened["ending"], ())
+    ends = islice(behind, bisect_right(behind, at), None)
+    return next((n for n in ends if opened["tabs"] or rows[n] == opened["ending"]), None)
 
 
 def _heredoc(rows: list[str], at: int, end: int, opened: re.Match[str]) -> Heredoc:

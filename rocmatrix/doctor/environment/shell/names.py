@@ -37,7 +37,8 @@ def nearly_set(script: str, path: str) -> Iterator[FileFinding]:
         path: its file, for the place of a finding.
     """
     names = _names(script.splitlines())
-    unset = {name: line for name, line in names.needed.items() if name not in names.assigned.keys() | names.given}
+    known = names.assigned.keys() | names.given
+    unset = {name: line for name, line in names.needed.items() if name not in known}
     idle = sorted(names.assigned.keys() - names.used - names.given)
     if len(unset) > _MOST or len(idle) > _MOST:
         return

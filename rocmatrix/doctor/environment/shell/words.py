@@ -6,7 +6,9 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
+_KEPT = 1 << 16  # lines of which the words are kept
 SEPARATORS = {"&&", "||", ";", ";;", "|", "&"}
 # what a shell runs first and puts in as words; parentheses within it are matched one level deep
 _SUBSTITUTION = re.compile(r"\$\((?:[^()\n]|\([^()\n]{0,200}\)){0,400}\)|`[^`\n]{0,400}`")
@@ -40,16 +42,27 @@ def lines(script: str) -> Iterator[Line]:
         text, start = "", 0
 
 
-def parts(text: str) -> Iterator[list[str]]:
-    """Yield the words of each command in a line of shell; what $(...) or backticks stand for is part of a word."""
-    part: list[str] = []
+def parts(text: str, needed: str = "") -> Iterator[list[str]]:
+    """Yield the words of each command in a line of shell; what $(...) or backticks stand for is part of a word.
+
+    Args:
+        text: the line.
+        needed: what it has to hold, else nothing of it matters and it is not divided.
+    """
+    if needed in text:
+        yield from map(list, _parts(text))
+
+
+@lru_cache(maxsize=_KEPT)
+def _parts(text: str) -> tuple[tuple[str, ...], ...]:
+    """Return the words of each command; every rule asks for them, and to divide a line is slow."""
+    found: list[list[str]] = [[]]
     for word in split(text):
         if word in SEPARATORS:
-            yield part
-            part = []
+            found.append([])
         else:
-            part.append(word)
-    yield part
+            found[-1].append(word)
+    return tuple(map(tuple, found))
 
 
 def split(text: str) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from invoke.exceptions import ParseError
 
+from rocmatrix.cli.options.command import known
 from rocmatrix.cli.program import TaskProgram, UnderscoreParser
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -60,6 +61,19 @@ def test_wrong_usage_is_rm404_with_a_hint(words, told):
 def test_help_and_list_work_as_in_invoke():
     assert "Available tasks:" in invokew("--list").stdout
     assert "--data-fraction" in invokew("train", "--help=all").stdout
+
+
+@pytest.mark.parametrize("task", [name for name, each in known().items() if any(f.positional for f in each.flags)])
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["--help=all"]])
+def test_help_behind_a_task_that_takes_a_bare_word_is_its_help(task, words):
+    done = invokew(task, *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Usage: ./invokew {task} ")
+    assert known()[task].about.partition("\n")[0].split()[0] in done.stdout
+
+
+def test_help_of_a_command_after_two_dashes_is_not_that_of_run():
+    assert "Usage: ./invokew" not in invokew("run", "--for=docker", "--gpu=cpu", "--", "python", "--help").stdout
 
 
 def test_help_is_laid_out_for_a_terminal():
@@ -156,11 +170,11 @@ def test_command_of_run_is_shown_after_its_dashes():
 def test_help_behind_a_task_is_that_of_the_task_though_it_takes_a_word(words, task):
     done = invokew(*words)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"Usage: ./invokew {task} [--options]")
+    assert done.stdout.startswith(f"Usage: ./invokew {task} ")
 
 
 def test_help_names_the_word_that_a_task_takes():
-    assert invokew("report", "--help").stdout.startswith("Usage: ./invokew report [--options] [RUN]\n")
+    assert invokew("report", "--help").stdout.startswith("Usage: ./invokew report RUN [--options]\n")
 
 
 def test_help_behind_two_dashes_is_the_inner_commands():

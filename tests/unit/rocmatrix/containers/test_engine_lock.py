@@ -29,7 +29,7 @@ from rocmatrix.containers import engine_lock
 engine_lock.FOLDER = Path(sys.argv[1])
 engine_lock._marked = lambda *_: contextlib.nullcontext()  # the file's lock alone
 client = SimpleNamespace(info=lambda: {"ID": "one"})
-with engine_lock.alone(client, "rocmatrix:x"):
+with engine_lock.exclusive(client, "rocmatrix:x"):
     print("holds", flush=True)
     time.sleep(60)
 """
@@ -79,7 +79,7 @@ def other(engine, tmp_path):
 
 
 def test_another_program_is_named_and_another_engine_or_tag_is_free(engine, other):
-    with pytest.raises(HeldError, match=f"process {other.pid}"), engine_lock.alone(engine("one"), "rocmatrix:x"):
+    with pytest.raises(HeldError, match=f"process {other.pid}"), engine_lock.exclusive(engine("one"), "rocmatrix:x"):
         pytest.fail("two hold it")
     assert engine_lock.is_taken(engine("one"), "rocmatrix:x")
     assert not engine_lock.is_taken(engine("one"), "rocmatrix:y")
@@ -96,14 +96,14 @@ def test_lock_is_waited_for_on_request(engine, other, capsys):
     began = time.monotonic()
     os.kill(other.pid, signal.SIGSTOP)
     subprocess.Popen([sys.executable, "-c", f"import os, time; time.sleep(0.5); os.kill({other.pid}, 9)"])
-    with engine_lock.alone(engine("one"), "rocmatrix:x", waiting="somebody builds it"):
+    with engine_lock.exclusive(engine("one"), "rocmatrix:x", waiting="somebody builds it"):
         assert time.monotonic() - began > 0.3
     assert "somebody builds it" in capsys.readouterr().err
 
 
 def test_lock_that_cannot_be_kept_excludes_no_one(engine, monkeypatch, tmp_path):
     monkeypatch.setattr(engine_lock, "FOLDER", tmp_path / "none" / "such")
-    with engine_lock.alone(engine("one"), "rocmatrix:x"):
+    with engine_lock.exclusive(engine("one"), "rocmatrix:x"):
         pass
 
 
@@ -127,12 +127,12 @@ def machine(monkeypatch, tmp_path):
 def test_another_machine_of_the_engine_is_named_and_other_tags_are_free(machine):
     shared = Engine()
     machine("lab")
-    with engine_lock.alone(shared.client(), "rocmatrix:x"):
+    with engine_lock.exclusive(shared.client(), "rocmatrix:x"):
         machine("desk")
         with pytest.raises(HeldError, match="a program on lab of this engine, volume rocmatrix-lock-rocmatrix_x"):
-            engine_lock.alone(shared.client(), "rocmatrix:x").__enter__()
+            engine_lock.exclusive(shared.client(), "rocmatrix:x").__enter__()
         assert engine_lock.is_taken(shared.client(), "rocmatrix:x")
-        with engine_lock.alone(shared.client(), "rocmatrix:y"):
+        with engine_lock.exclusive(shared.client(), "rocmatrix:y"):
             assert len(shared.volumes) == 2
         assert not engine_lock.is_taken(shared.client(), "rocmatrix:y")
     assert shared.volumes == {}
@@ -141,11 +141,11 @@ def test_another_machine_of_the_engine_is_named_and_other_tags_are_free(machine)
 def test_mark_of_another_machine_is_waited_for(machine, capsys):
     shared, seen = Engine(), []
     machine("lab")
-    other = engine_lock.alone(shared.client(), "rocmatrix:x")
+    other = engine_lock.exclusive(shared.client(), "rocmatrix:x")
     other.__enter__()
     threading.Timer(0.2, lambda: (seen.append(1), other.__exit__(None, None, None))).start()
     machine("desk")
-    with engine_lock.alone(shared.client(), "rocmatrix:x", waiting="another builds it"):
+    with engine_lock.exclusive(shared.client(), "rocmatrix:x", waiting="another builds it"):
         assert seen
     assert capsys.readouterr().err.count("another builds it (a program on lab") == 1
 
@@ -159,7 +159,7 @@ def test_mark_that_is_not_renewed_expires_by_the_engines_clock(machine, seconds,
     machine("desk")
     assert engine_lock.is_taken(shared.client(), "rocmatrix:x") is taken
     with pytest.raises(HeldError) if taken else contextlib.nullcontext():
-        engine_lock.alone(shared.client(), "rocmatrix:x").__enter__()
+        engine_lock.exclusive(shared.client(), "rocmatrix:x").__enter__()
 
 
 def test_mark_of_a_killed_program_of_this_host_ends_at_once(machine, tmp_path, monkeypatch):
@@ -170,7 +170,7 @@ def test_mark_of_a_killed_program_of_this_host_ends_at_once(machine, tmp_path, m
     named = f"{process_name.host()} | {process_name.boot()} | {dead.pid}:1"
     monkeypatch.setattr(engine_lock.orphan_cleanup, "label", lambda: {orphan_cleanup.LABEL: named})
     engine_lock._Mark(client=shared.client(), tag="rocmatrix:x").take()
-    with engine_lock.alone(shared.client(), "rocmatrix:x"):
+    with engine_lock.exclusive(shared.client(), "rocmatrix:x"):
         assert len(shared.volumes) == 1
     assert shared.volumes == {}
 
@@ -205,7 +205,7 @@ def test_mark_is_renewed_after_a_user_has_pruned_its_volumes(machine):
     mark.renew(SimpleNamespace(wait=wait))
     machine("desk")
     with pytest.raises(HeldError, match="a program on lab"):
-        engine_lock.alone(shared.client(), "rocmatrix:x").__enter__()
+        engine_lock.exclusive(shared.client(), "rocmatrix:x").__enter__()
 
 
 def test_renewal_outlasts_an_engine_that_is_away(machine):
@@ -229,7 +229,7 @@ def test_volume_of_a_person_under_the_name_of_a_mark_is_named(machine):
     shared.create("rocmatrix-lock-rocmatrix_x", labels=None)
     machine("lab")
     with pytest.raises(HeldError, match="volume rocmatrix-lock-rocmatrix_x"):
-        engine_lock.alone(shared.client(), "rocmatrix:x").__enter__()
+        engine_lock.exclusive(shared.client(), "rocmatrix:x").__enter__()
     shared.volumes.clear()
 
 
@@ -253,7 +253,7 @@ def test_engine_without_volumes_excludes_no_one(machine):
     client = Engine().client()
     client.api.create_volume = client.api.volumes = refuse
     machine("lab")
-    with engine_lock.alone(client, "rocmatrix:x"):
+    with engine_lock.exclusive(client, "rocmatrix:x"):
         assert not engine_lock.is_taken(client, "rocmatrix:y")
 
 

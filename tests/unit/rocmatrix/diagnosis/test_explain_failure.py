@@ -38,7 +38,9 @@ def job(monkeypatch, tmp_path):
     def end(code, *, cell=CPU, host=sysfs.no_driver, log=None):
         place = recorder.Place(cell=cell, hardware=read_hardware(host(tmp_path / "host")))
         argv = [sys.executable, "-c", code]
-        monkeypatch.setattr(jobs, "run_and_record", lambda _: (runner.run(argv, show=lambda _: None, log=log), place))
+        monkeypatch.setattr(
+            jobs, "run_and_record", lambda _: (runner.attached(argv, show=lambda _: None, log=log), place)
+        )
 
     return end
 
@@ -137,9 +139,9 @@ def test_defect_of_the_diagnosis_is_one_line(monkeypatch, capfd):
 
     monkeypatch.setattr(signature, "load", broken)
     explain_failure.explain(FAULT.encode())
-    assert capfd.readouterr().err == "diagnosis: it failed itself and changes nothing (ValueError: a defect)\n"
+    assert capfd.readouterr().err == "diagnosis failed and changes nothing (ValueError: a defect)\n"
 
 
 def test_log_that_is_missing_is_one_line(capfd, tmp_path):
     explain_failure.explain(tmp_path / "none.log", cell=CPU)
-    assert capfd.readouterr().err.startswith("diagnosis: it failed itself and changes nothing (RocmatrixError: RM610")
+    assert capfd.readouterr().err.startswith("diagnosis failed and changes nothing (RocmatrixError: RM610")

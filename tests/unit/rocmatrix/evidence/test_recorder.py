@@ -20,7 +20,7 @@ from rocmatrix.evidence import from_events, import_export, recorder, store
 from rocmatrix.evidence.level import why_not
 from rocmatrix.host.hardware import read_hardware
 from rocmatrix.images import build
-from rocmatrix.jobs import runner
+from rocmatrix.jobs import job, runner
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.jobs.runner import Finished, Job, Trouble
@@ -54,7 +54,7 @@ def smoking(path, monkeypatch, tmp_path):
         place = recorder.Place(cell=cells.CPU, hardware=host, requested_probes=requested_probes)
         done = Finished(status=status, events=events, trouble=trouble)
         monkeypatch.setattr(jobs, "prepared_job", lambda job_request: (prepared, place))
-        monkeypatch.setattr(runner, "run", run or (lambda *_, **__: done))
+        monkeypatch.setattr(job, "run", run or (lambda *_, **__: done))
         job_request = JobRequest(program=SMOKE, request=Request(), where="native", options=options)
         jobs.smoke(job_request, Smoke())
 

@@ -8,7 +8,7 @@ import pytest
 
 from rocmatrix.containers import engine, orphan_cleanup
 from rocmatrix.images import base, labels
-from rocmatrix.images.base import OtherBase
+from rocmatrix.images.labels import OtherBase
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.cells import GFX1100
 
@@ -123,7 +123,7 @@ def test_python_of_a_base_is_read_and_its_container_removed(link, release, pytho
     assert base.python_of(client, "sha256:any") == python
     assert created == [(("sha256:any", ["true"]), {"labels": orphan_cleanup.label()})]
     assert looked.removed is True
-    other = base.OtherBase(name="any:1", id="sha256:any")
+    other = OtherBase(name="any:1", id="sha256:any")
     if python in (None, "3.12"):
         base.refuse_held(GFX1100, client, other)
     else:

@@ -15,6 +15,7 @@ import pytest
 from rocmatrix.containers import engine
 from rocmatrix.images import base, build, lock, render
 from rocmatrix.images import labels as image_labels
+from rocmatrix.images.labels import OtherBase
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.cells import CPU, GFX1100, MATRIX
 
@@ -145,7 +146,7 @@ def test_base_is_remembered_and_counts_by_what_it_is_now(monkeypatch, asked, lab
 def test_base_that_is_nowhere_is_fetched(monkeypatch):
     monkeypatch.setattr(engine, "image", lambda *_: None)
     monkeypatch.setattr(engine, "obtain", lambda _, name: engine.Image(id=f"sha256:{name}", labels={}, size=1))
-    assert base.chosen(None, "u:3", None) == base.OtherBase(name="u:3", id="sha256:u:3")
+    assert base.chosen(None, "u:3", None) == OtherBase(name="u:3", id="sha256:u:3")
 
 
 def test_dockerfile_without_another_base_has_its_own():
@@ -290,7 +291,7 @@ def test_base_whose_tag_has_moved_makes_another_image(checkout, monkeypatch, tmp
     monkeypatch.setattr(build, "refuse_held", lambda *_: None)
     monkeypatch.setattr(build, "_build", lambda client, planned, cell, **_: made.append(planned) or planned)
     for base_id in ("sha256:" + "1" * 64, "sha256:" + "2" * 64):
-        other = base.OtherBase(name="site/base:stable", id=base_id)
+        other = OtherBase(name="site/base:stable", id=base_id)
         monkeypatch.setattr(build, "chosen", lambda client, asked, held, found=other: found)
         build.build(CPU, root=checkout, base="site/base:stable", wheelhouse=tmp_path)
     first, second = made

@@ -9,15 +9,16 @@ import docker.errors
 import pytest
 
 from rocmatrix.containers import engine
-from rocmatrix.images import base, build
+from rocmatrix.images import build
 from rocmatrix.images import labels as image_labels
 from rocmatrix.images.buildkit import BuildKitError
 from rocmatrix.images.disk_space import LEAST_FREE, Room
+from rocmatrix.images.labels import OtherBase
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.cells import CPU, GFX1100, MATRIX
 
 UNLOCKED = next(cell for cell in MATRIX.cells if cell.unlocked_because)
-OTHER = base.OtherBase(name="mirror/u:1", id="sha256:1")
+OTHER = OtherBase(name="mirror/u:1", id="sha256:1")
 PLANNED = build.Built(tag="t", inputs="abc" * 8, argv=("docker", "x"))
 ROOM = Room(folder=None)
 

@@ -7,7 +7,7 @@ import pytest
 import rocmatrix
 from rocmatrix.host import simulated
 from rocmatrix.images import labels
-from rocmatrix.images.base import OtherBase
+from rocmatrix.images.labels import OtherBase
 from tests.fixtures import cells
 
 DIGEST = "sha256:" + "d" * 64

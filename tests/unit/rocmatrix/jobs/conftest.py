@@ -4,7 +4,7 @@ import pytest
 
 from rocmatrix.host.hardware import read_hardware
 from rocmatrix.jobs import cluster as submit
-from rocmatrix.jobs import job
+from rocmatrix.jobs import job, programs
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import TRAIN
 from rocmatrix.jobs.runner import Job
@@ -17,7 +17,7 @@ def prepare(tmp_path, monkeypatch):
     """Return a function that makes the job of a machine; the native one is made without an environment."""
 
     def native_job(job_request, **_):
-        argv = ["/opt/python", "-P", "-m", "trainer", "train", *job.flags(job_request.options)]
+        argv = ["/opt/python", "-P", "-m", "trainer", "train", *programs.flags(job_request.options)]
         return Job(argv=argv, environment={"PYTHONPATH": "/checkout", "PYTHONSAFEPATH": "1", "A": "b"}, why="w")
 
     monkeypatch.setattr(job, "native_job", native_job)

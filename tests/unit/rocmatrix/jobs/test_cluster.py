@@ -13,6 +13,7 @@ from rocmatrix.jobs import cluster
 from rocmatrix.jobs.destination import Destination, Submission
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import TRAIN
+from rocmatrix.jobs.runner import Job
 from rocmatrix.jobs.schedulers.kubernetes import KubernetesDestination
 from rocmatrix.jobs.schedulers.slurm import SlurmDestination
 from rocmatrix.matrix.resolver.resolve import Request
@@ -172,3 +173,34 @@ def test_command_of_a_container_carries_its_provenance(tmp_path):
     assert program == "train"
     assert "--epochs=3" in flags
     assert f"--cell={cells.GFX1100.name}" in flags
+
+
+def stand_in(folder, name, script):
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def scheduled(tmp_path):
+    path = tmp_path / "runs" / "r.sbatch"
+    return Job(argv=["sbatch", str(path)], environment=None, why="w", files={path: "#!/bin/sh\n"})
+
+
+def test_job_is_written_and_handed_over(tmp_path, monkeypatch):
+    stand_in(tmp_path, "sbatch", 'cat "$1"; echo 17')
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert cluster.send(scheduled(tmp_path)) == "#!/bin/sh\n17"
+
+
+def test_scheduler_that_is_not_here_is_named_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RocmatrixError, match=r"(?s)RM420.*sbatch"):
+        cluster.send(scheduled(tmp_path))
+    assert not (tmp_path / "runs").exists()
+
+
+def test_refusal_of_a_scheduler_is_reported(tmp_path, monkeypatch):
+    stand_in(tmp_path, "sbatch", "echo 'invalid partition' >&2; exit 3")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(RocmatrixError, match=r"(?s)RM421.*invalid partition"):
+        cluster.send(scheduled(tmp_path))

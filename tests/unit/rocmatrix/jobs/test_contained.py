@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from rocmatrix.containers import orphan_cleanup
 from rocmatrix.jobs import contained
 from rocmatrix.jobs.interactive import NOT_STARTED
 from rocmatrix.jobs.runner import Finished
@@ -21,7 +22,7 @@ def test_container_stays_until_it_was_inspected_and_names_its_maker():
     assert argv[:2] == ["docker", "create"]
     assert argv[-4:] == ["--user=1:1", "image", "train", "--rm-after"]
     assert "--rm" not in argv
-    assert any(word.startswith(f"--label={contained.JOB_LABEL}") for word in argv)
+    assert any(word.startswith(f"--label={orphan_cleanup.LABEL}") for word in argv)
 
 
 @pytest.mark.parametrize("status", [0, 1, 137])

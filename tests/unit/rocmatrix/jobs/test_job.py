@@ -6,9 +6,9 @@ import pytest
 
 from rocmatrix.host.hardware import read_hardware
 from rocmatrix.images import native_env
-from rocmatrix.jobs import job
+from rocmatrix.jobs import contained, job, runner
 from rocmatrix.jobs.job import JobRequest
-from rocmatrix.jobs.programs import PROGRAMS, SMOKE
+from rocmatrix.jobs.programs import PROGRAMS
 from rocmatrix.matrix.resolver.resolve import Request
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells, sysfs
@@ -20,9 +20,13 @@ def job_request(program="train", **choices):
     return JobRequest(program=PROGRAMS[program], **given)
 
 
-def test_options_become_flags():
-    options = {"batch_size": "8", "probe": ["a", "b"], "dry_run": True, "run": "", "seed": None, "off": False}
-    assert job.flags(options) == ["--batch-size=8", "--probe=a", "--probe=b", "--dry-run"]
+def test_program_runs_with_its_environment_and_a_docker_run_goes_through_its_container(monkeypatch):
+    seen = []
+    monkeypatch.setattr(runner, "attached", lambda argv, **more: seen.append((argv, more["environment"])))
+    monkeypatch.setattr(contained, "run", lambda argv, **more: seen.append((argv, sorted(more))))
+    job.run(["python3", "-m", "trainer"], environment={"A": "1"}, show=print)
+    job.run(["docker", "run", "image"], show=print)
+    assert seen == [(["python3", "-m", "trainer"], {"A": "1"}), (["docker", "run", "image"], ["log", "show"])]
 
 
 @pytest.fixture
@@ -98,11 +102,6 @@ def test_probes_named_by_hand_are_kept(tmp_path):
         {"probe": ["two_gpu_step"]},
         "",
     )
-
-
-@pytest.mark.parametrize(("name", "expected"), [("cpu-torch2.13.0", "any"), ("rocm6.3-torch2.7.1-gfx906", "rocm")])
-def test_rocm_cell_must_find_rocm(name, expected):
-    assert job.provenance(SMOKE, cell=MATRIX.cell(name), image=None) == [f"--expect={expected}"]
 
 
 @pytest.fixture

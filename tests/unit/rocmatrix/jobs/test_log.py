@@ -18,7 +18,7 @@ print('plain')
 
 
 def run(code, log):
-    return runner.run([sys.executable, "-c", code], show=lambda _: None, log=log)
+    return runner.attached([sys.executable, "-c", code], show=lambda _: None, log=log)
 
 
 def test_streams_are_both_kept_whole(tmp_path, capfd):

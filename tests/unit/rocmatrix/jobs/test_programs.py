@@ -8,8 +8,9 @@ import pytest
 
 from rocmatrix.evidence import from_events
 from rocmatrix.evidence.record import Kind
-from rocmatrix.jobs.programs import PROGRAMS
+from rocmatrix.jobs.programs import PROGRAMS, SMOKE, commit, flags, listed, probes_by_cards, provenance
 from rocmatrix.runtime.paths import ROOT, TRAINER_OPTIONS
+from tests.fixtures.cells import MATRIX
 
 # A record's kind and a stage of a night have names of their own, some of which are those of programs.
 OTHER_VOCABULARIES = {"kind", "stage"}
@@ -77,3 +78,29 @@ def test_options_named_by_a_program_exist_in_the_trainer():
     named = {(p.name, option) for p in PROGRAMS.values() for option in (p.output_option, p.device_option) if option}
     assert named == {("train", "output"), ("features", "out"), ("bench", "device")}
     assert named <= known
+
+
+def test_options_become_flags():
+    options = {"batch_size": "8", "probe": ["a", "b"], "dry_run": True, "run": "", "seed": None, "off": False}
+    assert flags(options) == ["--batch-size=8", "--probe=a", "--probe=b", "--dry-run"]
+
+
+@pytest.mark.parametrize(("name", "expected"), [("cpu-torch2.13.0", "any"), ("rocm6.3-torch2.7.1-gfx906", "rocm")])
+def test_rocm_cell_must_find_rocm(name, expected):
+    assert provenance(SMOKE, cell=MATRIX.cell(name), image=None) == [f"--expect={expected}"]
+
+
+@pytest.mark.parametrize(("option", "names"), [(["a,b", " c "], ["a", "b", "c"]), ("a,", ["a"]), (None, []), ((), [])])
+def test_names_of_a_repeated_option_may_hold_commas(option, names):
+    assert listed(option) == names
+
+
+def test_probes_of_pairs_need_two_cards():
+    fit, left_out = probes_by_cards(1)
+    assert "blas" in fit and "p2p" in left_out
+    assert probes_by_cards(2)[1] == ()
+
+
+def test_commit_is_none_where_git_is_not_installed(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert commit() is None

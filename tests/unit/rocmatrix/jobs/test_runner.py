@@ -38,7 +38,7 @@ def test_unknown_runner_is_refused():
 def test_events_arrive_in_order_and_text_passes_through(capfd):
     code = 'print("{\\"event\\": \\"a\\"}"); print("words"); print("[1]"); print("{\\"event\\": \\"b\\", \\"n\\": 2}")'
     seen = []
-    done = runner.run([sys.executable, "-c", code + "; raise SystemExit(7)"], show=seen.append)
+    done = runner.attached([sys.executable, "-c", code + "; raise SystemExit(7)"], show=seen.append)
     assert done.status == 7
     assert [event["event"] for event in seen] == ["a", "b"]
     assert done.last("b") == {"event": "b", "n": 2}
@@ -56,7 +56,8 @@ def test_signal_to_the_host_side_alone_ends_the_job_it_started(number, tmp_path)
     mark = tmp_path / "alive"
     loop = f"while True:\n pathlib.Path({str(mark)!r}).touch(); time.sleep(0.05)"
     job = f"import time, pathlib; print('{{}}', flush=True)\n{loop}"
-    host = "import sys; from rocmatrix.jobs import runner; runner.run([sys.executable, '-c', sys.argv[1]], show=print)"
+    run = "runner.attached([sys.executable, '-c', sys.argv[1]], show=print)"
+    host = f"import sys; from rocmatrix.jobs import runner; {run}"
     with subprocess.Popen([sys.executable, "-c", host, job], cwd=ROOT, stdout=subprocess.PIPE, text=True) as started:
         assert started.stdout.readline().strip() == "{}"
         started.send_signal(number)
@@ -68,38 +69,12 @@ def test_signal_to_the_host_side_alone_ends_the_job_it_started(number, tmp_path)
 
 def test_missing_client_is_rm201():
     with pytest.raises(RocmatrixError, match="RM201"):
-        runner.run(["no-such-docker"], show=print)
-
-
-def stand_in(folder, name, script):
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
+        runner.attached(["no-such-docker"], show=print)
 
 
 def scheduled(tmp_path):
     path = tmp_path / "runs" / "r.sbatch"
     return runner.Job(argv=["sbatch", str(path)], environment=None, why="w", files={path: "#!/bin/sh\n"})
-
-
-def test_job_is_written_and_handed_over(tmp_path, monkeypatch):
-    stand_in(tmp_path, "sbatch", 'cat "$1"; echo 17')
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert runner.send(scheduled(tmp_path)) == "#!/bin/sh\n17"
-
-
-def test_scheduler_that_is_not_here_is_named_before_anything_is_written(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(RocmatrixError, match=r"(?s)RM420.*sbatch"):
-        runner.send(scheduled(tmp_path))
-    assert not (tmp_path / "runs").exists()
-
-
-def test_refusal_of_a_scheduler_is_reported(tmp_path, monkeypatch):
-    stand_in(tmp_path, "sbatch", "echo 'invalid partition' >&2; exit 3")
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    with pytest.raises(RocmatrixError, match=r"(?s)RM421.*invalid partition"):
-        runner.send(scheduled(tmp_path))
 
 
 def test_job_prints_its_files_before_its_command(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 
 from rocmatrix.containers.emit.cluster.kubernetes_site import Site
 from rocmatrix.host.hardware import read_hardware
-from rocmatrix.jobs import cluster, job
+from rocmatrix.jobs import cluster, job, programs
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import TRAIN
 from rocmatrix.jobs.runner import Job
@@ -87,7 +87,7 @@ def test_emitted_file_holds_nothing_of_this_machine(tmp_path, machine, cell):
 @pytest.mark.parametrize("to", [SlurmDestination()])
 def test_native_job_without_other_paths_names_this_checkout_and_python_alone(tmp_path, monkeypatch, to):
     def native_job(wanted, **_):
-        argv = ["/opt/python", "-P", "-m", "trainer", "train", *job.flags(wanted.options)]
+        argv = ["/opt/python", "-P", "-m", "trainer", "train", *programs.flags(wanted.options)]
         return Job(argv=argv, environment={"PYTHONPATH": f"{ROOT}:{OWN_WORDS[2]}"}, why="")
 
     monkeypatch.setattr(job, "native_job", native_job)

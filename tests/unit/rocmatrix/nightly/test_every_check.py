@@ -17,7 +17,7 @@ from rocmatrix.evidence import from_events, recorder, store
 from rocmatrix.evidence.level import cell_statuses
 from rocmatrix.host.hardware import read_hardware
 from rocmatrix.images import labels
-from rocmatrix.jobs import runner
+from rocmatrix.jobs import job
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.matrix.resolver.request import Request
@@ -71,7 +71,7 @@ class Chain:
         job_request = JobRequest(program=SMOKE, request=Request(cell=CELL.name), where="container", options={})
         with recorder.watched(job_request, replace(self.place, image=image)) as keep:
             argv = [sys.executable, "-P", "-m", "trainer", "smoke", "--expect=rocm"]
-            return keep(runner.run(argv, environment=environment, show=lambda _: None))
+            return keep(job.run(argv, environment=environment, show=lambda _: None))
 
     @property
     def cell_status(self):

@@ -3,7 +3,7 @@
 from rocmatrix.evidence import store
 from rocmatrix.evidence.record import Trouble
 from rocmatrix.host.hardware import read_hardware
-from rocmatrix.jobs import job, runner
+from rocmatrix.jobs import job
 from rocmatrix.jobs.runner import Finished, Job
 from rocmatrix.nightly.stages import OnEngine
 from tests.fixtures import sysfs
@@ -17,7 +17,7 @@ def test_failed_smoke_of_a_night_names_its_log_and_its_likely_cause(tmp_path, mo
     failed = {"event": "probe", "probe": "blas", "status": "fail"}
     monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(tmp_path / "evidence.db"))
     monkeypatch.setattr(job, "container_job", lambda *_, **__: Job(argv=[], environment=None, why="simulated"))
-    monkeypatch.setattr(runner, "run", lambda *_, **__: Finished(status=1, events=(failed,), log=log))
+    monkeypatch.setattr(job, "run", lambda *_, **__: Finished(status=1, events=(failed,), log=log))
     stages = OnEngine(
         matrix=MATRIX, root=job.ROOT, night="n", hardware=read_hardware(sysfs.no_driver(tmp_path / "host")), needed=(),
         evidence=tmp_path / "evidence.db", budget=0, today="2026-11-22",

@@ -12,7 +12,7 @@ from rocmatrix.evidence import baseline, recorder, store
 from rocmatrix.evidence.record import Trouble, Verdict
 from rocmatrix.images import build, wheelhouse
 from rocmatrix.images import labels as image_labels
-from rocmatrix.jobs import job, runner
+from rocmatrix.jobs import job
 from rocmatrix.jobs import log as job_log
 from rocmatrix.nightly import bake, disk, stages
 from rocmatrix.runtime.errors import RocmatrixError
@@ -225,7 +225,7 @@ def smoked(world, monkeypatch):
     monkeypatch.setattr(job, "container_job", container_job)
     monkeypatch.setattr(job, "requested_probes", lambda request, *, cell, hardware: (request, cell, hardware))
     monkeypatch.setattr(job_log, "place", lambda *named: ("log", *named))
-    monkeypatch.setattr(runner, "run", run)
+    monkeypatch.setattr(job, "run", run)
     monkeypatch.setattr(explain_failure, "reported", lambda ended: ("reported", ended))
     monkeypatch.setattr(explain_failure, "explain", lambda *given, **named: world.explained.append((given, named)))
     world.done = done
@@ -302,7 +302,7 @@ def tested(world, monkeypatch):
         world.alone.append((client, name, waiting))
         yield
 
-    monkeypatch.setattr(engine_lock, "alone", alone)
+    monkeypatch.setattr(engine_lock, "exclusive", alone)
     return world
 
 

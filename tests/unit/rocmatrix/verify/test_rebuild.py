@@ -85,7 +85,7 @@ def engine(monkeypatch):
         yield
         held.locked.append((name, bool(waiting), list(held.removed)))
 
-    monkeypatch.setattr(rebuild.engine_lock, "alone", alone)
+    monkeypatch.setattr(rebuild.engine_lock, "exclusive", alone)
     return held
 
 

@@ -201,6 +201,12 @@ def test_list_computes_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert NAMES[0] in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("flag", ["--target=return", "--embargo=3", "--class-weights=balanced"])
+def test_setting_that_decides_no_feature_is_refused(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["features", "--list", flag]) == 2
+    assert f"{flag.partition('=')[0]} is not known to features" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("width", [40, 80])
 def test_list_of_features_fits_a_terminal_and_loses_no_word(width: int) -> None:
     lines = list(catalog_lines(width))

@@ -24,11 +24,12 @@ from trainer.distributed.watchdog.heartbeat import HeartbeatWriter, read_beat
 from trainer.engine.batch_size_change import require_rows, rows_at_most
 from trainer.engine.callbacks.callback import Callback
 from trainer.engine.callbacks.callback_list import Callbacks
-from trainer.engine.loop import Training, fit
+from trainer.engine.loop import fit
 from trainer.engine.lr_schedule import Shape, schedule_of
 from trainer.engine.state import Epoch
 from trainer.engine.steps.batch_size_probe import can_be_timed
 from trainer.engine.steps.step_strategy import choose_step
+from trainer.engine.training import Training
 from trainer.models.mlp import mlp
 from trainer.run.checkpoint_writer import capture
 from trainer.run.rank_setup import alike

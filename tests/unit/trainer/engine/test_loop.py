@@ -9,9 +9,11 @@ import torch
 from torch import nn
 
 from tests.fixtures.training import OnMeasured
+from trainer.data.loading.placement import TensorPartition
 from trainer.engine.callbacks.callback_list import Callbacks
-from trainer.engine.loop import Plan, TensorPartition, Training, fit, new_training, run_epoch
+from trainer.engine.loop import fit, run_epoch
 from trainer.engine.state import Epoch
+from trainer.engine.training import Plan, Training, new_training
 from trainer.models.losses import mean_loss
 from trainer.runtime.errors import TrainerError
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -216,7 +217,7 @@ def test_end_of_an_epoch_is_measured_unless_steps_decide(
     every: int | None, epoch: int, ended: bool, measured: int | None, due: bool
 ) -> None:
     made = training(epochs=3)
-    made.eval_every, made.state.epoch, made.state.step = every, epoch, 14
+    made.plan, made.state.epoch, made.state.step = replace(made.plan, eval_every=every), epoch, 14
     made.stop_agreed = ended
     history = Epoch(
         epoch=1, train_loss=1, validation_loss=1, seconds=1, rows_per_second=1, best=True, batches="", step=measured
@@ -246,7 +247,7 @@ def test_loss_that_is_not_finite_ends_the_run_with_its_epoch(losses: tuple[float
 @pytest.mark.parametrize("on_host", [True, False])
 def test_best_weights_are_copies_that_later_steps_do_not_change(on_host: bool) -> None:
     made = training()
-    made.best_on_host = on_host
+    made.plan = replace(made.plan, best_on_host=on_host)
     kept = best_of(made)
     before = {name: value.clone() for name, value in kept.items()}
     with torch.no_grad():

@@ -14,8 +14,9 @@ from tests.fixtures.training import StopAt, gone_on, interrupted, network, same,
 from trainer.device.memory import MicroBatch, OutOfMemory, StepSnapshot, reserve
 from trainer.engine.callbacks.callback import Callback
 from trainer.engine.callbacks.callback_list import Callbacks
-from trainer.engine.loop import Training, fit
+from trainer.engine.loop import fit
 from trainer.engine.oom_recovery import cut_smaller, grow_back, step_or_rollback, unrecoverable_oom
+from trainer.engine.training import Training
 from trainer.runtime.errors import TrainerError
 
 

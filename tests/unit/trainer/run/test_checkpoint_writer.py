@@ -14,7 +14,8 @@ from tests.fixtures.training import same, training, weights
 from trainer.config.checkpoint_policy import Interval, Retention
 from trainer.engine.callbacks.callback import Callback
 from trainer.engine.callbacks.callback_list import Callbacks
-from trainer.engine.loop import Training, fit
+from trainer.engine.loop import fit
+from trainer.engine.training import Training
 from trainer.run import checkpoint_writer
 from trainer.run.checkpoint_writer import Checkpointer, finish, newest_good, report_damaged, restore
 from trainer.storage import checkpoint_store

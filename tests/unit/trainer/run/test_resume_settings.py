@@ -114,7 +114,7 @@ def test_run_without_a_good_checkpoint_begins_anew_and_reports_it(
     assert train(stopped, "--resume", "auto", *QUICK) == 0
     captured = capsys.readouterr()
     assert "RM552 checkpoint" in captured.err
-    assert "has no good checkpoint and begins anew" in captured.err
+    assert "has no valid checkpoint and starts from the beginning" in captured.err
     assert content(stopped / "one") == content(undisturbed)
 
 

@@ -172,6 +172,7 @@ def test_task_that_is_not_rows_trains_resumes_and_is_recorded(
     assert train(tmp_path / "whole", *flags) == 0
     told = events(capsys)
     assert next(event for event in told if event["event"] == "step")["name"] == "eager"
+    assert told[-1]["event"] == "done" and told[-1]["next"] == []  # no command of another kind's is named
     found = record(tmp_path / "whole")
     assert (found["task"], found["toy"]) == ("toy", {"vocabulary": 11})
     assert not {"scaler", "features", "split", "target"} & found.keys()

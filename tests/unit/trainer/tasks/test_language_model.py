@@ -17,6 +17,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.fixtures.next_commands import unknown_options
 from trainer.cli import main
 from trainer.config.train import TrainConfig
 from trainer.data.tokens.load import LanguageData
@@ -275,6 +276,21 @@ def test_summary_has_the_figures_that_there_are(tmp_path, figures, line):
     assert found["loss"] == line
     assert found["data"] == "a.jsonl, sft; sequences of 16: 1,234 train, 2 validation"
     assert found["speed"].startswith("800 tokens/s")
+
+
+@pytest.mark.parametrize(
+    ("method", "adapter", "tasks"),
+    [
+        ("pretrain", "none", ["generate", "train", "gguf"]),
+        ("sft", "none", ["chat", "train", "gguf"]),
+        ("dpo", "lora", ["chat", "evaluate", "merge"]),
+    ],
+)
+def test_next_commands_are_tasks_with_options_that_exist(tmp_path, method, adapter, tasks):
+    record = {"model": {"adapter": adapter}, "language": {"method": method}}
+    commands = task_like(tmp_path).next_commands(record)
+    assert [command.split()[1] for command in commands] == tasks
+    assert unknown_options(commands) == set()
 
 
 def test_sample_of_bars_is_no_text(tmp_path):

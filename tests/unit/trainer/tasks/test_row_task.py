@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from tests.fixtures.baselines import baseline_forecasts
+from tests.fixtures.next_commands import unknown_options
 from tests.fixtures.tables import mixed, written
 from trainer.analysis.compress.measure import measured
 from trainer.config.train import TrainConfig
@@ -70,6 +71,12 @@ def evaluated(task: Task, baselines: str) -> dict[str, Any]:
         autocast=contextlib.nullcontext,
     )
     return RowTask(data=task, baselines=baselines).evaluate(blank)
+
+
+def test_next_commands_are_tasks_with_options_that_exist(folder: Path) -> None:
+    commands = RowTask(data=task_of(folder, "z")).next_commands({})
+    assert [command.split()[1] for command in commands] == ["predict", "report"]
+    assert unknown_options(commands) == set()
 
 
 @pytest.mark.parametrize("baselines", ["none", "linear"])

@@ -151,7 +151,10 @@ def test_tracker_that_fails_is_left_behind(clock: Clock, capsys: pytest.CaptureF
     telemetry.close()
     assert len(sound.logged) == 2
     assert not broken.closed
-    assert capsys.readouterr().err == "broken is left behind, training goes on: ConnectionError: the network is gone\n"
+    assert (
+        capsys.readouterr().err
+        == "broken failed and is switched off, training continues: ConnectionError: the network is gone\n"
+    )
 
 
 def test_full_disk_costs_the_measurements_not_the_run(mount_tmpfs, clock: Clock, capsys) -> None:
@@ -162,7 +165,7 @@ def test_full_disk_costs_the_measurements_not_the_run(mount_tmpfs, clock: Clock,
         clock.now += 1
         telemetry.on_step(1)
     telemetry.close()
-    assert "training goes on without it" in capsys.readouterr().err
+    assert "training continues without it" in capsys.readouterr().err
 
 
 def test_waiting_below_one_per_cent_is_not_reported() -> None:

@@ -95,7 +95,7 @@ def figures(pair: tuple[int, int], device: Device, share: float) -> list[Number]
             taken = timing.samples(copies(source, target, size), device.torch_type, share)
             numbers += figure(name, size, taken)
     taken = timing.samples(exchange_of(here), device.torch_type, share)
-    both = f"{here[0]} and {here[1]}: both ways at once {worded(SIZES[-1])}"
+    both = f"{here[0]} and {here[1]}: both ways at once {size_text(SIZES[-1])}"
     return [*numbers, *timing.rate(both, "GB/s", 2 * SIZES[-1] / 1e9, taken)]
 
 
@@ -110,10 +110,10 @@ def figure(name: str, size: int, taken: Sequence[float]) -> list[Number]:
     if size == LATENCY_OF:
         latency = timing.milliseconds(f"{name} latency of {size} bytes", taken)
         return [Number(name=latency[0].name, value=timing.rounded(1e3 * latency[0].value), unit="µs"), latency[1]]
-    return timing.rate(f"{name} {worded(size)}", "GB/s", size / 1e9, taken)
+    return timing.rate(f"{name} {size_text(size)}", "GB/s", size / 1e9, taken)
 
 
-def worded(size: int) -> str:
+def size_text(size: int) -> str:
     """Bytes as KiB or MiB."""
     return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
 

@@ -96,14 +96,14 @@ def compared(case: Case, ranks: Ranks, device: torch.device, budget: float) -> d
     """
     found: dict[str, Any] = {}
     if ranks.is_main:
-        found = alone(case, device, budget)
+        found = train_alone(case, device, budget)
     ranks.barrier()
     found |= together("together", case, case.batch, ranks, device, budget)
     found |= together("doubled", case, ranks.world_size * case.batch, ranks, device, budget)
     return found
 
 
-def alone(case: Case, device: torch.device, budget: float) -> dict[str, Any]:
+def train_alone(case: Case, device: torch.device, budget: float) -> dict[str, Any]:
     """Seconds of epochs of one rank, steps taken as `train --step auto` takes them.
 
     Args:
@@ -113,7 +113,7 @@ def alone(case: Case, device: torch.device, budget: float) -> dict[str, Any]:
     from trainer.distributed.collectives import Ranks
     from trainer.engine.steps.step_strategy import choose_step
 
-    training = begun(case, case.batch, Ranks(), device)
+    training = training_of(case, case.batch, Ranks(), device)
     step = choose_step("auto", training).name
     losses, epoch = epochs_of(training)
     taken = timing.samples(epoch, device.type, budget)
@@ -134,7 +134,7 @@ def together(way: str, case: Case, batch: int, ranks: Ranks, device: torch.devic
         device: where this rank computes.
         budget: measuring time in seconds.
     """
-    training = begun(case, batch, ranks, device)
+    training = training_of(case, batch, ranks, device)
     losses, epoch = epochs_of(training)
     pace = max(timing.elapsed(epoch, device.type, 1) for _ in range(2))  # the first does not count: kernels are loaded
     count = ranks.broadcast(max(LEAST, min(MOST, round(budget / pace))))
@@ -150,7 +150,8 @@ def together(way: str, case: Case, batch: int, ranks: Ranks, device: torch.devic
 
 def epochs_of(training: Training) -> tuple[list[float], Callable[[], None]]:
     """The list that takes each epoch's training loss, and the function that trains one epoch."""
-    from trainer.engine.loop import close_epoch, run_epoch
+    from trainer.engine.loop import run_epoch
+    from trainer.engine.measurement import close_epoch
 
     losses: list[float] = []
 
@@ -163,7 +164,7 @@ def epochs_of(training: Training) -> tuple[list[float], Callable[[], None]]:
     return losses, epoch
 
 
-def begun(case: Case, batch: int, ranks: Ranks, device: torch.device) -> Training:
+def training_of(case: Case, batch: int, ranks: Ranks, device: torch.device) -> Training:
     """A run at its beginning, its rows on the device.
 
     Args:
@@ -172,7 +173,7 @@ def begun(case: Case, batch: int, ranks: Ranks, device: torch.device) -> Trainin
     """
     import torch
 
-    from trainer.engine.loop import Plan, new_training
+    from trainer.engine.training import Plan, new_training
     from trainer.models.mlp import mlp
 
     torch.manual_seed(SEED)

@@ -38,7 +38,7 @@ CHILD_MODULE = "trainer.diagnostics.probes.c_api.trial"
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """What came of trying the C interface; `no_device` has the library's words when there is none."""
+    """Result of a trial of the C interface; `no_device` has the library's words when there is none."""
 
     checks: tuple[Check, ...]
     versions: dict[str, str]

@@ -63,7 +63,7 @@ def curve_checks(found: list[float], reference: list[float]) -> list[Check]:
         found: losses on the device, in fp32.
         reference: losses on the CPU, in fp64.
     """
-    gap = loss_curve.apart(found, reference)
+    gap = loss_curve.largest_gap(found, reference)
     return [
         at_most("loss curve of 60 steps", gap, CURVE_LIMIT, "largest difference to fp64 on the CPU, of the first loss"),
         at_most("loss after 60 steps", found[-1] / reference[0], FALL, "of the first loss"),

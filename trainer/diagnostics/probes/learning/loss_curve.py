@@ -58,6 +58,6 @@ def network() -> torch.nn.Module:
     )
 
 
-def apart(found: list[float], reference: list[float]) -> float:
+def largest_gap(found: list[float], reference: list[float]) -> float:
     """Return the largest difference of two curves in units of the reference's first loss; NaN where one has a NaN."""
     return numerics.worst(abs(one - other) / reference[0] for one, other in zip(found, reference, strict=True))

@@ -25,7 +25,7 @@ TRAFFIC = 12  # bytes moved for a byte and pattern: made twice, written, compare
 
 @dataclass(frozen=True, kw_only=True)
 class Room:
-    """What is free on a device and what is to be tested of it, in bytes, with the reason where it is not nearly all."""
+    """Free memory of a device, and the part to test, in bytes, with the reason where it is not nearly all."""
 
     free: int
     requested: int

@@ -46,11 +46,11 @@ def measure(request: Request) -> Verdict:
     found = child.verdict(PROBE, MODULE, request, limit * cause_search.FIRST_SHARE)
     if found.status == "pass":
         return found
-    tries = cause_search.retry(TRANSPORTS, lambda *trial: again(request, *trial), ends)
+    tries = cause_search.retry(TRANSPORTS, lambda *trial: retry_failure(request, *trial), ends)
     return cause_search.explained(found, host_facts.read(cards), tries, cause_search.of_copies)
 
 
-def again(request: Request, transport: Transport, seconds: float) -> str:
+def retry_failure(request: Request, transport: Transport, seconds: float) -> str:
     """Why it does not work by another transport either; empty if it does.
 
     Args:

@@ -80,7 +80,7 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What came of a case: relative error (`numerics.error`), and how many elements of C are not finite."""
+    """Result of a case: relative error (`numerics.error`), and how many elements of C are not finite."""
 
     case: Case
     error: float

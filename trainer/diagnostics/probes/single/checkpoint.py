@@ -1,4 +1,4 @@
-"""Probe `checkpoint`: a training that was killed goes on from its checkpoint to the same bits.
+"""Probe `checkpoint`: a training that was killed resumes from its checkpoint to the same bits.
 
 A process trains on the device and keeps a checkpoint every few steps, until it is killed by SIGKILL at a moment
 it does not choose. The newest whole checkpoint is loaded here, trained on to the end, and compared with an
@@ -155,7 +155,7 @@ def resume(device: Device, seed: int, folder: Path) -> tuple[int, list[Check]]:
     again = Training(device, seed)
     scramble(again)
     before = again.weights()
-    again.restore(load(files[STATE], device))
+    again.restore(load(files[STATE]))
     found = again.done
     loaded = numerics.bits_changed(before, again.weights())
     advance(again, STEPS)
@@ -192,7 +192,7 @@ def save(training: Training) -> bytes:
     return stream.getvalue()
 
 
-def load(content: bytes, device: Device) -> dict[str, Any]:
+def load(content: bytes) -> dict[str, Any]:
     """A state from its bytes; nothing but tensors and plain values is unpickled."""
     import torch
 

@@ -33,7 +33,7 @@ MOVED_LIMIT = 1e-3  # relative; weights that hardly moved would prove nothing
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """What came of STEPS steps: weights and losses, and the seconds of the first and of a later step."""
+    """Result of STEPS steps: weights and losses, and the seconds of the first and of a later step."""
 
     weights: torch.Tensor
     losses: list[float]

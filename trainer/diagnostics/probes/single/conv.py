@@ -102,7 +102,7 @@ def measure(request: Request) -> Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """When the last mode has to be done, by the monotonic clock, and what MIOpen had kept at the start, in bytes."""
+    """Deadline of the last mode, by the monotonic clock, and what MIOpen had kept at the start, in bytes."""
 
     ends: float
     kept: int
@@ -122,7 +122,7 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class ModeRequest:
-    """What one mode is run with: the device, its seconds, and whether MIOpen has kept something new before it."""
+    """Request of one mode: the device, its seconds, and whether MIOpen has kept something new before it."""
 
     expect: entry.Expect
     seconds: float

@@ -28,7 +28,7 @@ SPECIAL = (0.0, -0.0, float("inf"), -float("inf"), float("nan"), 1.0, 65504.0, 6
 
 @dataclass(frozen=True, kw_only=True)
 class Count:
-    """What is wrong with a conversion of `size` elements: wrong bits, of these zeros, and flushed subnormals."""
+    """Errors of a conversion of `size` elements: wrong bits, of these zeros, and flushed subnormals."""
 
     wrong: int
     zeros: int

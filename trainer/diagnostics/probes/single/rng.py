@@ -1,4 +1,4 @@
-"""Probe `rng`: the same seed gives the same numbers, a state can be gone back to, and training repeats its bits."""
+"""Probe `rng`: the same seed gives the same numbers, a state can be restored, and training repeats its bits."""
 
 from __future__ import annotations
 

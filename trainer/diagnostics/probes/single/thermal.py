@@ -1,4 +1,4 @@
-"""Probe `thermal`: a minute of load on the card: what clock, heat and power do, and whether results stay right.
+"""Probe `thermal`: a minute of load on the card: clock, temperature and power, and whether results stay right.
 
 A card that throttles is slower and not broken: that is reported and not failed. A wrong result under load, a
 temperature at the critical value, or a card that loses half of its speed is. A CPU gets a few seconds, and the verdict

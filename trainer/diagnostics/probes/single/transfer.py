@@ -25,7 +25,7 @@ ROW = 1 << 14  # bytes
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """How much is copied: bytes of one copy (a multiple of ROW), and batches of the loop with their bytes."""
+    """Amount to copy: bytes of one copy (a multiple of ROW), and batches of the loop with their bytes."""
 
     copy_bytes: int
     batches: int

@@ -9,7 +9,7 @@ from rocmatrix.cli.commands import common, jobs
 from rocmatrix.evidence import recorder, store
 from rocmatrix.evidence.level import cell_statuses, why_not
 from rocmatrix.host.hardware import read_hardware
-from rocmatrix.jobs import job, runner
+from rocmatrix.jobs import job
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import BENCH
 from rocmatrix.jobs.runner import Finished, Job
@@ -40,7 +40,7 @@ def bench(monkeypatch, tmp_path):
     def run(*events, status=0, as_json=False, **options):
         log = tmp_path / "bench.log"
         log.write_text("".join(json.dumps(event) + "\n" for event in events))
-        monkeypatch.setattr(runner, "run", lambda *_, **__: Finished(status=status, events=events, log=log))
+        monkeypatch.setattr(job, "run", lambda *_, **__: Finished(status=status, events=events, log=log))
         job_request = JobRequest(program=BENCH, request=Request(), where="native", options=options)
         try:
             command.bench(job_request, command.Bench(as_json=as_json))

@@ -49,7 +49,7 @@ def build_cpu(wheelhouse=""):
 def test_image_of_an_unlocked_cell_is_reported_as_unchecked(monkeypatch, tmp_path, capsys, rocm, unlocked):
     monkeypatch.setattr(build_command, "ROOT", tmp_path)
     monkeypatch.setattr(common, "known_matrix", lambda: MATRIX)
-    monkeypatch.setattr(common, "made_ready", lambda matrix, cell, root: cell)
+    monkeypatch.setattr(common, "prepared_cell", lambda matrix, cell, root: cell)
     planned = Built(tag="rocmatrix:other", inputs="0" * 64, argv=())
     monkeypatch.setattr("rocmatrix.images.build.build", lambda *_, **__: planned)
     build_command.build(Build(gpu="gfx1100", rocm=rocm, allow_unlocked=True))

@@ -186,19 +186,19 @@ def test_bundle_with_another_errand_is_rm404_and_does_neither(place, capsys, oth
     assert not (place / "b.tar.gz").exists()
 
 
-def alone(place, monkeypatch, **more):
-    """Return the options of a bundle; the evidence file that it reads is the one of `place`."""
+def bundled(place, monkeypatch, cell):
+    """Bundle a cell's records from the evidence file of `place`, unasked."""
     monkeypatch.setattr("rocmatrix.evidence.recorder.evidence_file", lambda: place / "evidence.db")
-    return Evidence(**{"bundle": str(place / "b.tar.gz"), "yes": True} | more)
+    bundle.bundle(str(place / "b.tar.gz"), cells.MATRIX, cell=cell, confirmed=True)
 
 
 def test_cell_without_a_record_is_bundled_for_its_log(place, monkeypatch):
     other = "rocm7.2-torch2.12.1-gfx942"
     with pytest.raises(RocmatrixError, match="RM677") as refused:
-        bundle.bundle(alone(place, monkeypatch, cell=other), cells.MATRIX)
+        bundled(place, monkeypatch, other)
     assert refused.value.what == other
     (place / "logs" / f"build-{other}-1.log").write_text("RM202\n")
-    bundle.bundle(alone(place, monkeypatch, cell=other), cells.MATRIX)
+    bundled(place, monkeypatch, other)
     assert [name for name in texts(place / "b.tar.gz") if "record" in name] == []
 
 
@@ -224,9 +224,9 @@ def test_answer_is_a_yes_in_either_form_alone(place, monkeypatch, typed, written
             return True
 
     monkeypatch.setattr("sys.stdin", Terminal(typed))
-    args = alone(place, monkeypatch, yes=False)
+    file = str(place / "b.tar.gz")
     if written:
-        bundle._confirm(args, [contents.Part(name="a", text="1")])
+        bundle._confirm(file, [contents.Part(name="a", text="1")])
         return
     with pytest.raises(RocmatrixError, match="RM678"):
-        bundle._confirm(args, [contents.Part(name="a", text="1")])
+        bundle._confirm(file, [contents.Part(name="a", text="1")])

@@ -1,6 +1,8 @@
 """The tour runs its commands as typed and links their results; its page is small, whole and without a script."""
 
+import html
 import io
+import re
 import subprocess
 import sys
 from contextlib import redirect_stdout
@@ -74,6 +76,14 @@ def test_page_of_the_demo_has_no_violation_that_axe_knows(tmp_path, width, dark)
         for number, stage in enumerate(demo.stages(demo.Path("DEMO"), "MI50"))
     ]
     assert violations(demo.page(ended), folder=tmp_path, width=width, dark=dark) == []
+
+
+def test_command_on_the_page_keeps_its_flags_whole_and_is_copied_as_it_was_run():
+    stages = demo.stages(demo.Path("DEMO"), "MI50")
+    page = demo.page([demo.Ended(stage=stage, status=0, seconds=1.0, text="") for stage in stages])
+    assert '<span class="kept">--output</span>' in page
+    shown = [html.unescape(re.sub("<[^>]+>", "", code)) for code in re.findall(r"<p><code>(.*?)</code>", page)]
+    assert shown == [stage.command for stage in stages]
 
 
 def test_stage_is_a_task_with_these_options():

@@ -72,7 +72,7 @@ def in_container(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("status", [125, 126, 127])
 def test_engine_that_did_not_start_the_job_is_named(in_container, monkeypatch, capsys, status):
-    monkeypatch.setattr("rocmatrix.jobs.runner.run", lambda *_, **__: Finished(status=status, events=()))
+    monkeypatch.setattr("rocmatrix.jobs.job.run", lambda *_, **__: Finished(status=status, events=()))
     with pytest.raises(SystemExit):
         jobs.smoke(CPU_JOB, Smoke())
     assert "RM207" in capsys.readouterr().err
@@ -80,7 +80,7 @@ def test_engine_that_did_not_start_the_job_is_named(in_container, monkeypatch, c
 
 def test_status_after_the_first_event_is_the_jobs_own(in_container, monkeypatch, capsys):
     done = Finished(status=126, events=({"event": "probe", "probe": "blas", "status": "fail"},))
-    monkeypatch.setattr("rocmatrix.jobs.runner.run", lambda *_, **__: done)
+    monkeypatch.setattr("rocmatrix.jobs.job.run", lambda *_, **__: done)
     with pytest.raises(SystemExit):
         jobs.smoke(CPU_JOB, Smoke())
     assert "RM208" in capsys.readouterr().err
@@ -92,7 +92,7 @@ def test_wrong_usage_of_a_suite_is_no_suite(in_container, monkeypatch, capsys, t
     monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(path))
     monkeypatch.setattr("rocmatrix.containers.engine.image_id", lambda _: f"sha256:{1:064}")
     done = Finished(status=2, events=({"event": "error", "code": code, "what": "a typo"},))
-    monkeypatch.setattr("rocmatrix.jobs.runner.run", lambda *_, **__: done)
+    monkeypatch.setattr("rocmatrix.jobs.job.run", lambda *_, **__: done)
     with pytest.raises(SystemExit) as ended:
         jobs.smoke(CPU_JOB, Smoke())
     told = capsys.readouterr()
@@ -107,7 +107,7 @@ def test_suite_that_another_error_ended_has_failed_and_is_on_record(in_container
     monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(path))
     monkeypatch.setattr("rocmatrix.containers.engine.image_id", lambda _: f"sha256:{1:064}")
     done = Finished(status=2, events=({"event": "error", "code": "RM501", "what": "no torch"},))
-    monkeypatch.setattr("rocmatrix.jobs.runner.run", lambda *_, **__: done)
+    monkeypatch.setattr("rocmatrix.jobs.job.run", lambda *_, **__: done)
     with pytest.raises(SystemExit):
         jobs.smoke(CPU_JOB, Smoke())
     assert "RM208" in capsys.readouterr().err
@@ -164,7 +164,7 @@ def test_cause_of_a_failure_of_two_cards_is_reported(monkeypatch, capsys, tmp_pa
 def test_jobs_keep_their_logs_where_builds_keep_theirs(in_container, monkeypatch, tmp_path, program):
     seen = []
     monkeypatch.setattr(
-        "rocmatrix.jobs.runner.run", lambda *_, log, **__: seen.append(log) or Finished(status=0, events=())
+        "rocmatrix.jobs.job.run", lambda *_, log, **__: seen.append(log) or Finished(status=0, events=())
     )
     options = {"output": str(tmp_path / "out")}
     jobs.run_job(JobRequest(program=PROGRAMS[program], request=Request(gpu="cpu"), where="container", options=options))
@@ -176,7 +176,7 @@ def test_jobs_keep_their_logs_where_builds_keep_theirs(in_container, monkeypatch
 @pytest.mark.parametrize(("code", "diagnosed"), [("RM730", False), ("RM500", False), ("RM521", True)])
 def test_training_that_refused_its_input_is_not_diagnosed(in_container, monkeypatch, capsys, code, diagnosed):
     done = Finished(status=2, events=({"event": "error", "code": code},))
-    monkeypatch.setattr("rocmatrix.jobs.runner.run", lambda *_, **__: done)
+    monkeypatch.setattr("rocmatrix.jobs.job.run", lambda *_, **__: done)
     monkeypatch.setattr(recorder, "watched", lambda *_: contextlib.nullcontext(lambda _: None))
     request = replace(CPU_JOB, program=TRAIN, options={})
     with pytest.raises(SystemExit):

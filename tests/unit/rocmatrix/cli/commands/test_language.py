@@ -18,7 +18,7 @@ def stand_in(monkeypatch):
 
 
 def test_dry_runs_print_the_commands(capsys):
-    known()["generate"].run({"model": "a b", "prompt": "Once", "seed": "0", "most": "", "dry_run": True})
+    known()["generate"].run({"model": "a b", "prompt": "Once", "seed": "0", "max_new_tokens": "", "dry_run": True})
     known()["show-data"].run({"data": "rows.jsonl", "too_long": "cut", "dry_run": True})
     assert capsys.readouterr().out.splitlines() == [
         "python3 -P -m trainer generate '--model=a b' --prompt=Once --seed=0",
@@ -26,15 +26,27 @@ def test_dry_runs_print_the_commands(capsys):
     ]
 
 
-@pytest.mark.parametrize(("name", "needed"), [(name, needed) for name, (needed, _) in command.COMMANDS.items()])
-def test_missing_option_is_named_before_any_install(name, needed, monkeypatch, capsys):
+NEEDED = {
+    "generate": ("model", "prompt"),
+    "chat": ("model",),
+    "evaluate": ("model", "data"),
+    "merge": ("model", "output"),
+    "gguf": ("model", "output"),
+    "show-data": ("data",),
+    "convert-recipe": ("recipe", "output"),
+    "plan": ("model", "gpu"),
+}
+
+
+@pytest.mark.parametrize("name", command.COMMANDS)
+def test_missing_option_is_named_before_any_install(name, monkeypatch, capsys):
     monkeypatch.setattr(native_env, "prepare", lambda *args, **kwargs: pytest.fail("wheels were asked for"))
     with pytest.raises(SystemExit) as caught:
         known()[name].run({})
-    words = capsys.readouterr().err
+    message = capsys.readouterr().err
     assert caught.value.code == 2
-    assert "RM404" in words
-    assert all(f"--{each}" in words for each in needed)
+    assert "RM404" in message
+    assert all(f"--{each}" in message for each in NEEDED[name])
 
 
 @pytest.mark.parametrize("name", command.COMMANDS)

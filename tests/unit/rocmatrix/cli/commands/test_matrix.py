@@ -174,7 +174,7 @@ def test_outdated_begins_with_its_summary_and_has_a_row_for_each_architecture(te
     matrix.outdated(Outdated())
     lines = shown(capsys)
     assert "rules" in lines[0]
-    assert "past their day" in " ".join(lines[:2])
+    assert "statements expired by" in " ".join(lines[:2])
     assert len([line for line in lines if line.startswith("gfx")]) == len(
         {cell.architecture for cell in MATRIX.cells if cell.recommended and cell.architecture}
     )

@@ -1,5 +1,6 @@
-"""Compressing and reporting from the host: the trainer's own commands with the wheels that are here."""
+"""Forecasting, compressing and reporting from the host: the trainer's own commands with the wheels that are here."""
 
+import json
 import subprocess
 
 import pytest
@@ -9,6 +10,7 @@ from rocmatrix.cli.commands.models import Report
 from rocmatrix.cli.options.command import known, trainer_options
 from rocmatrix.cli.options.common import TrainerCommandOptions
 from rocmatrix.images import native_env
+from rocmatrix.jobs import runner
 
 RUNNER = native_env.Native(python="python3", cell=None, why="stand-in")
 
@@ -28,14 +30,44 @@ def test_dry_runs_print_the_commands(capsys):
     ]
 
 
-def test_compress_without_a_model_states_what_is_needed(capsys):
+def test_dry_run_prints_the_command_and_runs_nothing(capsys):
+    command.predict(TrainerCommandOptions(dry_run=True), {"model": "TRAINING/a b", "data": "bars.csv", "output": ""})
+    assert capsys.readouterr().out == "python3 -P -m trainer predict '--model=TRAINING/a b' --data=bars.csv\n"
+
+
+def test_events_are_handed_on_and_a_failure_is_the_tasks_own(monkeypatch, capsys):
+    def run(argv, *, environment, show):
+        show({"event": "done", "rows": 3})
+        return runner.Finished(status=2, events=())
+
+    monkeypatch.setattr(runner, "attached", run)
     with pytest.raises(SystemExit) as caught:
-        command.compress(TrainerCommandOptions(dry_run=True), {})
-    assert caught.value.code
-    assert "RM404" in capsys.readouterr().err
+        command.predict(TrainerCommandOptions(as_json=True), {"model": "TRAINING/one", "data": "bars.csv"})
+    assert caught.value.code == 2
+    assert json.loads(capsys.readouterr().out) == {"event": "done", "rows": 3}
+    with pytest.raises(SystemExit):
+        command.predict(TrainerCommandOptions(), {"model": "TRAINING/one", "data": "bars.csv"})
+    assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize(("name", "own"), [("compress", {"dry-run", "json"}), ("report", {"dry-run", "json", "run"})])
+@pytest.mark.parametrize("task", [command.predict, command.compress])
+def test_missing_option_is_named_before_any_install(task, monkeypatch, capsys):
+    monkeypatch.setattr(native_env, "prepare", lambda *args, **kwargs: pytest.fail("wheels were asked for"))
+    with pytest.raises(SystemExit) as caught:
+        task(TrainerCommandOptions(), {"data": "bars.csv"})
+    message = capsys.readouterr().err
+    assert caught.value.code == 2
+    assert "RM404" in message and "--model (folder of a finished run" in message and "--data" not in message
+
+
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("compress", {"dry-run", "json"}),
+        ("predict", {"dry-run", "json"}),
+        ("report", {"dry-run", "json", "run"}),
+    ],
+)
 def test_command_takes_its_own_and_the_trainers_options(name, own):
     assert {flag.name for flag in known()[name].flags} == own | {
         each["name"].replace("_", "-") for each in trainer_options(name)

@@ -15,7 +15,7 @@ import sys, time
 from pathlib import Path
 from rocmatrix.cli.commands import nightly
 nightly.ROOT = Path(sys.argv[1])
-with nightly.alone(Path(sys.argv[2])):
+with nightly.exclusive_night(Path(sys.argv[2])):
     print("begun", flush=True)
     time.sleep(60)
 """
@@ -81,6 +81,6 @@ def test_dry_run_disturbs_no_night(asked, is_running, tmp_path, monkeypatch, cap
 def test_place_where_no_journal_can_be_kept_is_rm621(tmp_path, monkeypatch):
     monkeypatch.setattr(nightly, "ROOT", tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(RocmatrixError) as caught, nightly.alone(tmp_path / "file" / "evidence.db"):
+    with pytest.raises(RocmatrixError) as caught, nightly.exclusive_night(tmp_path / "file" / "evidence.db"):
         pytest.fail("it was begun")
     assert caught.value.code == "RM621"

@@ -8,7 +8,7 @@ import pytest
 from rocmatrix.cli import commands
 from rocmatrix.cli.options.command import command, known, trainer_options
 from rocmatrix.cli.options.common import Job, Kept
-from rocmatrix.jobs import job
+from rocmatrix.jobs import programs
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import BENCH, PROGRAMS
 from rocmatrix.matrix.resolver.resolve import Request
@@ -55,7 +55,7 @@ def test_facts_of_the_host_are_no_flags():
 def test_option_that_may_be_repeated_arrives_as_a_list():
     assert flags_of("train")["set"].kind is list
     job_request, _ = known()["train"].arguments({"set": ["train.epochs=3", "train.seed=1"]})
-    assert job.flags(job_request.options) == ["--set=train.epochs=3", "--set=train.seed=1"]
+    assert programs.flags(job_request.options) == ["--set=train.epochs=3", "--set=train.seed=1"]
 
 
 def test_trainers_options_arrive_together_and_the_others_by_name():

@@ -4,7 +4,7 @@ import pytest
 from invoke.context import Context
 from invoke.parser.parser import Parser
 
-from rocmatrix.cli import task_help
+from rocmatrix.cli.options import task_help
 from rocmatrix.cli.options.command import known
 from rocmatrix.cli.options.invoke_tasks import CommandTask, collection
 from rocmatrix.cli.program import UnderscoreParser
@@ -34,8 +34,9 @@ def test_commands_are_tasks_under_their_names():
 
 
 @pytest.mark.parametrize("name", known())
-def test_help_of_a_task_lists_what_invoke_would_list(name):
-    assert task_help.pairs(known()[name].flags) == CONTEXTS[name].help_tuples()
+def test_help_of_a_task_has_the_texts_of_all_flags_that_invoke_takes(name):
+    taken = [text for _, text in CONTEXTS[name].help_tuples()]
+    assert sorted(text for _, text in task_help.rows(known()[name].flags)) == sorted(taken)
 
 
 def test_task_hands_what_was_typed_to_its_command(monkeypatch):

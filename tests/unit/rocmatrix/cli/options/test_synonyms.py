@@ -34,6 +34,12 @@ def test_commands_without_training_keep_their_words():
     assert synonyms.translated(["run", "--lr", "1"], KNOWN) == ["run", "--lr", "1"]
 
 
+def test_earlier_name_of_an_option_becomes_the_present_one():
+    typed = ["generate", "--model=m", "--most", "3", "--prompt=--most"]
+    assert synonyms.translated(typed, KNOWN) == ["generate", "--model=m", "--max-new-tokens", "3", "--prompt=--most"]
+    assert argparse_program.parsed(command.known()["chat"], ["--most=3"])["max_new_tokens"] == "3"
+
+
 def test_argparse_takes_synonyms_and_names_the_right_flag_of_others():
     train = command.known()["train"]
     found = argparse_program.parsed(train, ["--lr=3e-4", "--max_grad_norm", "1"])

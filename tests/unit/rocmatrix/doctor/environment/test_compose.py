@@ -140,3 +140,9 @@ def test_merges_of_merges_come_to_an_end_and_the_first_wins(tmp_path):
 def test_compose_that_is_nested_too_deeply_is_refused(tmp_path):
     with pytest.raises(RocmatrixError, match="nested too deeply"):
         compose.of_compose(write(tmp_path, "compose.yaml", "[" * 3000 + "]" * 3000), shell={})
+
+
+def test_services_of_every_document_are_read(tmp_path):
+    path = tmp_path / "compose.yml"
+    path.write_text("services: {a: {image: x}}\n---\nservices: {b: {image: y}}\n---\nother: 1\n")
+    assert [one.image for one in compose.of_compose(path, shell={})] == ["x", "y"]

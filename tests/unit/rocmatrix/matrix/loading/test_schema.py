@@ -76,7 +76,7 @@ def test_schema_accepts_the_shipped_file(part):
     assert list(errors(DATA[part], schema_of(part))) == []
 
 
-@pytest.mark.parametrize("part", [part for part in FILES if part not in matrix_file.WRITTEN])
+@pytest.mark.parametrize("part", [part for part in FILES if part not in ("wheels", "locks")])
 def test_file_names_its_own_schema_in_its_first_line(part):
     file = ROOT / FILES[part]
     found = re.match(r"# yaml-language-server: \$schema=([^#\s]+)(?:#/\$defs/(\w+))?\n", file.read_text())

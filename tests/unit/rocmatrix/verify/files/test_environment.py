@@ -84,7 +84,7 @@ def test_folders_and_links_are_those_that_venv_makes():
 def test_activation_scripts_are_the_templates_filled_in_with_and_without_quotes():
     template = b"__VENV_DIR__ __VENV_NAME__ __VENV_PROMPT__ __VENV_BIN_NAME__ __VENV_PYTHON__ __VENV_OTHER__"
     texts = {f"/usr/lib/python3.12/venv/scripts/{name}": template for name in ("common/activate", "nt/activate.bat")}
-    found = environment.activation(tree(texts=texts | {"/etc/passwd": b""}), FOUND)
+    found = environment.activation(tree(texts=texts | {"/etc/passwd": b""}))
     assert found == {
         "/opt/venv/bin/activate": {
             b"/opt/venv venv (venv)  bin /opt/venv/bin/python3 __VENV_OTHER__",

@@ -189,7 +189,7 @@ def test_names_of_locked_wheels_replace_the_distributions_own(monkeypatch):
     tree.texts[environment.CONFIGURATION] = b""
     locked = [wheel.Wheel(file=name, about=f"{SITE}/a", files={}) for name in ("Some.Pkg-1-py3.whl", "pip-24-py3.whl")]
     made = installed._expected(tree, found, locked)
-    assert asked == {"given": (tree, found), "locked": {"some-pkg", "pip"}, "activation": (tree, found)}
+    assert asked == {"given": (tree, found), "locked": {"some-pkg", "pip"}, "activation": (tree,)}
     assert made.written["/x"] == {b""}
 
 

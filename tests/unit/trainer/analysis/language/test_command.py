@@ -10,8 +10,8 @@ from trainer.cli import main
 def test_commands_show_base_and_tuned_side_by_side(adapter, tmp_path, capsys):
     (tmp_path / "text.txt").write_text("some text " * 5)
     command.evaluate(model=adapter, data=tmp_path / "text.txt")
-    command.generate(model=adapter, prompt="Hi", most=8, temperature=0)
-    command.chat(model=adapter, lines=["Hi\n", "\n", "And?\n"], most=8, temperature=0)
+    command.generate(model=adapter, prompt="Hi", max_new_tokens=8, temperature=0)
+    command.chat(model=adapter, lines=["Hi\n", "\n", "And?\n"], max_new_tokens=8, temperature=0)
     events = printed_events(capsys)
     assert [event["model"] for event in events] == ["base", "tuned"] * 4
     assert events[0]["loss"] != events[1]["loss"]

@@ -15,7 +15,7 @@ from trainer.runtime.errors import TrainerError
 def test_greedy_generation_with_the_cache_equals_one_pass_per_token(base):
     model = load(base).made.model
     tokens = prompt = list(b"Hello")
-    given = list(generate(model, prompt, (), Sampling(most=12, temperature=0)))
+    given = list(generate(model, prompt, (), Sampling(max_new_tokens=12, temperature=0)))
     for _ in range(12):
         tokens = [*tokens, int(model(torch.tensor([tokens]))[0, -1].argmax())]
     assert given == tokens[5:]
@@ -23,10 +23,10 @@ def test_greedy_generation_with_the_cache_equals_one_pass_per_token(base):
 
 def test_generation_ends_at_a_stop_token_and_draws_by_the_seed(base):
     loaded = load(base)
-    long = list(generate(loaded.made.model, [72], (), Sampling(most=30, seed=3)))
-    assert long == list(generate(loaded.made.model, [72], (), Sampling(most=30, seed=3)))
-    assert long != list(generate(loaded.made.model, [72], (), Sampling(most=30, seed=4)))
-    stopped = list(generate(loaded.made.model, [72], (long[5],), Sampling(most=30, seed=3)))
+    long = list(generate(loaded.made.model, [72], (), Sampling(max_new_tokens=30, seed=3)))
+    assert long == list(generate(loaded.made.model, [72], (), Sampling(max_new_tokens=30, seed=3)))
+    assert long != list(generate(loaded.made.model, [72], (), Sampling(max_new_tokens=30, seed=4)))
+    stopped = list(generate(loaded.made.model, [72], (long[5],), Sampling(max_new_tokens=30, seed=3)))
     assert stopped == long[: long.index(long[5])]
 
 
@@ -38,7 +38,7 @@ def test_draw_of_the_top_k_never_takes_another():
 
 def test_generation_within_learned_positions_ends_at_the_table(tmp_path):
     loaded = load(folder_of(tmp_path / "gpt2", RAWS["gpt2"]))
-    assert len(list(generate(loaded.made.model, [1] * 20, (), Sampling(most=100)))) == 4
+    assert len(list(generate(loaded.made.model, [1] * 20, (), Sampling(max_new_tokens=100)))) == 4
     with pytest.raises(TrainerError) as caught:
         answer(loaded, "x" * 24, Sampling())
     assert caught.value.code == "RM711"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +18,7 @@ def parsed(*words):
 
 def test_options_that_were_not_given_are_left_to_the_command():
     assert parsed("generate", "--model", "m", "--prompt", "p") == {
-        "command": "generate", "model": options.Path("m"), "prompt": "p",
+        "command": "generate", "model": Path("m"), "prompt": "p",
     }  # fmt: skip
     assert parsed("plan", "--model", "m", "--gpu", "g", "--micro-batch", "4")["micro_batch"] == 4
 
@@ -41,7 +42,7 @@ def test_missing_or_shortened_option_is_refused(words, capsys):
 @pytest.mark.parametrize(
     ("flag", "taken", "refused"),
     [
-        ("--most", ["1", "4096"], ["0", "-1", "1.5"]),
+        ("--max-new-tokens", ["1", "4096"], ["0", "-1", "1.5"]),
         ("--temperature", ["0", "100"], ["-0.1", "100.1", "warm"]),
         ("--top-k", ["0", "50"], ["-1"]),
         ("--seed", ["0", str(2**32 - 1)], [str(2**32)]),
@@ -53,6 +54,10 @@ def test_number_is_taken_within_its_bounds(flag, taken, refused):
     for value in refused:
         with pytest.raises(SystemExit):
             parsed("chat", "--model", "m", flag, value)
+
+
+def test_earlier_name_of_an_option_is_still_taken():
+    assert parsed("chat", "--model", "m", "--most", "7")["max_new_tokens"] == 7
 
 
 def test_list_for_other_programs_has_each_option_of_each_command():

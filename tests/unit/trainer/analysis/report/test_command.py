@@ -17,6 +17,7 @@ from tests.fixtures.synthetic_bars import write_synthetic
 from tests.fixtures.tables import mixed, written
 from trainer.analysis.compress.subject import Given, read_subject
 from trainer.analysis.report.command import origin
+from trainer.analysis.report.page import table
 from trainer.analysis.report.session import last_profile
 from trainer.cli import main
 from trainer.data.readers.bars import Reading, open_source
@@ -152,3 +153,8 @@ def test_browser_draws_the_page(bars: Path, tmp_path: Path, dark: bool) -> None:
         pixels[..., 2] - pixels[..., 0] > 60
     ).sum()  # histograms, importances and the profile are drawn in blue
     assert bars_blue > 20_000
+
+
+def test_flag_within_a_cell_is_not_taken_apart_at_its_hyphens() -> None:
+    cell = table(("model", "why"), [("trees", "asked for by --baselines trees, not <b>")])
+    assert 'by <span class="kept">--baselines</span> trees, not &lt;b&gt;' in cell

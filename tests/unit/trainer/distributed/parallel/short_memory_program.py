@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from trainer.cli import main
 from trainer.device.memory import OutOfMemory
-from trainer.engine.loop import Training
+from trainer.engine.training import Training
 from trainer.run.phases import assemble
 
 ROWS, STEP = 4, 5

@@ -12,12 +12,14 @@ import torch
 from rank_program import ROWS, STEPS, alone, batch, difference, gloo_threads, model_of  # beside this file
 from torch import Tensor, nn
 
+from trainer.data.loading.placement import TensorPartition
 from trainer.device.precision import Precision
 from trainer.distributed.collectives import Ranks
 from trainer.distributed.parallel import pipeline
 from trainer.distributed.parallel.join import connect, join
 from trainer.distributed.parallel.world import World
-from trainer.engine.loop import Plan, TensorPartition, fit, new_training
+from trainer.engine.loop import fit
+from trainer.engine.training import Plan, new_training
 from trainer.models.losses import squared_error_sum
 
 

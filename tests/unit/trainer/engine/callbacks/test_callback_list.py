@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ import torch
 from tests.fixtures.training import StopAt, same, training, weights
 from trainer.engine.callbacks import Callback, TakenSteps
 from trainer.engine.callbacks.callback_list import HOOKS, Callbacks
-from trainer.engine.loop import StoppedError, Training, fit
+from trainer.engine.loop import fit
 from trainer.engine.steps.step_strategy import choose_step
+from trainer.engine.training import StoppedError, Training
 
 
 def noting(name: str, seen: list[str], *, launches: bool = False) -> Callback:
@@ -43,7 +45,7 @@ def test_checkpoint_follows_the_measurement_of_its_step() -> None:
     seen: list[str] = []
     stop = StopAt(5)
     made = training(epochs=2, callbacks=Callbacks([stop, noting("a", seen)]))
-    made.stop, made.eval_every = stop.stop, 5
+    made.stop, made.plan = stop.stop, replace(made.plan, eval_every=5)
     with pytest.raises(StoppedError):
         fit(made)
     assert seen[-4:] == ["a.on_losses_ready", "a.on_validation_end", "a.on_checkpoint", "a.on_exception"]

@@ -15,7 +15,8 @@ from tests.fixtures.training import StopAt, same, training, weights
 from trainer.engine.callbacks import Callback
 from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.callbacks.user_callback import UserCallback, load, load_all
-from trainer.engine.loop import Training, fit
+from trainer.engine.loop import fit
+from trainer.engine.training import Training
 from trainer.runtime.errors import TrainerError
 
 HEAD = "from trainer.engine.callbacks import Callback\n"

@@ -9,10 +9,10 @@ import torch
 
 from tests.fixtures.training import network, part, same, training, weights
 from trainer.data.loading.sampler import Sampler
-from trainer.engine.loop import Training
 from trainer.engine.steps import batch_size_probe as advice
 from trainer.engine.steps.batch_size_probe import BatchSizeSuggestion, suggest_batch_size
 from trainer.engine.steps.step_strategy import choose_step
+from trainer.engine.training import Training
 from trainer.models.mlp import mlp
 from trainer.run.checkpoint_writer import capture
 from trainer.storage.checkpoint_tree import encode

@@ -10,9 +10,9 @@ import torch
 from tests.fixtures.graph_stand_in import StandIn
 from tests.fixtures.training import network, part, same, training, weights
 from trainer.data.loading.sampler import Sampler
-from trainer.engine.loop import Training
 from trainer.engine.steps.cuda_graph import MOST
 from trainer.engine.steps.step_batching import Launches
+from trainer.engine.training import Training
 
 
 @pytest.fixture(autouse=True)

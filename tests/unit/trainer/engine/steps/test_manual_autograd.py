@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from tests.fixtures.training import same, weights
-from trainer.engine.loop import Plan, TensorPartition, Training, new_training
+from trainer.data.loading.placement import TensorPartition
 from trainer.engine.steps.manual_autograd import at_once
 from trainer.engine.steps.step_strategy import choose_step
+from trainer.engine.training import Plan, Training, new_training
 from trainer.models.mlp import mlp
 
 

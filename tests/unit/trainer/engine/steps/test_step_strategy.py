@@ -12,12 +12,14 @@ from torch import nn
 
 from tests.fixtures.step_runs import direct, eager, plain, run
 from tests.fixtures.training import StopAt, gone_on, interrupted, joined, network, part, same, training, weights
+from trainer.data.loading.placement import TensorPartition
 from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.callbacks.nan_check import NanCheck
-from trainer.engine.loop import TensorPartition, Training, fit
+from trainer.engine.loop import fit
 from trainer.engine.steps import fused_adamw
 from trainer.engine.steps.step_batching import Launches
 from trainer.engine.steps.step_strategy import Memory, choose_step, trial, unproven
+from trainer.engine.training import Training
 from trainer.models.losses import squared_error_sum
 from trainer.run.checkpoint_writer import capture
 from trainer.runtime.errors import TrainerError

@@ -11,7 +11,8 @@ import pytest
 from trainer.run.memory_plan import fit as plans
 from trainer.run.memory_plan.cards import CONTEXT, Card
 from trainer.run.memory_plan.live_memory import Peak
-from trainer.run.memory_plan.program import Footprint, Program
+from trainer.run.memory_plan.program import Footprint
+from trainer.run.memory_plan.shapes import Program
 
 MIB = 2**20
 PROGRAM = Program(raw={}, sequence=4096)

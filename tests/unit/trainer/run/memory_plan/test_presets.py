@@ -7,8 +7,7 @@ import pytest
 from trainer.config.recipe import find, names, resolve
 from trainer.run.memory_plan.cards import card_of
 from trainer.run.memory_plan.fit import fit
-from trainer.run.memory_plan.program import Program
-from trainer.run.memory_plan.shapes import SHAPES
+from trainer.run.memory_plan.shapes import SHAPES, Program
 
 PRESETS = [name for name in names() if name.startswith("lm-")]
 PLANNED = re.compile(r"# planned for: (\d) x (.+), (\S+)")

@@ -10,7 +10,8 @@ from trainer.engine import optimizer
 from trainer.run.memory_plan.allocator import DoesNotFitError
 from trainer.run.memory_plan.depth import estimated
 from trainer.run.memory_plan.live_memory import TRIALS
-from trainer.run.memory_plan.program import Program, measured
+from trainer.run.memory_plan.program import measured
+from trainer.run.memory_plan.shapes import Program
 
 ON_HOST = Program(raw=SMALL, rows=4, sequence=128, fast=False, card=False, precision="fp32")
 

@@ -8,8 +8,8 @@ import pytest
 from torch import nn
 
 from trainer.run.memory_plan.live_memory import Peak
-from trainer.run.memory_plan.program import Program, measured
-from trainer.run.memory_plan.shapes import config_of
+from trainer.run.memory_plan.program import measured
+from trainer.run.memory_plan.shapes import Program, config_of
 from trainer.run.memory_plan.sharding import Groups, groups_of, spread
 
 GROUPS = Groups(block=100, block_trained=80, rest=60, rest_trained=40, all=1060)

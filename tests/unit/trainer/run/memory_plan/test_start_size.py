@@ -12,7 +12,8 @@ from trainer.device.accelerator import Accelerator
 from trainer.device.precision import Precision
 from trainer.run.memory_plan import start_size as sizes
 from trainer.run.memory_plan.cards import CONTEXT
-from trainer.run.memory_plan.program import Program, measured
+from trainer.run.memory_plan.program import measured
+from trainer.run.memory_plan.shapes import Program
 from trainer.run.memory_plan.start_size import StartSize, planned_size, size_by_process
 from trainer.run.phases import prepare
 from trainer.runtime.child_process import Outcome

@@ -15,6 +15,7 @@ from trainer.cli import main
 from trainer.run import train as job
 from trainer.run.memory_plan.start_size import StartSize
 from trainer.run.phases import assemble, prepare
+from trainer.run.repeated_faults.remedy import Treatment
 from trainer.storage.metadata_schema import json_schema
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
@@ -137,5 +138,5 @@ def test_choice_of_ranks_at_the_start_is_kept_with_those_of_resumes(
 
 
 def test_treatment_without_remedies_is_not_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    assemble.report_treatment(prepare.Treatment())
+    assemble.report_treatment(Treatment())
     assert capsys.readouterr() == ("", "")

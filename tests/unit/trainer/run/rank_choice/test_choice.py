@@ -80,12 +80,12 @@ def test_number_of_ranks_is_taken_out_of_a_command_line(words: list[str], left: 
 def test_settled_command_line_is_that_of_the_number(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from trainer.cli import with_ranks_settled
+    from trainer.cli import with_ranks_resolved
 
     monkeypatch.setattr(choice, "choose", lambda *_: RankChoice(ranks=3, reason="it is"))
     typed = ["train", "--output", str(tmp_path), *[word.replace("_", "-") for word in words]]
     given = {name: value for name, value in parse(typed).items() if name != "command"}
-    found, config = with_ranks_settled(typed, given)
+    found, config = with_ranks_resolved(typed, given)
     direct = resolve({"output": tmp_path, "ranks": 3})
     assert config.having(rank_choice=None) == direct
     assert json.loads(config.provenance.rank_choice or "")["ranks"] == 3

@@ -1,4 +1,4 @@
-"""Why two cards do not work together: the same by other transports, and the facts of this machine.
+"""Search for the reason why two cards do not work together: other transports, and the facts of this machine.
 
 Every probe that takes two cards ends here where it did not pass. Nothing here changes a verdict's status. The cause
 is judged from which transports helped and from `host_facts`, never from words in a log. Sources: ROCm/rccl src/init.cc,

@@ -1,4 +1,4 @@
-"""What the probes of two ranks that hold parts of a model share: how a rank compares, and how that is judged."""
+"""Comparison of steps in probes whose two ranks hold parts of a model."""
 
 from __future__ import annotations
 

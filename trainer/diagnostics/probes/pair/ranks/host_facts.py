@@ -1,4 +1,4 @@
-"""Facts of a machine where two of its cards fail: read from its files, and by asking another process.
+"""Facts of a machine where two of its cards fail: read from its files, and by a trial in another process.
 
 Facts only, never words in a log. Sources: ROCm/rccl src/misc/shmutils.cc, ROCm/ROCm docs/conceptual/iommu.rst and
 gpu-isolation.md, the kernel's Documentation/ABI/testing/sysfs-kernel-iommu_groups.

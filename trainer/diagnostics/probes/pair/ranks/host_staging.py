@@ -1,4 +1,4 @@
-"""A layer for the retry through host memory: its weights and what enters and leaves it lie there; a card computes."""
+"""A layer for the retry through host memory: its weights, inputs and outputs are on the host; a card computes."""
 
 from __future__ import annotations
 

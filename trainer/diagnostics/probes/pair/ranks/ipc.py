@@ -1,4 +1,4 @@
-"""Whether another process can open memory of a card, as NCCL and RCCL do to copy from card to card.
+"""Trial whether another process can open memory of a card, as NCCL and RCCL do to copy from card to card.
 
 `python -m trainer.diagnostics.probes.pair.ranks.ipc [FIRST SECOND]` prints one JSON line; a process of its own, as a
 driver may hang or abort in it. The cards are torch's numbers, 0 and 1 where none are given.

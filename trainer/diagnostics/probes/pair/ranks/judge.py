@@ -1,4 +1,4 @@
-"""What the probes of two ranks share: run both, judge their reports, and look for the reason where two cards fail."""
+"""Judgement of two ranks: run both, compare their reports, and search for the reason where two cards fail."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IPC_SHARE = 0.2  # of the time after the first try
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """What two ranks try: the module of each, what they did as text, and how their reports are read.
+    """Subject of two ranks: the module of each, what they did as text, and how their reports are read.
 
     Those of `transports` are tried where it fails on two cards.
     """
@@ -48,7 +48,7 @@ def measure(subject: Subject, request: Request) -> Verdict:
     facts = host_facts.read(place.cards, ipc_seconds=ipc_seconds(ends))
     tries = (
         cause_search.retry(
-            subject.transports, lambda transport, seconds: again(subject, transport, seconds, pair), ends
+            subject.transports, lambda transport, seconds: retry_failure(subject, transport, seconds, pair), ends
         )
         if on_cards
         else ()
@@ -59,15 +59,6 @@ def measure(subject: Subject, request: Request) -> Verdict:
 def ipc_seconds(ends: float) -> float:
     """How long another process may take to open card memory, so that the retries still end in time."""
     return min(ipc.SECONDS, IPC_SHARE * max(0.0, ends - time.monotonic()))
-
-
-def once(subject: Subject, request: Request, limit: float) -> Verdict:
-    """The verdict on one run of both ranks on every pair of cards.
-
-    Args:
-        limit: time limit of one run in seconds.
-    """
-    return joined(of_pairs(subject, request, limit), subject.place)
 
 
 def pairs_of(place: Place) -> tuple[tuple[int, ...], ...]:
@@ -150,7 +141,7 @@ def checks(subject: Subject, outcome: Outcome, reports: Sequence[Report]) -> lis
     return [*torchrun.finish_checks(outcome, reports), *subject.checks(reports)]
 
 
-def again(subject: Subject, transport: Transport, seconds: float, pair: Sequence[int] = ()) -> str:
+def retry_failure(subject: Subject, transport: Transport, seconds: float, pair: Sequence[int] = ()) -> str:
     """Why both ranks do not work by another transport either; empty if they do.
 
     Args:

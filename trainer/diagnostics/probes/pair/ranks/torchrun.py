@@ -32,7 +32,7 @@ Phases = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where the ranks of a request run, and how many cards are here."""
+    """Place of the ranks of a request, and the number of cards here."""
 
     ran_on: Device
     cards: int

@@ -27,3 +27,27 @@ def test_result_with_a_key_twice_is_refused(tmp_path, others):
     with pytest.raises(RocmatrixError, match=r"the result has a key twice: amd\.com/gpu"):
         correct.write(correct.correction(path, [finding]), lambda _: ())
     assert "nvidia.com/gpu" in path.read_text()
+
+
+def finding(path, fix):
+    return LintFinding(
+        rule="x", subject="", where=fix.where, what="", kind="harmful", severity="error", truth="", instead="",
+        source="", fix=fix,
+    )  # fmt: skip
+
+
+def test_correction_keeps_every_other_byte(tmp_path):
+    path = tmp_path / "a.sh"
+    text = "# a\x0cform feed\r\n\r\n--device=/dri  \t# \u2028 b\r\nlast"
+    path.write_text(text, encoding="utf-8", newline="")
+    fix = Fix(where=f"{path}:3", before="/dri", after="/dev/dri")
+    assert correct.correction(path, [finding(path, fix)]).after == text.replace("=/dri", "=/dev/dri")
+
+
+def test_file_that_is_not_utf_8_is_corrected_by_hand_alone(tmp_path):
+    path = tmp_path / "a.sh"
+    path.write_bytes(b"# caf\xe9\n--device=/dri\n")
+    assert correct.correction(path, ()).difference == ""
+    fix = Fix(where=f"{path}:2", before="/dri", after="/dev/dri")
+    with pytest.raises(RocmatrixError, match="it is not UTF-8"):
+        correct.correction(path, [finding(path, fix)])

@@ -56,3 +56,8 @@ def test_text_without_an_end_is_part_of_the_script(tmp_path):
 def test_script_without_other_texts_keeps_its_lines():
     script = "cat > a.json <<E\n{}\nE\nbash <<'E'\nx\nE\ny\n"
     assert heredocs.without_other_texts(script) == "cat > a.json <<E\n\nE\nbash <<'E'\nx\nE\ny\n"
+
+
+def test_heredocs_that_never_end_are_passed_over_at_once():
+    script = "".join(f"cat <<EOF{n}\n" for n in range(50_000)) + "cat <<-END\n\tx\n\tEND\n"
+    assert [one.text.strip() for one in heredocs.heredocs(script)] == ["x"]

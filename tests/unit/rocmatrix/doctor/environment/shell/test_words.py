@@ -30,3 +30,14 @@ def test_line_of_shell_is_divided_at_semicolons_and_bars_outside_quotes(text, ex
 def test_continued_lines_are_one_with_the_number_of_the_first():
     found = list(words.lines("# c\na \\\n  b\n\nc\n"))
     assert [(line.text, line.number) for line in found] == [("a    b", 2), ("c", 5)]
+
+
+def test_line_is_divided_once_for_all_rules(monkeypatch):
+    asked = []
+    divided = words.split
+    monkeypatch.setattr(words, "split", lambda text: asked.append(text) or divided(text))
+    words._parts.cache_clear()
+    for _ in range(3):
+        assert list(words.parts("pip install a; ls", "install")) == [["pip", "install", "a"], ["ls"]]
+    assert list(words.parts("ls", "install")) == []
+    assert asked == ["pip install a; ls"]

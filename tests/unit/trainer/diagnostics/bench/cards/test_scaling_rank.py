@@ -20,7 +20,7 @@ def test_cases_have_names_of_their_own_and_both_batches_on_cards() -> None:
 
 @pytest.mark.usefixtures("torch_as_before")
 def test_ways_count_all_rows_of_their_epochs() -> None:
-    alone = scaling_rank.alone(TINY, CPU, 0.01)
+    alone = scaling_rank.train_alone(TINY, CPU, 0.01)
     both = scaling_rank.together("doubled", TINY, 32, Ranks(), CPU, 0.01)
     assert (alone["alone_rows"], both["doubled_rows"]) == (BATCHES * 16, BATCHES * 32)
     assert len(alone["alone"]) >= LEAST

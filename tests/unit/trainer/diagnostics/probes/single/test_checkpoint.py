@@ -17,8 +17,8 @@ FORGETTING = """
     from trainer.diagnostics.probes import entry
     honest = checkpoint.load
 
-    def load(content, device):
-        state = honest(content, device)
+    def load(content):
+        state = honest(content)
         for moments in state["optimizer"]["state"].values():
             moments["exp_avg"].zero_()  # what is lost when the optimizer is not kept
         return state

@@ -4,9 +4,9 @@ import pytest
 from invoke.exceptions import ParseError
 from invoke.parser.argument import Argument
 
-from rocmatrix.cli.number_option import NumberOption, checked
 from rocmatrix.cli.options.command import NUMBERS
 from rocmatrix.cli.options.invoke_tasks import collection
+from rocmatrix.cli.options.number_option import NumberOption, checked
 
 
 def test_numbers_of_all_tasks_are_checked():

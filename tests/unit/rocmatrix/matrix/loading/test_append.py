@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.matrix.cells import append
+from rocmatrix.matrix.loading import append
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.cells import MATRIX

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from rocmatrix.cli import option_sections, task_help
+from rocmatrix.cli.options import option_sections, task_help
 from rocmatrix.cli.options.command import Command, known
 from rocmatrix.runtime.paths import ROOT
 
@@ -46,7 +46,8 @@ def test_help_all_lists_every_option_once_and_a_kinds_own_under_that_kind(every:
     assert sorted(listed) == sorted(f"--{flag.name}" for flag in known()["train"].flags)
     before_tick = every[: every.index("  --tick=")].splitlines()
     titles = [line for line in before_tick if line and not line.startswith((" ", "Usage"))]
-    assert titles[-1] == "FURTHER: Bars: volume profiles"
+    assert titles[-1] == "Bars: volume profiles"
+    assert titles.count(option_sections.FURTHER) == 1
 
 
 @pytest.mark.parametrize("everything", [False, True])
@@ -86,21 +87,28 @@ def test_commands_with_many_options_have_sections() -> None:
 
 @pytest.mark.parametrize("command", IN_SECTIONS, ids=lambda command: command.name)
 def test_sections_hold_every_option_once(command: Command) -> None:
-    options, described = task_help.pairs(command.flags), command.described
-    found = [option for _, listed in option_sections.sections(options, described, everything=True) for option in listed]
-    assert sorted(found) == sorted(options)
+    options = {flag.key: task_help.row(flag) for flag in command.flags}
+    sections = option_sections.sections(options, command.described, everything=True)
+    assert sorted(option for _, listed in sections for option in listed) == sorted(options.values())
 
 
 @pytest.mark.parametrize("command", known().values(), ids=lambda command: command.name)
-def test_option_shows_a_value_unless_it_is_a_switch(command: Command) -> None:
-    page = task_help.page(command, "Usage: x", program="x", everything=True, width=200)
+def test_option_names_the_type_of_its_value_unless_it_is_a_switch(command: Command) -> None:
+    page = task_help.page(command, program="x", everything=True, width=200)
     shown = set(re.findall(r"^ +(?:-\w, )?--([\w-]+)(?: |$)", page, re.MULTILINE))
     switches = {flag.name for flag in command.flags if flag.kind is bool}
     assert shown == switches
-    assert (
-        set(re.findall(r"^ +(?:-\w[ =A-Z]*, )?--([\w-]+)=", page, re.MULTILINE))
-        >= {flag.name for flag in command.flags if not flag.positional} - switches
-    )
+    assert "STRING" not in page
+    values = {flag.name for flag in command.flags if not flag.positional} - switches
+    assert set(re.findall(r"^ +(?:-\w [^ ]+, )?--([\w-]+)\[?=[^ ]", page, re.MULTILINE)) >= values
+
+
+TEXTS = {"prompt", "target", "time-format", "time-zone", "session-zone", "time-column", "model"}  # any text
+
+
+@pytest.mark.parametrize("command", known().values(), ids=lambda command: command.name)
+def test_option_that_takes_no_free_text_names_what_it_takes(command: Command) -> None:
+    assert {flag.name for flag in command.flags if flag.metavar == "TEXT"} <= TEXTS
 
 
 def test_repeated_options_of_run_name_what_they_take() -> None:

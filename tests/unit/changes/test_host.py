@@ -1,83 +1,16 @@
-"""Changes of CONTRIBUTING.md's table, each made on a copy of the tree by editing the files that its row names alone.
+"""Changes to the host program from CONTRIBUTING.md, each made on a copy of the tree by the files of its row alone.
 
 The copy's own program is run then. Rows that are not here are a written walk: their files are checked to exist.
 """
 
 import json
 import re
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests.fixtures import sysfs
-
-ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("rocmatrix", "trainer", "matrix")
-TABLE = (ROOT / "CONTRIBUTING.md").read_text().split("## Changes and their files")[1].split("## Quiz")[0]
-ROWS = {name.strip(): text for name, text in re.findall(r"^\| ([^|]+) \| (.+) \|$", TABLE, re.MULTILINE)}
-
-
-@pytest.fixture
-def tree(tmp_path):
-    """Return a copy of the checkout to edit; what no change here touches is linked."""
-    for path in ROOT.iterdir():
-        if path.name in COPIED:
-            shutil.copytree(path, tmp_path / path.name, ignore=shutil.ignore_patterns("__pycache__"))
-        elif path.name not in (".git", ".rocmatrix", "TRAINING"):
-            (tmp_path / path.name).symlink_to(path)
-    return tmp_path
-
-
-@pytest.fixture
-def run(tree):
-    """Return a function that runs Python's words in the copy and gives its output; what fails shows why."""
-
-    def run(*words):
-        done = subprocess.run([sys.executable, *words], cwd=tree, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    return run
-
-
-@pytest.fixture
-def invokew(run):
-    """Return a function that runs the copy's own `./invokew`."""
-    return lambda *words: run("-P", "rocmatrix/cli/program.py", "--search-root", ".", *words)
-
-
-class Change:
-    """An edit of files below `tree`, counted, and held against the row of CONTRIBUTING.md that names them."""
-
-    def __init__(self, tree):
-        self.tree, self.files = tree, set()
-
-    def add(self, path, text):
-        self.files.add(path)
-        with (self.tree / path).open("a", encoding="utf-8") as file:
-            file.write(text)
-
-    def insert(self, path, after, text):
-        old = (self.tree / path).read_text("utf-8")
-        assert old.count(after) == 1, f"{path} has {old.count(after)} times {after!r}"
-        self.files.add(path)
-        (self.tree / path).write_text(old.replace(after, after + text), encoding="utf-8")
-
-    def is_row(self, row, *, name, number):
-        """Hold the files that were edited against a row, whose text is `number: files`; `name` stands for NAME."""
-        text = ROWS[row].replace("NAME", name)
-        named = set(re.findall(r"`((?:rocmatrix|trainer|matrix)/[\w./]+)`", text))
-        assert self.files <= named, self.files - named
-        assert len(self.files) == number
-        assert re.search(rf"\b{number}\b", text), f"the row of {row!r} does not say {number}"
-
-
-@pytest.fixture
-def change(tree):
-    return Change(tree)
 
 
 def test_doctor_check_added_to_its_topic_is_run_and_documented(change, invokew, run, tmp_path_factory):
@@ -144,7 +77,7 @@ def test_scheduler_added_as_text_and_destination_is_submitted_to(change, invokew
     assert sent.splitlines()[-1].startswith("qsub ")
     told = invokew("--help", "submit")
     assert "the server of OpenPBS" in told
-    assert "kubernetes or pbs or slurm" in told
+    assert "--engine={kubernetes,pbs,slurm}" in told
     change.is_row("an emitter for another scheduler", name="pbs", number=2)
 
 
@@ -251,7 +184,7 @@ def test_architecture_added_to_the_yaml_is_known_to_host_and_trainer(change, run
     run("-c", RENDER)
     run("-c", KNOWN)
     change.is_row("a card of a known architecture", name="", number=1)
-    assert change.files < set(re.findall(r"`(matrix/[\w.]+)`", ROWS["a new architecture"]))
+    assert change.files < set(re.findall(r"`(matrix/[\w.]+)`", change.rows["a new architecture"]))
 
 
 @pytest.mark.parametrize(
@@ -270,17 +203,6 @@ def test_architecture_with_a_mistake_is_refused_by_render(change, tree, old, new
     assert words in done.stderr
 
 
-def test_probe_added_with_its_entry_is_listed(change, run):
-    change.add("trainer/diagnostics/probes/single/fresh.py", '"""A new probe."""\n')
-    change.insert(
-        "trainer/diagnostics/probes/registry.py",
-        "PROBES: tuple[Probe, ...] = (\n",
-        '    _probe("fresh", 90, "something new holds"),\n',
-    )
-    assert '"probe": "fresh"' in run("-m", "trainer", "smoke", "--list")
-    change.is_row("a probe on one card", name="fresh", number=2)
-
-
 def test_signature_added_to_the_yaml_is_found(change, run):
     change.add(
         "rocmatrix/diagnosis/signatures.yaml",
@@ -296,75 +218,3 @@ def test_signature_added_to_the_yaml_is_found(change, run):
     )
     assert "newest" in found
     change.is_row("a diagnosis signature", name="", number=1)
-
-
-SECTION = "trainer/config/sections/network.py"
-NETWORK = '''"""One wide layer, for a test."""
-
-from torch import nn
-
-
-def wide(inputs, hidden_layers, outputs=1, **_):
-    """Return it."""
-    return nn.Sequential(nn.Linear(inputs, 100), nn.ReLU(), nn.Linear(100, outputs))
-'''
-
-
-def test_network_added_with_its_name_is_trained(change, run, tree):
-    change.add("trainer/models/wide.py", NETWORK)
-    change.insert(SECTION, "NETWORKS = (", '"wide", ')
-    options = ("--network=wide", "--epochs=1", "--device=cpu", "--run=r", f"--output={tree / 'runs'}")
-    run("-m", "trainer", "train", *options)
-    model = json.loads((tree / "runs" / "r" / "metadata.json").read_text("utf-8"))["model"]
-    assert model["kind"] == "wide"
-    weights = (tree / "runs" / "r" / "model.safetensors").read_bytes()
-    assert b'"shape":[1,100]' in weights[: 8 + int.from_bytes(weights[:8], "little")].replace(b" ", b"")
-    change.is_row("a kind of network", name="wide", number=2)
-
-
-SHAPED = '''"""Experts of one layer each, averaged, for a test."""
-
-import torch
-from torch import nn
-
-
-class Experts(nn.Module):
-    def __init__(self, inputs, outputs, experts):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(experts, inputs, outputs) / inputs)
-
-    def forward(self, rows):
-        return (rows @ self.weight).mean(dim=0)
-
-
-def experts(inputs, hidden_layers, outputs=1, *, experts, **_):
-    """Return as many experts as asked for."""
-    return Experts(inputs, outputs, experts)
-'''
-SHAPED_CONFIG = '''@dataclass(frozen=True, kw_only=True)
-class ExpertsConfig(MlpConfig):
-    """Experts that are averaged."""
-
-    title: ClassVar[str] = "Network: experts"
-    experts: Annotated[int, _fixed("how many experts", whole(1, 99))] = 3
-
-
-'''
-
-
-def test_network_with_settings_of_its_own_is_trained_stored_and_used(change, run, tree):
-    change.add("trainer/models/experts.py", SHAPED)
-    change.insert(SECTION, "NETWORKS = (", '"experts", ')
-    change.insert(SECTION, '"heads": self.heads}\n\n\n', SHAPED_CONFIG)
-    change.insert(SECTION, "    TRANSFORMER: TransformerConfig,\n", '    "experts": ExpertsConfig,\n')
-    assert "--experts" in run("-m", "trainer", "train", "--help=all")
-    options = ("--network=experts", "--experts=5", "--epochs=1", "--device=cpu", "--run=r", f"--output={tree / 'runs'}")
-    run("-m", "trainer", "train", *options)
-    model = json.loads((tree / "runs" / "r" / "metadata.json").read_text("utf-8"))["model"]
-    assert (model["kind"], model["settings"]) == ("experts", {"experts": 5})
-    counted = run("-c", f"from trainer.models.build import size; print(size({model!r}))")
-    assert int(counted) == 5 * model["widths"][0]
-    sample = "trainer/data/sp500_vix_daily.csv"
-    run("-m", "trainer", "predict", f"--model={tree / 'runs' / 'r'}", f"--data={sample}", f"--output={tree / 'f.csv'}")
-    assert len((tree / "f.csv").read_text("utf-8").splitlines()) > 100
-    change.is_row("a kind of network", name="experts", number=2)

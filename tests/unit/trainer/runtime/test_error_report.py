@@ -1,0 +1,41 @@
+"""Exceptions of any kind become errors of the catalog, with a traceback kept for those that nothing explains."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trainer.runtime.error_report import coded, report
+from trainer.runtime.errors import TrainerError
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (TrainerError("RM530", what="x"), "RM530"),
+        (KeyboardInterrupt(), "RM598"),
+        (ImportError("no module named numpy"), "RM501"),
+        (MemoryError(), "RM587"),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"), "RM521"),
+        (OSError(28, "No space left on device", "/x"), "RM543"),
+        (ValueError("a defect"), "RM599"),
+    ],
+)
+def test_exception_has_the_code_of_its_kind(error: BaseException, code: str, tmp_path: Path) -> None:
+    assert coded(error, tmp_path).code == code
+
+
+def test_traceback_of_an_unexpected_error_is_kept_in_the_output_folder(tmp_path: Path) -> None:
+    found = coded(ValueError("a defect"), tmp_path)
+    assert "a defect" in Path(str(found.where)).read_text()
+    assert Path(str(found.where)).parent == tmp_path
+
+
+def test_report_is_text_on_stderr_and_one_event_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+    assert report(TrainerError("RM530", what="x", where="epoch 3")) == 2
+    captured = capsys.readouterr()
+    event = json.loads(captured.out)
+    assert (event["event"], event["code"], event["where"]) == ("error", "RM530", "epoch 3")
+    assert captured.err.startswith("RM530 ")

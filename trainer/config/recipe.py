@@ -122,7 +122,9 @@ def as_recipe(config: TrainConfig) -> str:
             and setting.recorded(value)
             and not (isinstance(value, Path) and value == setting.default)
         ):
-            sections.setdefault(section, []).append(f"  {name}: {_quoted(_written(setting, value))}")
+            text = _written(setting, value)
+            line = f"  {name}: {text if value is None or value == () else _quoted(text)}"
+            sections.setdefault(section, []).append(line)
     return "".join(f"{section}:\n" + "\n".join(lines) + "\n" for section, lines in sections.items())
 
 
@@ -142,8 +144,7 @@ def _quoted(text: str) -> str:
     import json
 
     inner = text[:1].isalnum() and text.replace(",", "").replace(".", "").replace("-", "").isalnum()
-    plain = text in ("null", '""') or inner
-    return text if plain else json.dumps(text, ensure_ascii=False)
+    return text if inner and text.lower() != "null" else json.dumps(text, ensure_ascii=False)
 
 
 def _known(key: str, where: str) -> Setting:

@@ -130,3 +130,10 @@ def test_configuration_written_as_a_recipe_is_read_back_equal(tmp_path_factory, 
     path = tmp_path_factory.mktemp("recipe") / "recipe.yaml"
     path.write_text(as_recipe(config))
     assert resolve({"recipe": str(path)}) == config
+
+
+@pytest.mark.parametrize("word", ["NULL", "null", "Null", "none", "true", "1e3"])
+def test_text_that_yaml_may_read_as_something_else_is_read_back_equal(tmp_path, word: str) -> None:
+    config = TrainConfig.of(device=word)
+    (tmp_path / "recipe.yaml").write_text(as_recipe(config))
+    assert resolve({"recipe": str(tmp_path / "recipe.yaml")}) == config

@@ -30,6 +30,21 @@ def rooms(root: Path) -> list[str]:
     return sorted(folder.as_posix() for folder in folders if folder.parts)
 
 
+def described(program: str, root: Path) -> dict[str, str]:
+    """Return the rooms of a program by name, each with the first paragraph of its docstring.
+
+    Args:
+        program: folder of the program, `rocmatrix` or `trainer`; it is no room itself.
+        root: the checkout.
+    """
+    inits = sorted((root / program).glob("*/**/__init__.py"))
+    docs = {file.parent: ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "" for file in inits}
+    return {
+        folder.relative_to(root / program).as_posix(): " ".join(doc.partition("\n\n")[0].split())
+        for folder, doc in docs.items()
+    }
+
+
 def tests_of(name: str, root: Path) -> str:
     """Return the folder or file of the tests of a room, such as `trainer/engine`, or of one of its modules.
 

@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CASES = ROOT / "benchmarks" / "diagnosis_cases"
 GIVEN = ROOT.parent / "shared" / "data" / "failures" / "cases.json"
 RESULTS = ROOT / "benchmarks" / "results" / "diagnose_cases.json"
-SETS = ("learn", "held_out", "fresh", "fresh2", "fresh3", "fresh4", "fresh5", "fresh6", "fresh7", "fresh8", "given")
+SETS = ("learn", "held_out", "fresh", "fresh2", "fresh3", "fresh4", "fresh5", "fresh6", "fresh7", "fresh8", "aside", "given")
 FIRST = 3
 _SCANNERS: dict[int, tuple[tuple[Signature, ...], Scanner]] = {}  # its automaton is made once, not for each case
 

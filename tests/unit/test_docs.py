@@ -1,4 +1,4 @@
-"""Documents: pages state their kind, links lead somewhere, commands exist, and the README begins with what is needed."""
+"""Pages state their kind, links lead somewhere, commands exist, and the README begins with what a reader needs."""
 
 import re
 from pathlib import Path

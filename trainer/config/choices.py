@@ -45,7 +45,7 @@ ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU", "tanh": "Tanh"}  
 NORMS = ("none", "batch", "layer")
 ATTENTION_KERNELS = ("flash", "efficient", "math")  # in the order of preference
 ATTENTION = ("auto", *ATTENTION_KERNELS)
-ADAPTERS = ("none", "lora", "qlora")
+ADAPTERS = ("none", "lora", "qlora", "peft")
 EXPORTS = ("onnx",)
 FAST = ("auto", "off", "nondeterministic")
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,23 @@ from trainer.data.tokens.chat_template import ChatTemplate
 from trainer.data.tokens.load import LanguageData, load
 from trainer.data.tokens.partition import PackedPartition, PairPartition, WindowRows
 from trainer.data.tokens.tokenizer import ByteTokenizer, Tokenizer
-from trainer.models.adapters import peft_format
-from trainer.models.decoder.model import Decoder
+from trainer.models.adapters import by_peft, peft_format
 from trainer.models.pretrained import folder as pretrained
 from trainer.runtime.errors import TrainerError
+from trainer.runtime.events import say
 from trainer.runtime.paths import SAMPLE
 from trainer.tasks.language.artifacts import companions, folder_bytes, generation_of, text_bytes
 from trainer.tasks.language.inputs import template_of, tokenizer_of
-from trainer.tasks.language.network import build, load_weights, lora_of, new_config, pretrained_vocabulary
+from trainer.tasks.language.network import (
+    build,
+    by_own_class,
+    load_for_peft,
+    load_weights,
+    lora_of,
+    new_config,
+    peft_config_of,
+    pretrained_vocabulary,
+)
 from trainer.tasks.language.tuning import LanguageTuner
 from trainer.tasks.task import RUN, BatchWeight, Evaluation, LossSum, NetworkSpec, Partitions, Placement, Trained
 
@@ -78,19 +88,43 @@ class LanguageTask:
         if self.data.method == "dpo" and adapter.adapter == "none":
             what = "--method dpo without --adapter: the reference is the model with its adapter off"
             raise TrainerError("RM500", what=what, next="Give --adapter lora or qlora.")
+        if adapter.adapter != "none" and "mamba" in str(raw.get("model_type")):
+            what = (
+                f"--adapter {adapter.adapter} on {raw['model_type']}: its kernels read weights past the adapted layers"
+            )
+            raise TrainerError("RM713", what=what, next="Train all weights, without --adapter.")
         chosen = {"kind": "decoder", "config": raw, "adapter": adapter.adapter, "method": self.data.method}
         return NetworkSpec(
-            description=chosen | ({"lora": vars(lora_of(adapter))} if adapter.adapter != "none" else {}),
+            description=chosen | self.described_adapter(),
             build=partial(build, raw, config, self.data.method, seed=self.seed),
-            load=partial(load_weights, folder=config.model) if config.model else None,
+            load=self.loader() if config.model else None,
             tune=LanguageTuner(requested=config.fast, tokens=self.config.sequence, pairs=self.data.method == "dpo"),
             remedy=lambda most: f"a decoder of at most {most:,} parameters would fit",
-            planned={
-                **{"raw": raw, "adapter": adapter.adapter, "method": self.data.method, "rank": adapter.lora_rank},
-                "sequence": self.longest,
-                "packed": isinstance(self.data.train, PackedPartition),
-            },
+            planned=None if by_own_class(raw, config) else self.planned(raw),
         )
+
+    def described_adapter(self) -> dict[str, Any]:
+        """Return the adapter's part of the description of the network."""
+        kind = self.decoder.adapter.adapter
+        if kind == "peft":
+            return {"peft": peft_config_of(self.decoder)}
+        return {} if kind == "none" else {"lora": vars(lora_of(self.decoder.adapter))}
+
+    def loader(self) -> Any:
+        """Return what puts the folder's weights into the network."""
+        assert self.decoder.model is not None
+        if self.decoder.adapter.adapter == "peft":
+            return partial(load_for_peft, folder=self.decoder.model, config=self.decoder, seed=self.seed)
+        return partial(load_weights, folder=self.decoder.model)
+
+    def planned(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a plan of memory takes of the network, see `NetworkSpec.planned`."""
+        adapter = self.decoder.adapter
+        return {
+            **{"raw": raw, "adapter": adapter.adapter, "method": self.data.method, "rank": adapter.lora_rank},
+            "sequence": self.longest,
+            "packed": isinstance(self.data.train, PackedPartition),
+        }
 
     @property
     def longest(self) -> int:
@@ -169,14 +203,19 @@ class LanguageTask:
             formats: values of `--export`.
         """
         config, adapter = self.decoder, self.decoder.adapter
-        decoder: Decoder = model.decoder  # type: ignore[assignment]
+        decoder: Any = model.decoder
         raw = record["model"]["config"]
         if adapter.adapter == "none":
             made = pretrained.Pretrained(
                 model=decoder, raw=raw, source=config.model, generation=generation_of(self.tokenizer)
             )
             return self.own_tokenizer() | folder_bytes(made)
-        files = peft_format.files(decoder, lora_of(adapter), family=str(raw["model_type"]), base=str(config.model))
+        if adapter.adapter == "peft":
+            with tempfile.TemporaryDirectory() as temporary:
+                return by_peft.files(decoder, Path(temporary), base=str(config.model)) | companions(config.model)
+        files = peft_format.files(
+            decoder.network, lora_of(adapter), family=str(raw["model_type"]), base=str(config.model)
+        )
         return files | companions(config.model) | self.own_tokenizer()
 
     def own_tokenizer(self) -> dict[str, bytes]:
@@ -239,6 +278,9 @@ def language_task(config: TokensConfig, decoder: DecoderConfig, *, folder: Path,
     if decoder.model is None and decoder.adapter.adapter != "none":
         what = f"--adapter {decoder.adapter.adapter} without --model: the base of an adapter has to be there later, too"
         raise TrainerError("RM500", what=what, next="Give --model a folder, or train all weights without --adapter.")
+    if decoder.model is not None and config.packing and by_own_class(pretrained.read_config(decoder.model), decoder):
+        say("rows    one a sequence, not packed: the network is computed by transformers' own class")
+        config = replace(config, packing=False)
     tokenizer = tokenizer_of(decoder.model)
     template = template_of(decoder.model, tokenizer)
     data = load(config.data, config, tokenizer, template, folder=folder, seed=seed)

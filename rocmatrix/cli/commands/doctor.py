@@ -52,7 +52,7 @@ class Doctor:
 
     file: str = option(
         "only this file, whatever it is: a Dockerfile, compose file, script, requirements file, pyproject.toml, conda "
-        "environment, Kubernetes manifest or GitHub workflow",
+        "environment, Kubernetes manifest, GitHub workflow or GitLab pipeline",
         metavar="PATH",
     )
     fix: bool = option(

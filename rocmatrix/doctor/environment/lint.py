@@ -135,7 +135,7 @@ def _overrides(test: str, value: str, subject: Subject) -> bool:
 
 
 def _not_among(override: str, targets: str) -> bool:
-    """Say whether an override names none of the targets that are compiled for; what cannot be told is none."""
+    """Say whether an override names none of the targets that are compiled for; what cannot be known is none."""
     try:
         named = gfx.from_isa_version(override)
     except ValueError:

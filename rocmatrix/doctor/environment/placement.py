@@ -190,7 +190,9 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
     named = f"{subject.image or launch.image} {service}"
     if _WITHOUT_KFD.search(named) or (_CUDA_IMAGES.search(subject.image or launch.image) and not _of_amd(subject)):
         return
-    if any("dri" in device for device in launch.devices) and not any("kfd" in device for device in launch.devices):
+    # letters in another order are reported as such, and corrected
+    compute = any("kfd" in device or sorted(device.removeprefix("/dev/")) == sorted("kfd") for device in launch.devices)
+    if any("dri" in device for device in launch.devices) and not compute:
         node = next(device for device in launch.devices if "dri" in device)
         finding = _finding_of(
             "kfd-not-given", subject, launch.line_of(node), " ".join(launch.devices), "conflict", "error",

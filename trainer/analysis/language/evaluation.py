@@ -10,7 +10,7 @@ import torch
 
 from trainer.analysis.language.loading import Loaded
 from trainer.data.tokens.corpus import in_memory
-from trainer.models.language.linear_cross_entropy import linear_cross_entropy_sum
+from trainer.models.language.model import LanguageModel
 from trainer.runtime.errors import TrainerError
 
 
@@ -31,11 +31,10 @@ def evaluate(loaded: Loaded, path: Path, *, sequence: int) -> dict[str, Any]:
         raise TrainerError("RM711", what=f"--sequence {sequence}, but the model has {limit} positions")
     if len(stream) < 2:
         raise TrainerError("RM714", what=f"{len(stream)} tokens", where=str(path))
-    total, count = 0.0, 0
+    measured, total, count = LanguageModel(model).eval(), 0.0, 0
     for begin in range(0, len(stream) - 1, sequence):
         ids = torch.from_numpy(stream.window(begin, min(begin + sequence + 1, len(stream))))
-        hidden = model.hidden(ids[None, :-1])[0]
-        total += linear_cross_entropy_sum(hidden, model.head_weight, ids[1:]).item()
+        total += measured(ids[None, :-1], ids[None, 1:]).item()
         count += len(ids) - 1
     loss = total / count
     bits = total / math.log(2) / stream.text_bytes

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from trainer.analysis.language.loading import Loaded
 from trainer.data.tokens.tokenizer import with_begin
-from trainer.models.decoder.model import Decoder
 from trainer.runtime.errors import TrainerError
 
 
@@ -25,10 +25,11 @@ class Sampling:
 
 
 @torch.no_grad()
-def generate(model: Decoder, prompt: Sequence[int], stops: Sequence[int], sampling: Sampling) -> Iterator[int]:
+def generate(model: Any, prompt: Sequence[int], stops: Sequence[int], sampling: Sampling) -> Iterator[int]:
     """Yield new tokens until a stop token, which is not yielded, or `max_new_tokens` of them.
 
     Args:
+        model: decoder, in evaluation mode.
         prompt: token ids, at least one.
         stops: token ids that end the text.
 
@@ -46,8 +47,7 @@ def generate(model: Decoder, prompt: Sequence[int], stops: Sequence[int], sampli
     generator, cache = torch.Generator().manual_seed(sampling.seed), model.new_cache()
     tokens = torch.tensor([list(prompt)])
     for _ in range(most):
-        hidden = model.hidden(tokens, cache=cache)[0, -1]
-        token = draw(model.head_weight @ hidden, sampling, generator)
+        token = draw(model.next_logits(tokens, cache), sampling, generator)
         if token in stops:
             return
         yield token

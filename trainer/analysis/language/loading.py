@@ -11,8 +11,9 @@ from typing import Any
 
 from trainer.data.tokens.chat_template import ChatTemplate, read_template
 from trainer.data.tokens.tokenizer import Tokenizer, read_tokenizer
-from trainer.models.adapters import peft_format
+from trainer.models.adapters import by_peft, peft_format
 from trainer.models.pretrained import folder as pretrained
+from trainer.models.pretrained import own_class
 from trainer.runtime.errors import TrainerError
 
 
@@ -38,9 +39,14 @@ def load(folder: Path, base: Path | None = None) -> Loaded:
     adapter = (folder / peft_format.CONFIG).is_file()
     refuse_other_run(folder)
     source = (base or base_of(folder)) if adapter else folder
-    made = pretrained.read(source, to_compute=True)
-    if adapter:
-        peft_format.read(made.model, folder, family=made.family)
+    if adapter and by_peft.is_by_peft(folder):
+        raw = pretrained.read_config(source)
+        made = pretrained.Pretrained(model=own_class.read(source, raw, None), raw=raw, source=source)
+        by_peft.load(made.model, folder)
+    else:
+        made = pretrained.read(source, to_compute=True)
+    if adapter and not by_peft.is_wrapped(made.model):
+        peft_format.read(made.model.network, folder, family=made.family)
     tokenizer = read_tokenizer(source)
     pretrained.require_vocabulary(made.model, tokenizer.size, str(source))
     made.model.eval()

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from trainer.analysis.language.loading import Loaded
+from trainer.models.adapters import by_peft
 from trainer.models.adapters.lora import merge
 from trainer.models.pretrained import folder as pretrained
 from trainer.runtime.errors import TrainerError
@@ -30,7 +31,7 @@ def merge_to(loaded: Loaded, output: Path) -> dict[str, Any]:
         raise TrainerError("RM500", what=f"--output {output} exists", next="Give a folder that does not exist.")
     model = loaded.made.model
     before = _logits(loaded)
-    merge(model)
+    (by_peft.merge if by_peft.is_wrapped(model) else merge)(model)
     after = _logits(loaded)
     dtype = next(model.parameters()).dtype
     difference = ((after - before).abs().max() / before.abs().max()).item()

@@ -21,13 +21,15 @@ TITLE = "Language models (--task lm): network"
 
 @dataclass(frozen=True, kw_only=True)
 class AdapterConfig:
-    """Low-rank adapters of linear layers."""
+    """Low-rank adapters of linear layers, or another method of peft."""
 
     title: ClassVar[str] = TITLE
     adapter: Annotated[
         str,
         _fixed(
-            "none: train all weights; qlora: over 4-bit weights", one_of(*ADAPTERS, also=WORDS["adapter"]), common=True
+            "none: train all weights; qlora: over 4-bit weights; peft: another method, by that package itself",
+            one_of(*ADAPTERS, also=WORDS["adapter"]),
+            common=True,
         ),
     ] = "none"
     lora_rank: Annotated[int, _fixed("rank of the adapter", whole(1, MOST_RANK))] = 16
@@ -35,6 +37,9 @@ class AdapterConfig:
     lora_dropout: Annotated[float, _fixed("share of the adapter's inputs set to 0 in training", share)] = 0.0
     lora_targets: Annotated[tuple[str, ...], _fixed("layers to adapt, as q_proj,v_proj, or all", names)] = ("all",)
     lora_stabilized: Annotated[bool, _fixed("divide alpha by the root of the rank (rsLoRA)", switch)] = False
+    peft_config: Annotated[
+        Path | None, _fixed("of --adapter peft: its adapter_config.json, as of DoRA or prompt tuning", or_none(path))
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

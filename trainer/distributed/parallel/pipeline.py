@@ -19,6 +19,7 @@ from trainer.distributed.parallel import decoder_stage
 from trainer.distributed.parallel.split import cost, cut
 from trainer.distributed.parallel.world import PATIENCE, Membership, World
 from trainer.distributed.watchdog.heartbeat import HeartbeatWriter
+from trainer.models.decoder.model import Decoder
 from trainer.models.language.model import LanguageModel
 from trainer.models.losses import LossSum
 from trainer.runtime.errors import TrainerError
@@ -199,7 +200,8 @@ class Pipeline(World):
         if self.member.compression != "none":
             what = "--parallel pipeline adds no gradients up, so there are none to compress"
             raise TrainerError("RM563", what=what, next="Leave --gradient-compression out, or use --parallel ddp.")
-        if not isinstance(model, nn.Sequential | LanguageModel):
+        own = isinstance(model, LanguageModel) and not isinstance(model.decoder, Decoder)
+        if own or not isinstance(model, nn.Sequential | LanguageModel):
             kinds = "a plain stack of layers, or a decoder with a loss for each token"
             what = f"--parallel pipeline splits {kinds}, and the model is a {type(model).__name__}"
             raise TrainerError("RM563", what=what, next="Use --parallel ddp or fsdp2.")

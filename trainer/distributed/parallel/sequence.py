@@ -17,6 +17,7 @@ from trainer.data.loading.batch import Values
 from trainer.distributed.collectives import Forward
 from trainer.distributed.parallel.replicas import Replicas
 from trainer.models.decoder.masks import SequencePart
+from trainer.models.decoder.model import Decoder
 from trainer.models.language.model import LanguageModel
 from trainer.runtime.errors import TrainerError
 
@@ -39,7 +40,7 @@ class SequenceSplit(Replicas):
                 collectives on the ranks' devices.
         """
         transport = self.member.choice.transport
-        if not isinstance(model, LanguageModel):
+        if not isinstance(model, LanguageModel) or not isinstance(model.decoder, Decoder):
             what = f"--parallel sequence splits rows of tokens with a loss each, and the model is a {_name(model)}"
             raise TrainerError("RM563", what=what, next="Use --parallel ddp or fsdp2.")
         if self.member.device.type == "cuda" and transport.backend != "nccl":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from trainer.models.adapters.nf4 import NF4Linear
 from trainer.runtime.errors import TrainerError, suggestion
 
 ALL_LINEAR = "all"
+IN_BLOCKS = re.compile(r"\.(layers|h|blocks|block)\.\d+\.")  # what lists of blocks are called, in transformers, too
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +68,17 @@ class LoraLinear(nn.Module):
         up = functional.linear(down, out.to(down.dtype))
         return outputs + (self.scale * up).to(outputs.dtype)
 
+    @property
+    def weight(self) -> Tensor:
+        """The base's weight: some classes of transformers look at its dtype, as peft's layers let them."""
+        found: Tensor = self.base.weight  # type: ignore[assignment]
+        return found
+
+    @property
+    def bias(self) -> Tensor | None:
+        """The base's bias, None without one."""
+        return self.base.bias
+
     @torch.no_grad()
     def merged(self) -> Tensor:
         """Return base + scale * B A, (outputs, inputs), formed in fp64 and rounded once to the base's dtype."""
@@ -84,7 +97,7 @@ def linear_modules(model: nn.Module) -> dict[str, nn.Linear | NF4Linear]:
     return {
         name: module
         for name, module in model.named_modules()
-        if isinstance(module, nn.Linear | NF4Linear) and ".layers." in name
+        if isinstance(module, nn.Linear | NF4Linear) and IN_BLOCKS.search(name)
     }
 
 
@@ -179,6 +192,11 @@ def pad_ranks(model: nn.Module, rank: int) -> None:
 @contextlib.contextmanager
 def adapters_disabled(model: nn.Module) -> Iterator[None]:
     """Run the base model within the context: the reference of a preference loss needs no second model."""
+    wrapped = next((module for module in model.modules() if hasattr(module, "disable_adapter")), None)
+    if wrapped is not None:  # by peft
+        with wrapped.disable_adapter():  # type: ignore[operator]
+            yield
+        return
     modules = [module for _, module in lora_modules(model)]
     before = [module.enabled for module in modules]
     for module in modules:

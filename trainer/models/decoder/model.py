@@ -147,6 +147,18 @@ class Decoder(nn.Module):
         if not config.tied:
             self.lm_head = nn.Linear(config.width, config.vocabulary, bias=False)
 
+    plain_head = True  # logits are hidden states times the head's weight
+
+    @property
+    def blocks(self) -> list[nn.Module]:
+        """The layers that activation checkpointing computes again."""
+        return list(self.model.layers)
+
+    @property
+    def network(self) -> nn.Module:
+        """The module whose names `pretrained` maps to those of the files: the decoder itself."""
+        return self
+
     @property
     def head_weight(self) -> Tensor:
         """The weight (vocabulary, width) that turns hidden states into logits; the embedding where they are tied."""
@@ -200,6 +212,15 @@ class Decoder(nn.Module):
         """
         states = self.hidden(tokens, positions=positions, documents=documents, cache=cache)
         return functional.linear(states, self.head_weight)
+
+    def next_logits(self, tokens: Tensor, cache: Cache) -> Tensor:
+        """Return the logits of the token after the last one, (vocabulary,).
+
+        Args:
+            tokens: token ids, (1, tokens).
+            cache: of the tokens before, extended in place.
+        """
+        return self.head_weight @ self.hidden(tokens, cache=cache)[0, -1]
 
     def new_cache(self) -> Cache:
         """Return an empty cache of keys and values."""

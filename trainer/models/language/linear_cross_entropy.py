@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from trainer.data.tokens.labels import IGNORED
 
@@ -96,6 +97,29 @@ def linear_cross_entropy_sum(
     dtype = _computed_in(hidden, weight)
     total: Tensor = apply(hidden.to(dtype), weight, labels, token_weights, head, torch.is_grad_enabled())
     return total
+
+
+def token_losses(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return each token's cross entropy in fp32, 0 where IGNORED, of logits that are there as a whole.
+
+    Args:
+        logits: (tokens, vocabulary).
+        labels: (tokens,).
+    """
+    wide = logits.to(_wide(logits.dtype))
+    return functional.cross_entropy(wide, labels, ignore_index=IGNORED, reduction="none")
+
+
+def cross_entropy_sum(logits: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
+    """Return the weighted sum of the tokens' cross entropies, a scalar, of logits that are there as a whole.
+
+    Args:
+        logits: (tokens, vocabulary).
+        labels: (tokens,), IGNORED where a token carries no loss.
+        weights: (tokens,), None where all weigh 1.
+    """
+    losses = token_losses(logits, labels)
+    return losses.sum() if weights is None else (losses * weights.to(losses.dtype)).sum()
 
 
 def token_log_probabilities(hidden: Tensor, weight: Tensor, labels: Tensor, *, head: Head = PLAIN) -> Tensor:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from trainer.data.tokens.labels import IGNORED
 from trainer.models.adapters.lora import adapters_disabled
 from trainer.models.decoder.masks import SequencePart
-from trainer.models.decoder.model import Decoder
 from trainer.models.language.linear_cross_entropy import (
     PLAIN,
+    cross_entropy_sum,
     linear_cross_entropy_sum,
     token_log_probabilities,
+    token_losses,
 )
 from trainer.models.language.preference_loss import dpo_loss_sum
 
@@ -23,14 +26,16 @@ class LanguageModel(nn.Module):
     drop_ignored: leave tokens without loss out of the head's products; the host then waits for their number.
     """
 
-    def __init__(self, decoder: Decoder, *, drop_ignored: bool = False) -> None:
+    def __init__(self, decoder: Any, *, drop_ignored: bool = False) -> None:
+        """Take a `Decoder`, or what has the same methods (pretrained.own_class)."""
         super().__init__()
         self.decoder, self.drop_ignored, self.head = decoder, drop_ignored, PLAIN
 
     @property
     def blocks(self) -> list[nn.Module]:
         """The layers that activation checkpointing computes again."""
-        return list(self.decoder.model.layers)
+        blocks: list[nn.Module] = self.decoder.blocks
+        return blocks
 
     def forward(
         self,
@@ -52,6 +57,10 @@ class LanguageModel(nn.Module):
             documents: number of each token's document, shape (rows, tokens); None for one a row.
             part: where rows are split over processes; see `Decoder.hidden`.
         """
+        if not self.decoder.plain_head:
+            logits = self.decoder(tokens, documents=documents).flatten(0, 1)
+            scale = None if weights is None else weights.flatten()
+            return cross_entropy_sum(logits, labels.flatten(), scale)
         hidden = self.decoder.hidden(tokens, positions=positions, documents=documents, part=part)
         return self.loss_of(hidden, labels, weights)
 
@@ -74,14 +83,16 @@ class LanguageModel(nn.Module):
 class PreferenceModel(nn.Module):
     """A decoder that maps pairs of answers to the sum of their DPO losses; the reference is it without adapters."""
 
-    def __init__(self, decoder: Decoder, *, beta: float) -> None:
+    def __init__(self, decoder: Any, *, beta: float) -> None:
+        """Take a decoder as `LanguageModel` does."""
         super().__init__()
         self.decoder, self.beta, self.head = decoder, beta, PLAIN
 
     @property
     def blocks(self) -> list[nn.Module]:
         """The layers that activation checkpointing computes again."""
-        return list(self.decoder.model.layers)
+        blocks: list[nn.Module] = self.decoder.blocks
+        return blocks
 
     def forward(self, tokens: Tensor, labels: Tensor, documents: Tensor) -> Tensor:
         """Return the sum over pairs; all tensors are (pairs, 2, tokens), the chosen answer first.
@@ -104,6 +115,9 @@ class PreferenceModel(nn.Module):
             labels: next token, IGNORED where none is trained, shape (pairs, 2, tokens).
             documents: number of each token's document, shape (pairs, 2, tokens).
         """
+        if not self.decoder.plain_head:
+            logits = self.decoder(tokens.flatten(0, 1), documents=documents.flatten(0, 1)).flatten(0, 1)
+            return -token_losses(logits, labels.flatten()).view(labels.shape).sum(-1)
         hidden = self.decoder.hidden(tokens.flatten(0, 1), documents=documents.flatten(0, 1))
         values = token_log_probabilities(
             hidden.flatten(0, 1), self.decoder.head_weight, labels.flatten(), head=self.head

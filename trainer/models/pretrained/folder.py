@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from trainer.models.decoder.model import Decoder
-from trainer.models.pretrained import shards
+from trainer.models.pretrained import own_class, shards
 from trainer.models.pretrained.families import decoder_config, file_tensor, is_ignored
 from trainer.runtime.errors import TrainerError
 
@@ -47,7 +47,7 @@ _DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: 
 class Pretrained:
     """A decoder, the config.json it was made from, and the folder (None for one made here)."""
 
-    model: Decoder
+    model: Any  # a Decoder, or an OwnClassDecoder of families that only transformers has
     raw: dict[str, Any]
     source: Path | None = None
     generation: dict[str, Any] = field(default_factory=dict)
@@ -87,6 +87,8 @@ def read(folder: Path, *, dtype: torch.dtype | None = None, to_compute: bool = F
         TrainerError: RM700 to RM703 and RM707, naming file and tensor.
     """
     raw = read_config(folder)
+    if own_class.is_own_class(raw):
+        return Pretrained(model=own_class.read(folder, raw, dtype), raw=raw, source=folder)
     config = decoder_config(raw)
     with torch.device("meta"):
         model = Decoder(config)
@@ -203,6 +205,9 @@ def write(folder: Path, pretrained: Pretrained, *, shard_bytes: int = shards.SHA
     if pretrained.source is not None and folder.samefile(pretrained.source):
         # Tensors may still be mapped from the files that would be overwritten.
         raise TrainerError("RM540", what=f"{folder} is the folder that the model was read from")
+    if isinstance(pretrained.model, own_class.OwnClassDecoder):
+        written = own_class.write(folder, pretrained.model)
+        return [*written, *(name for name in _companions(folder, pretrained) if name not in written)]
     dtype = next(pretrained.model.parameters()).dtype
     raw = {key: value for key, value in pretrained.raw.items() if key not in ("torch_dtype", "dtype")}
     raw |= {"architectures": [ARCHITECTURES[pretrained.family]], "dtype": _DTYPES[dtype]}
@@ -225,10 +230,11 @@ def _companions(folder: Path, pretrained: Pretrained) -> list[str]:
     return names
 
 
-def require_vocabulary(model: Decoder, tokens: int, where: str) -> None:
+def require_vocabulary(model: Any, tokens: int, where: str) -> None:
     """See that the model has an embedding for every token id of its tokenizer.
 
     Args:
+        model: decoder, built in or by its own class.
         tokens: number of the tokenizer's ids.
         where: folder of the model, for the message.
 

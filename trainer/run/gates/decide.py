@@ -118,7 +118,7 @@ def gates_for(config: TrainConfig, accelerator: Accelerator) -> tuple[list[str],
     names = [PRECISION] if candidate(config.compute.precision, accelerator) in HALVES else []
     model, compiles = config.model, config.compute.compile != "off"
     if isinstance(model, DecoderConfig):
-        names += [ADAPTER] if model.adapter.adapter != "none" else []
+        names += [ADAPTER] if model.adapter.adapter in ("lora", "qlora") else []
         names += [NF4] if model.adapter.adapter == "qlora" else []
         fast = model.fast != "off" and config.distributed.parallel == "ddp"
         names += [ATTENTION + kernel for kernel in KERNELS] if fast else []

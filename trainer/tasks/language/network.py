@@ -15,12 +15,14 @@ from torch import Tensor, nn
 
 from trainer.config.sections.decoder import AdapterConfig, DecoderConfig
 from trainer.data.tokens.tokenizer import Tokenizer
+from trainer.models.adapters import by_peft
 from trainer.models.adapters.lora import LoraConfig, add_lora, chosen_modules
 from trainer.models.adapters.nf4 import NF4Linear, quantize_linear_layers
 from trainer.models.decoder.model import Decoder
 from trainer.models.decoder.skip_init import SkipInit
 from trainer.models.language.model import LanguageModel, PreferenceModel
 from trainer.models.pretrained import folder as pretrained
+from trainer.models.pretrained import own_class
 from trainer.models.pretrained.families import decoder_config
 from trainer.runtime.errors import TrainerError
 
@@ -87,17 +89,67 @@ def build(
         unset: leave the base's weights unset; None for where a folder is given, whose weights are then loaded.
     """
     unset = config.model is not None if unset is None else unset
-    with SkipInit() if unset else contextlib.nullcontext():
-        decoder = Decoder(decoder_config(raw))
-    if not unset:
-        decoder.initialize()
+    by_class = by_own_class(raw, config)
+    decoder: Any = own_class.made(raw) if by_class else _decoder(raw, unset=unset)
+    if config.adapter.adapter == "peft":
+        by_peft.wrapped(decoder, peft_config_of(config), seed=seed)
     if config.adapter.adapter == "qlora":
         quantize_linear_layers(decoder, chosen_modules(decoder, ("all",)), empty=unset)
-    if config.adapter.adapter != "none":
+    if config.adapter.adapter in ("lora", "qlora"):
         add_lora(decoder, lora_of(config.adapter), seed=seed)
     if method == "dpo":
         return PreferenceModel(decoder, beta=config.dpo_beta)
     return LanguageModel(decoder, drop_ignored=method == "sft")
+
+
+def by_own_class(raw: Mapping[str, Any], config: DecoderConfig) -> bool:
+    """Return whether transformers' class computes the network: no family of ours, or an adapter by peft.
+
+    Args:
+        raw: content of the model's config.json.
+        config: settings of the network.
+    """
+    return own_class.is_own_class(raw) or config.adapter.adapter == "peft"
+
+
+def peft_config_of(config: DecoderConfig) -> dict[str, Any]:
+    """Return what --peft-config names.
+
+    Raises:
+        TrainerError: RM500 where it is not given, RM712 for a file that cannot be used.
+    """
+    if config.adapter.peft_config is None:
+        what = "--adapter peft without --peft-config: which method it is"
+        next = 'Give a file such as {"peft_type": "LORA", "use_dora": true, "r": 16, "target_modules": "all-linear"}.'
+        raise TrainerError("RM500", what=what, next=next)
+    return by_peft.read_config(config.adapter.peft_config)
+
+
+def load_for_peft(model: nn.Module, *, folder: Path, config: DecoderConfig, seed: int) -> None:
+    """Have the model be the folder's with its adapter made anew: first weights of some, as DoRA's, are the base's.
+
+    Args:
+        model: network, changed in place.
+        folder: of the base model.
+        config: settings of the network.
+        seed: of the adapter's first weights.
+
+    Raises:
+        TrainerError: RM700 to RM703, RM712.
+    """
+    decoder: Any = model.decoder
+    frozen = next(weight for weight in decoder.parameters() if not weight.requires_grad)
+    source = own_class.read(folder, pretrained.read_config(folder), frozen.dtype)
+    by_peft.wrapped(source, peft_config_of(config), seed=seed)
+    decoder.causal, decoder.plain_head = source.causal, source.plain_head
+
+
+def _decoder(raw: Mapping[str, Any], *, unset: bool) -> Decoder:
+    with SkipInit() if unset else contextlib.nullcontext():
+        decoder = Decoder(decoder_config(raw))
+    if not unset:
+        decoder.initialize()
+    return decoder
 
 
 def load_weights(model: nn.Module, *, folder: Path) -> None:
@@ -109,8 +161,10 @@ def load_weights(model: nn.Module, *, folder: Path) -> None:
     Raises:
         TrainerError: RM700 to RM703.
     """
-    decoder: Decoder = model.decoder  # type: ignore[assignment]
-    weights = pretrained.read(folder).model.state_dict()
+    decoder: Any = model.decoder
+    source = pretrained.read(folder).model
+    decoder.plain_head = source.plain_head
+    weights = source.state_dict()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -121,7 +175,7 @@ def load_weights(model: nn.Module, *, folder: Path) -> None:
 
 
 @torch.no_grad()
-def _put(decoder: Decoder, name: str, value: Tensor) -> None:
+def _put(decoder: nn.Module, name: str, value: Tensor) -> None:
     module_name, _, kind = name.rpartition(".")
     module = decoder.get_submodule(module_name)
     base = getattr(module, "base", module)

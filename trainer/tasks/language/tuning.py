@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from trainer.device.precision import DTYPES
+from trainer.models.pretrained.own_class import OwnClassDecoder
 from trainer.tasks.task import ComputeContext
 
 
@@ -42,6 +43,8 @@ class LanguageTuner:
     def use(self, model: nn.Module, context: ComputeContext) -> dict[str, Any]:
         """Try and choose; see `Tuner.use`."""
         against = self.why_not(context)
+        if against is None and isinstance(model.decoder, OwnClassDecoder):
+            against = "the network is computed by transformers' own class"
         if against:
             return {"blocks": {"name": "plain", "why": against}}
         from trainer.models.fast.block_trial import Request

@@ -1,2 +1,2 @@
-"""What else people write: Kubernetes manifests, GitHub workflows, conda and pyproject files; any file by its form, and
-safe corrections."""
+"""What else people write: manifests, workflows of GitHub and GitLab, conda and pyproject files; any file by its form,
+and safe corrections."""

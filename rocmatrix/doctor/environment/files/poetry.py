@@ -41,18 +41,18 @@ def _group(
     path: Path, lines: _Lines, group: str, rows: Mapping[str, Any], sources: Mapping[str, Mapping[str, Any]]
 ) -> Subject:
     places = {str(name): f"{path}:{lines.get((f'tool.poetry.{group}', str(name)), 1)}" for name in rows}
-    wanted = [(str(name), entry) for name, held in rows.items() if name != "python" for entry in _rows(held)]
-    commands = tuple(_command(places[name], name, entry, sources) for name, entry in wanted)
+    requested = [(str(name), entry) for name, held in rows.items() if name != "python" for entry in _rows(held)]
+    commands = tuple(_command(places[name], name, entry, sources) for name, entry in requested)
     for_amd = any("rocm" in command.text for command in commands)
-    torch = next((one.where for one, (name, _) in zip(commands, wanted, strict=True) if name == "torch"), None)
-    bare = (note for one, (_, entry) in zip(commands, wanted, strict=True)
+    torch = next((one.where for one, (name, _) in zip(commands, requested, strict=True) if name == "torch"), None)
+    bare = (note for one, (_, entry) in zip(commands, requested, strict=True)
             for note in bare_rocm(str(entry.get("version", "")), one.where))  # fmt: skip
     named = group.removeprefix("group.").removesuffix(".dependencies")
     table_at = f"{path}:{lines.get((f'tool.poetry.{group}', ''), 1)}"
     return Subject(
         name=f"{path} {named}", commands=commands, for_amd=for_amd, where=torch or table_at,
         pairs=tuple(pair for one in commands for pair in installed(one.text, one.where)),
-        notes=(*bare, *_triton(dict(wanted), sources, torch)),
+        notes=(*bare, *_triton(dict(requested), sources, torch)),
     )  # fmt: skip
 
 
@@ -64,8 +64,8 @@ def _rows(held: Any) -> list[dict[str, Any]]:
 def _command(where: str, name: str, entry: Mapping[str, Any], sources: Mapping[str, Mapping[str, Any]]) -> Command:
     url = str(sources.get(str(entry.get("source")), {}).get("url", ""))
     address = entry.get("url") or (f"git+{entry['git']}" if "git" in entry else None)
-    wanted = f"{name} @ {address}" if address else f"{name}{as_pip_writes(str(entry.get('version', '*')))}"
-    words = ["pip", "install", *(["--index-url", url] if url else []), wanted]
+    requested = f"{name} @ {address}" if address else f"{name}{as_pip_writes(str(entry.get('version', '*')))}"
+    words = ["pip", "install", *(["--index-url", url] if url else []), requested]
     return Command(text=shlex.join(words), where=where)
 
 
@@ -91,12 +91,12 @@ def _range(one: str) -> str:
 
 
 def _triton(
-    wanted: Mapping[str, Mapping[str, Any]], sources: Mapping[str, Mapping[str, Any]], torch: str | None
+    requested: Mapping[str, Mapping[str, Any]], sources: Mapping[str, Mapping[str, Any]], torch: str | None
 ) -> Iterator[FileFinding]:
     """Yield torch from a source that serves only what is named with it, where its triton is not."""
-    held = sources.get(str(wanted.get("torch", {}).get("source")), {})
+    held = sources.get(str(requested.get("torch", {}).get("source")), {})
     triton = triton_of(str(held.get("url", ""))) if held.get("priority") == "explicit" else None
-    if torch is not None and triton is not None and triton not in wanted:
+    if torch is not None and triton is not None and triton not in requested:
         yield without_triton(torch, triton, f'with source = "{held.get("name")}"')
 
 

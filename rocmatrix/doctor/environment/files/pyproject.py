@@ -46,7 +46,7 @@ class _Index:
 
 @dataclass(frozen=True, kw_only=True)
 class _Project:
-    """What a file says of indexes, for the requirements of all its extras and groups."""
+    """What a file states of indexes, for the requirements of all its extras and groups."""
 
     path: Path
     source: str
@@ -100,14 +100,14 @@ def _extras(root: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _of_extra(project: _Project, extra: str, rows: list[str]) -> Subject:
-    wanted = [(row, one) for row in rows if (one := _requirement(row)) is not None and _on_linux(one.marker, extra)]
+    requested = [(row, one) for row in rows if (one := _requirement(row)) is not None and _on_linux(one.marker, extra)]
     begins = _begins(project.source, extra)
-    places = {row: f"{project.path}:{_line_of(project.texts, row, begins)}" for row, _ in wanted}
+    places = {row: f"{project.path}:{_line_of(project.texts, row, begins)}" for row, _ in requested}
     commands = tuple(
         Command(text=_command(project, one, _index_of(project, one.name, extra)), where=places[row])
-        for row, one in wanted
+        for row, one in requested
     )
-    first = next((places[row] for row, one in wanted if _OF_TORCH.fullmatch(canonicalize_name(one.name))), None)
+    first = next((places[row] for row, one in requested if _OF_TORCH.fullmatch(canonicalize_name(one.name))), None)
     of_rocm = any(re.search(r"rocm", command.text) for command in commands)
     for_amd = bool(_AMD.search(extra)) or of_rocm
     return Subject(
@@ -115,7 +115,7 @@ def _of_extra(project: _Project, extra: str, rows: list[str]) -> Subject:
         pairs=tuple(pair for one in commands for pair in installed(one.text, one.where)),
         where=first or next(iter(places.values()), f"{project.path}:{begins}"),
         image=f"the extra {extra}" if _AMD.search(extra) else None,
-        notes=(*_notes(project, extra, rows, begins), *_triton(project, extra, wanted, places)),
+        notes=(*_notes(project, extra, rows, begins), *_triton(project, extra, requested, places)),
     )  # fmt: skip
 
 
@@ -127,7 +127,7 @@ def _requirement(row: str) -> Requirement | None:
 
 
 def _on_linux(marker: Marker | None, extra: str) -> bool:
-    """Return whether a marker holds on the machines that have cards for ROCm; one that cannot be told does."""
+    """Return whether a marker holds on the machines that have cards for ROCm; one that cannot be known does."""
     try:
         return marker is None or marker.evaluate({**_LINUX, "extra": extra})
     except (InvalidMarker, ValueError):
@@ -192,17 +192,17 @@ def _notes(project: _Project, extra: str, rows: Sequence[str], begins: int) -> I
 
 
 def _triton(
-    project: _Project, extra: str, wanted: Sequence[tuple[str, Requirement]], places: Mapping[str, str]
+    project: _Project, extra: str, requested: Sequence[tuple[str, Requirement]], places: Mapping[str, str]
 ) -> Iterator[FileFinding]:
     """Yield torch from an index that serves only what is named with it, where its triton is not."""
     index = project.indexes.get(_index_of(project, "torch", extra) or "")
-    torch = next((row for row, one in wanted if canonicalize_name(one.name) == "torch"), None)
+    torch = next((row for row, one in requested if canonicalize_name(one.name) == "torch"), None)
     triton = triton_of(index.url) if index is not None and index.explicit else None
     if torch is None or triton is None:
         return
     if triton not in project.sources or not re.search(rf"[\"']{triton}\b(?!-)", project.source):
         # the name of before, where it stands
-        other = next((row for row, one in wanted if canonicalize_name(one.name) in _TRITONS), torch)
+        other = next((row for row, one in requested if canonicalize_name(one.name) in _TRITONS), torch)
         yield without_triton(places[other], triton, "in tool.uv.sources with that index")
 
 

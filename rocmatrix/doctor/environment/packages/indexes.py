@@ -89,7 +89,7 @@ def _next_to_pypi(torch: Install, matrix: Matrix) -> Iterator[FileFinding]:
     if newer is not None:
         yield FileFinding(
             rule="torch-index-next-to-pypi", where=torch.where, severity="warning" if newer else "note",
-            what=f"torch{torch.wanted} from PyPI or the index of ROCm {torch.rocm}",
+            what=f"torch{torch.versions} from PyPI or the index of ROCm {torch.rocm}",
             truth="pip takes the highest version of all indexes, as uv does with unsafe-best-match, and "
             + ("PyPI's torch for CUDA is newer" if newer else "PyPI may have a newer torch, for CUDA"),
             instead=f"--index-url for torch in a command of its own, or pin torch==X.Y.Z+rocm{torch.rocm}",
@@ -98,9 +98,9 @@ def _next_to_pypi(torch: Install, matrix: Matrix) -> Iterator[FileFinding]:
 
 def _newer_on_pypi(torch: Install, matrix: Matrix) -> bool | None:
     """Return whether PyPI has a newer torch of those that are asked for; None where their versions are given."""
-    if torch.exact or "+" in torch.wanted or not (torch.newest or torch.wanted):
+    if torch.exact or "+" in torch.versions or not (torch.newest or torch.versions):
         return None
-    asked = SpecifierSet(torch.wanted)
+    asked = SpecifierSet(torch.versions)
     fitting = [(Version(row.torch), Version(row.rocm)) for row in matrix.releases if row.rocm and row.torch in asked]
     served = [version for version, rocm in fitting if rocm == Version(torch.rocm or "0")]
     if not fitting or Version(torch.rocm or "0") > max(rocm for _, rocm in fitting):

@@ -31,10 +31,10 @@ _VALUED = frozenset((
 class Install:
     """One package that pip is asked for. `rocm` is the version of the ROCm index named, "" for another index.
 
-    `extra`: another index is asked besides, as PyPI is next to --extra-index-url, and the highest version counts.
+    `extra`: another index is asked too, as PyPI is with --extra-index-url, and the highest version counts.
     `local`: the version itself names ROCm. `indexed`: an index or a folder of wheels is named. `alone`: without its
     dependencies. `upgrade`: a newer version replaces. `held`: a file of constraints gives the version. `by_url`: the
-    address of the package itself is given. `wanted`: the versions that are asked for, as they are written.
+    address of the package itself is given. `versions`: those that are asked for, as they are written.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Install:
     upgrade: bool = False
     held: bool = False
     by_url: bool = False
-    wanted: str = ""
+    versions: str = ""
 
 
 @lru_cache(maxsize=1 << 16)  # every rule on packages asks for them
@@ -74,7 +74,7 @@ def _of_words(rest: Sequence[str], where: str, *, uv: bool) -> Iterator[Install]
     index = index or (backend["rocm"] if backend else None)
     other = any("://" in word or "-index" in word for word in rest if not _is_package_url(word))
     other = other or any(_VARIABLE.fullmatch(word) for word in _own(rest))  # an index may be in it
-    beside = index is not None and _beside(rest, options, uv=uv)
+    mixed = index is not None and _mixed(rest, options, uv=uv)
     for wanted in _requirements(rest):
         exact = re.fullmatch(r"==([\d.]+)(?:\+\S+)?", str(wanted.specifier)) or _WHEEL_VERSION.search(wanted.url or "")
         local = re.search(r"\+rocm([\d.]+)", str(wanted.specifier))
@@ -86,18 +86,18 @@ def _of_words(rest: Sequence[str], where: str, *, uv: bool) -> Iterator[Install]
             newest=not wanted.specifier and not wanted.url,
             rocm=rocm,
             where=where,
-            extra=beside,
+            extra=mixed,
             local=local is not None,
             indexed=other or backend is not None or bool(options & {"--find-links", "-f"}),
             alone="--no-deps" in options,
             by_url=wanted.url is not None,
-            wanted=str(wanted.specifier),
+            versions=str(wanted.specifier),
             held=bool(options & {"-c", "--constraint", "--constraints", "--build-constraints"}),
             upgrade=bool(options & {"-U", "--upgrade", "--force-reinstall", "-I", "--ignore-installed"}),
         )
 
 
-def _beside(rest: Sequence[str], options: Collection[str], *, uv: bool) -> bool:
+def _mixed(rest: Sequence[str], options: Collection[str], *, uv: bool) -> bool:
     """Return whether the highest version of an index of ROCm and of another one is taken: by pip of all, by uv of those
     that it asks for with unsafe-best-match."""
     if "--torch-backend" in options or (uv and not any("unsafe-best-match" in word for word in rest)):

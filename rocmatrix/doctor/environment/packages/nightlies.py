@@ -64,12 +64,12 @@ def _released(command: Command, words: list[str]) -> Iterator[FileFinding]:
     replaced = bool({"--index-url", "-i"} & {word.partition("=")[0] for word in words})
     if "--pre" in words or replaced or words[0].rpartition("/")[2] == "uv" or not _EXTRA.search(text):
         return
-    part = (one for one in installs(command) if one.name in _OF_TORCH and not one.exact and ".dev" not in one.wanted)
+    part = (one for one in installs(command) if one.name in _OF_TORCH and not one.exact and ".dev" not in one.versions)
     first = next(part, None)
     if first is not None:
         yield FileFinding(
             rule="torch-index-next-to-pypi", where=command.where, severity="warning",
-            what=f"{first.name}{first.wanted} and a nightly index",
+            what=f"{first.name}{first.versions} and a nightly index",
             truth="without --pre pip leaves nightly builds out where another index has a release: PyPI's, which is for "
             "CUDA",
             instead="--pre and --index-url in a command of its own, or the index of a release",

@@ -29,7 +29,7 @@ def located(findings: Iterable[LintFinding], subjects: Iterable[Subject]) -> Ite
 
 def _place(finding: LintFinding, command: Command, variables: Sequence[Assignment]) -> str:
     path, _, first = finding.where.rpartition(":")
-    said, meant = _told(finding.what), _told(finding.truth)
+    said, meant = _words_of(finding.what), _words_of(finding.truth)
     scores = [(_holds(finding.what, row), _score(said, row), _score(meant, row)) for row in command.rows]
     if any(max(scores)[:2]):
         return f"{path}:{int(first) + scores.index(max(scores))}"
@@ -44,7 +44,7 @@ def _holds(text: str, row: str) -> bool:
     return not row.lstrip().startswith("#") and bool(re.search(rf"{re.escape(text)}(?![\w\[.])", plain))
 
 
-def _told(text: str) -> set[str]:
+def _words_of(text: str) -> set[str]:
     return {word for word in map(str.lower, _WORD.findall(text)) if len(word) >= _SHORTEST} - _COMMON
 
 

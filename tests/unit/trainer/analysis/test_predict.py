@@ -122,9 +122,29 @@ def test_onnx_takes_raw_features_and_gives_forecasts_in_the_targets_unit(run: Pa
     assert json.loads((run / "metadata.json").read_text())["metrics"]["onnx"]["largest_difference"] < 1e-4
 
 
-def test_five_lines_of_the_guide_load_the_model_in_plain_torch(run: Path, monkeypatch, capsys) -> None:
+def snippets() -> list[str]:
+    """Return the code of the guide that loads a model: in five lines, and of a table with words."""
     section = (ROOT / "docs/training.md").read_text().partition("## What a run leaves")[2].partition("\n## ")[0]
-    (code,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    return re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+
+
+def test_code_of_the_guide_loads_the_model_of_a_table_with_words(tmp_path: Path) -> None:
+    lines = [f"{'abc'[n % 3]},{n % 10}.5,{'xy'[n % 2]},{n * 7 % 11}" for n in range(90)]
+    (data := tmp_path / "t.csv").write_text("\n".join(["word,number,other,y", *lines]) + "\n")
+    argv = ["--data", str(data), "--target", "y", "--task", "regression", "--epochs", "3", "--baselines", "none"]
+    assert main(["train", *argv, "--output", str(tmp_path), "--run", "words"]) == 0
+    five, of_words = snippets()
+    names: dict[str, Any] = {}
+    exec(five.splitlines()[0] + "\n" + of_words.replace("TRAINING/my-run", str(tmp_path / "words")), names)
+    metadata = predict.read_metadata(tmp_path / "words")
+    rows = torch.tensor([[1.0, 0.25, 2.0], [3.0, -1.0, 1.0], [0.0, 0.0, 0.0]])  # 0: a word that training never met
+    with torch.no_grad():
+        expected = predict.load_network(tmp_path / "words", metadata)(rows)
+        assert torch.allclose(names["model"](rows), expected, rtol=0, atol=1e-6)
+
+
+def test_five_lines_of_the_guide_load_the_model_in_plain_torch(run: Path, monkeypatch, capsys) -> None:
+    code, _ = snippets()
     assert len([line for line in code.splitlines() if line]) == 5
     assert "trainer" not in code and "rocmatrix" not in code
     monkeypatch.chdir(run.parent)

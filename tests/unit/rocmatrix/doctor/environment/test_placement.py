@@ -120,7 +120,7 @@ GIVEN = ROOT.parent / "shared" / "data" / "lint"
     [
         ("Dockerfile.bad", {"torch-from-default-index", "companion-of-another-rocm", "rocm-release-old"}),
         ("bad.yml", {"image-tag-form", "kfd-not-given", "shared-memory-small", "releases-differ", "rocm-release-old"}),
-        ("13-Dockerfile.axolotl-amd", {"bitsandbytes-before-rocm-6.2", "rocm-release-old"}),
+        ("13-Dockerfile.axolotl-amd", {"bitsandbytes-before-rocm-6.2", "rocm-release-old", "torch-may-be-replaced"}),
         ("14-Dockerfile.prizm", {"bitsandbytes-before-rocm-6.2"}),
         ("15-env.bestbox.yml", {"cuda-image", "device-path", "render-group-missing"}),
         ("06-nvidia.yml", set()),

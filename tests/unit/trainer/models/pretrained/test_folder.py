@@ -241,7 +241,7 @@ def test_folder_of_an_adapter_is_no_model_and_the_way_on_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("edit", "code", "words"),
     [
-        ({"model_type": "mamba"}, "RM701", "mamba"),
+        ({"model_type": "no-such-family"}, "RM701", "no-such-family"),
         ({"quantization_config": {"bits": 4}}, "RM707", "quantization_config"),
         ({"hidden_act": "quick_gelu"}, "RM707", "quick_gelu"),
         ({"rope_scaling": {"type": "dynamic", "factor": 2}}, "RM707", "dynamic"),

@@ -40,7 +40,7 @@ ROCM, PYPI = "https://download.pytorch.org/whl/rocm6.4", "https://pypi.example/s
 
 
 @pytest.mark.parametrize(
-    ("text", "beside"),
+    ("text", "mixed"),
     [
         (f"pip install torch --extra-index-url {ROCM}", True),
         (f"pip install torch --index-url {ROCM} --extra-index-url {PYPI}", True),
@@ -52,5 +52,5 @@ ROCM, PYPI = "https://download.pytorch.org/whl/rocm6.4", "https://pypi.example/s
         (f"uv pip install --index-strategy unsafe-best-match torch --index-url {ROCM}", False),
     ],
 )
-def test_index_of_rocm_stands_beside_another_one(text, beside):
-    assert [one.extra for one in of(text)] == [beside]
+def test_index_of_rocm_with_another_one_is_read(text, mixed):
+    assert [one.extra for one in of(text)] == [mixed]

@@ -5,6 +5,9 @@ import pytest
 from rocmatrix.cli.commands.common import known_matrix
 from rocmatrix.cli.commands.doctor import linted
 from rocmatrix.doctor.environment.files import recognise
+from rocmatrix.doctor.environment.lint import LintFinding
+from rocmatrix.doctor.environment.lint_input import Command, Subject
+from rocmatrix.doctor.environment.shell.places import located
 
 INDEX = "https://download.pytorch.org/whl"
 
@@ -45,3 +48,15 @@ def test_finding_in_a_long_command_names_its_own_line(tmp_path, name, text, rule
     (tmp_path / name).write_text(text)
     found = linted(recognise.subjects(tmp_path / name, shell={}), known_matrix())
     assert {one.where for one in found if one.rule == rule} == {f"{tmp_path / name}:{line}"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "line"), [((), 3), (("a", "b"), 3), (("a", "b torch==2.9"), 4), (("# torch==2.9", "b"), 3)]
+)
+def test_finding_without_a_line_of_its_own_stays_where_it_is(rows, line):
+    finding = LintFinding(
+        rule="x", subject="", where="a:3", what="torch==2.9", kind="harmful", severity="note", truth="", instead="",
+        source="",
+    )  # fmt: skip
+    one = Subject(name="a", commands=(Command(text="b", where="a:3", rows=rows),))
+    assert [found.where for found in located([finding], [one])] == [f"a:{line}"]

@@ -1,0 +1,89 @@
+# ruff: noqa: E501 (messages stand as programs print them)
+"""Classes of causes: a message of an unseen program is answered with the class's cause and the values of its line.
+
+The names of programs, packages and hosts in these messages are made up; the forms are those that the tools print.
+"""
+
+import pytest
+
+from benchmarks.diagnose_cases import answers, diagnosed
+from tests.unit.rocmatrix.diagnosis.known import SIGNATURES
+
+KNOWN = tuple(SIGNATURES)
+
+
+CLASSES = (
+    # a name that the package manager does not know
+    ("No match for argument: rocm-foo-runtime\n", "rpm-package-unknown", "rocm-foo-runtime"),
+    ("guix install: error: rocm-foo: unknown package\n", "package-name-unknown", "rocm-foo"),
+    ("error: no matching package named `foo-hip` found\n", "package-name-unknown", "foo-hip"),
+    # two packages of releases that do not go together
+    ("foovision 0.1 requires torch==2.1.2, but you have torch 2.6.0 which is incompatible.\n", "pip-companion-conflict", "foovision"),
+    # network and disk
+    ("ProxyError('Cannot connect to proxy.', OSError('Tunnel connection failed: 403 Forbidden'))\n", "download-failed", "proxy"),
+    ("E: You don't have enough free space in /var/cache/apt/archives/.\n", "no-space-left-on-device", "full"),
+    ("sqlite3.OperationalError: database is locked\n", "database-locked", "lock"),
+    # names of CUDA in any project, at the compiler and at the linker
+    ("src/foo.cu:12:5: error: use of undeclared identifier 'cudaFooAsync'\n", "cuda-name-in-source", "cudaFooAsync"),
+    ("error: use of undeclared identifier '__syncwarp'\n", "cuda-name-in-source", "__syncwarp"),
+    ("ld.lld: error: undefined symbol: cudaFooPitch\n", "linker-cuda-symbol", "cudaFooPitch"),
+    ("/usr/bin/ld: foo.o: undefined reference to `cuModuleLoadFoo'\n", "linker-cuda-symbol", "cuModuleLoadFoo"),
+    ("ModuleNotFoundError: No module named 'cuda.bindings'\n", "flashinfer-not-for-rocm", "cuda.bindings"),
+    ("pynvml.nvml.NVMLError_LibraryNotFound: NVML Shared Library Not Found\n", "nvml-not-here", "NVIDIA"),
+    ("docker: Error response from daemon: unknown or invalid runtime name: foo\n", "docker-runtime-unknown", "foo"),
+    # an architecture that compiler, program or code object does not have
+    ("clang: error: unknown target CPU 'gfx1299'\n", "compiler-architecture-unknown", "gfx1299"),
+    ("ValueError: gfx1299 is not in the list of supported architectures ['gfx90a', 'gfx942']\n", "architecture-not-accepted", "architecture"),
+    ("HSA code object ISA amdgcn-amd-amdhsa--gfx1299 is incompatible with agent\n", "code-object-other-isa", "gfx1299"),
+    # the loader's two names of a line: the missing one is meant
+    ("Error loading library /opt/foo/libfooHIP.so: libhipfft.so.0: cannot open shared object file: No such file or directory\n", "libamdhip64-missing", "libhipfft.so.0"),
+    ("AttributeError: 'NoneType' object has no attribute 'foo_conv1d_fwd'\n", "extension-import-none", "foo_conv1d_fwd"),
+    ("FileNotFoundError: [Errno 2] No such file or directory: '/tmp/pip-install-ab12/foo_34/csrc/foo.cpp'\n", "source-tree-incomplete", "sources"),
+    # clusters, permissions, accounts
+    ("sbatch: error: Batch job submission failed: Invalid generic resource (gres) specification\n", "slurm-gres-unknown", "gres"),
+    ("ssh: connect to host node-foo port 22: Connection refused\n", "ssh-failed", "node-foo"),
+    ("Lmod has detected the following error: The following module(s) are unknown: \"rocm/9.9\"\n", "environment-module-unknown", "rocm/9.9"),
+    ("getpwuid(): uid not found: 4711\n", "user-id-unknown", "user"),
+    ("mpirun has detected an attempt to run as root.\n", "mpi-run-as-root", "root"),
+    ("sudo: a terminal is required to read the password\n", "sudo-refused", "root"),
+    ("modprobe: ERROR: could not insert 'amdgpu': Operation not permitted\n", "module-not-permitted", "root"),
+    # compilers of the host
+    ("#error \"C++17 or later compatible compiler is required to use Foo.\"\n", "cxx-standard-too-old", "standard"),
+    ("#error -- unsupported GNU version! gcc versions later than 12 are not supported!\n", "host-compiler-version-refused", "gcc"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected", "named"), CLASSES, ids=[f"{row[1]}-{row[2]}" for row in CLASSES])
+def test_message_of_an_unseen_program_is_answered_with_its_class_and_values(text, expected, named):
+    told = diagnosed(text, KNOWN)
+    assert told.best is not None
+    assert told.best.signature.id == expected
+    assert named in f"{told.best.title} {told.best.cause}"
+
+
+def test_symptom_or_aftermath_lists_several_causes_each_with_a_test():
+    for one in SIGNATURES:
+        if one.kind in ("symptom", "aftermath"):
+            assert len(one.causes) > 1, one.id
+            assert all(cause.says and cause.test for cause in one.causes), one.id
+
+
+@pytest.mark.parametrize(
+    ("text", "weak"),
+    [
+        ("ROCm 6.1\nMemory access fault by GPU node-1 on address 0x7f00. Reason: Page not present.\n", "release"),
+        ("/opt/rocm/lib/librocblas.so\nSegmentation fault (core dumped)\n", "release"),
+        ("clang++: error: cannot find HIP runtime; provide its path via '--rocm-path'\n", "packages"),
+    ],
+)
+def test_weak_sign_orders_the_causes_and_states_none_as_certain(text, weak):
+    first, decided = next(answers(diagnosed(text, KNOWN)))
+    assert weak in first
+    assert not decided
+
+
+def test_index_without_the_package_is_told_from_packages_that_exclude_each_other():
+    lines = "Additionally, some packages in these conflicts have no matching distributions available for your environment:\n"
+    text, decided = next(answers(diagnosed(lines + "ERROR: ResolutionImpossible: for help visit https://example.org\n", KNOWN)))
+    assert "index" in text
+    assert decided

@@ -1,0 +1,275 @@
+"""Causal models of transformers by their own class, with what the loop asks of a decoder.
+
+For families that the built-in decoder does not have. Nothing is fetched, no code of a model folder is run
+(trust_remote_code stays off), and no pickle is opened. Each row is one document: a class may attend in ways of its own,
+so rows are not packed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from trainer.data.tokens.labels import PADDING
+from trainer.models.pretrained.families import FAMILIES
+from trainer.runtime.errors import TrainerError
+
+CHECKED_TOKENS, CLOSE = 16, 1e-3  # of a comparison of logits with the head's product; relative to the largest
+# Of configurations: what is done to logits after the head's product, which small ones would not show.
+AFTER_HEAD = ("final_logit_softcapping", "logit_scale", "logits_scaling", "lm_head_multiplier", "output_multiplier")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnConfig:
+    """What is asked of a decoder's configuration: sizes, and the length of a table of positions, None where unknown."""
+
+    vocabulary: int
+    positions: int | None = None
+
+
+@dataclass(kw_only=True)
+class OwnCache:
+    """Keys, values and whatever else a class keeps of earlier tokens; None before the first call."""
+
+    value: Any = None
+
+
+def is_own_class(raw: Mapping[str, Any]) -> bool:
+    """Return whether config.json is of a family that only transformers has."""
+    return raw.get("model_type") not in FAMILIES
+
+
+class OwnClassDecoder(nn.Module):
+    """A causal language model of transformers.
+
+    plain_head: logits are hidden states times the head's weight, so that a loss can form them in chunks; otherwise
+    they are taken whole from the model.
+    """
+
+    def __init__(self, causal: Any) -> None:
+        super().__init__()
+        self.causal = causal
+        self.config = OwnConfig(vocabulary=int(causal.get_input_embeddings().weight.shape[0]))
+        self.plain_head = True
+
+    @property
+    def base(self) -> Any:
+        """The model without what peft put around it."""
+        return self.causal.get_base_model() if hasattr(self.causal, "get_base_model") else self.causal
+
+    @property
+    def has_prompt(self) -> bool:
+        """Whether peft puts learned tokens before each row."""
+        return bool(getattr(getattr(self.causal, "active_peft_config", None), "is_prompt_learning", False))
+
+    @property
+    def blocks(self) -> list[nn.Module]:
+        """The layers: the list of modules that holds most weights."""
+        lists = [module for module in self.causal.modules() if isinstance(module, nn.ModuleList)]
+        return list(max(lists, key=_weights_of, default=[]))
+
+    @property
+    def network(self) -> nn.Module:
+        """The module whose names are those of the files."""
+        found: nn.Module = self.causal
+        return found
+
+    @property
+    def head_weight(self) -> Tensor:
+        """The weight (vocabulary, width) of the output embedding."""
+        weight: Tensor = self.base.get_output_embeddings().weight
+        return weight
+
+    def hidden(
+        self,
+        tokens: Tensor,
+        *,
+        positions: Tensor | None = None,
+        documents: Tensor | None = None,
+        cache: OwnCache | None = None,
+        part: Any = None,
+    ) -> Tensor:
+        """Return hidden states after the last norm, (rows, tokens, width).
+
+        Args:
+            tokens: token ids, (rows, tokens).
+            positions: accepted and left to the class, which counts from 0: rows are single documents.
+            documents: (rows, tokens), PADDING at the end of a row; else one document.
+            cache: filled by the call, and read by the next one; None to keep none.
+            part: None; rows of these models are not split.
+        """
+        assert part is None, "rows of a model by its own class are not split"
+        outputs = self._called(self.base.base_model, tokens, documents, cache)
+        states: Tensor = outputs.last_hidden_state
+        return states
+
+    def forward(self, tokens: Tensor, *, documents: Tensor | None = None, cache: OwnCache | None = None) -> Tensor:
+        """Return logits (rows, tokens, vocabulary).
+
+        Args:
+            tokens: token ids, (rows, tokens).
+            documents: as for `hidden`.
+            cache: as for `hidden`.
+        """
+        logits: Tensor = self._called(self.causal, tokens, documents, cache).logits
+        return logits[:, -tokens.shape[1] :]  # learned tokens come before those of the row
+
+    def _called(self, module: Any, tokens: Tensor, documents: Tensor | None, cache: OwnCache | None) -> Any:
+        mask = None if documents is None else (documents != PADDING).long()
+        kept: dict[str, Any] = {"use_cache": cache is not None}
+        if cache is not None and cache.value is not None:
+            kept["past_key_values"] = cache.value
+        outputs = module(input_ids=tokens, attention_mask=mask, return_dict=True, **kept)
+        if cache is not None:
+            cache.value = getattr(outputs, "past_key_values", None) or getattr(outputs, "cache_params", None)
+        return outputs
+
+    def next_logits(self, tokens: Tensor, cache: OwnCache) -> Tensor:
+        """Return the logits of the token after the last one, (vocabulary,), of tokens (1, tokens)."""
+        if self.has_prompt:  # peft puts learned tokens before each call's: all are computed again
+            cache.value = tokens if cache.value is None else torch.cat([cache.value, tokens], dim=1)
+            again: Tensor = self(cache.value)[0, -1]
+            return again
+        logits: Tensor = self(tokens, cache=cache)[0, -1]
+        return logits
+
+    def new_cache(self) -> OwnCache:
+        """Return an empty cache."""
+        return OwnCache()
+
+    @torch.no_grad()
+    def look_at_head(self) -> None:
+        """See whether logits are the head's product alone; no bias, cap or scale is on them then."""
+        after = any(getattr(self.base.config, name, None) not in (None, 0, 1.0) for name in AFTER_HEAD)
+        if after or self.has_prompt or getattr(self.base.get_output_embeddings(), "bias", None) is not None:
+            self.plain_head = False
+            return
+        generator = torch.Generator().manual_seed(0)
+        tokens = torch.randint(self.config.vocabulary, (1, CHECKED_TOKENS), generator=generator)
+        was = self.training
+        self.eval()
+        try:
+            exact = self(tokens).float()
+            found = nn.functional.linear(self.hidden(tokens), self.head_weight).float()
+            self.plain_head = bool((found - exact).abs().max() <= CLOSE * exact.abs().max().clamp(min=1e-6))
+        except (AttributeError, RuntimeError, ValueError, TypeError):  # another shape, or no output embedding at all
+            self.plain_head = False
+        self.train(was)
+
+
+def _weights_of(modules: nn.ModuleList) -> int:
+    return sum(weight.numel() for weight in modules.parameters())
+
+
+def _transformers(family: Any) -> Any:
+    try:
+        import transformers
+    except ImportError:
+        known = ", ".join(sorted(FAMILIES))
+        why = f"built in: {known}; others are computed by transformers, which is not installed"
+        raise TrainerError("RM701", what=f"model_type {family!r}", where="config.json", why=why) from None
+    return transformers
+
+
+@contextlib.contextmanager
+def _refused(folder: Path | None) -> Iterator[None]:
+    """Have no hub be reached within, and turn what transformers raises into an error that names the folder."""
+    before = {name: os.environ.get(name) for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")}
+    os.environ.update(dict.fromkeys(before, "1"))
+    try:
+        yield
+    except (ValueError, KeyError, OSError, ImportError, AttributeError, TypeError, RuntimeError) as error:
+        what = f"transformers does not make this model: {type(error).__name__}: {error}"[:400]
+        raise TrainerError("RM701", what=what, where=str(folder or "config.json")) from None
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def made(raw: Mapping[str, Any]) -> OwnClassDecoder:
+    """Return the model that config.json describes, with first weights of its own.
+
+    Raises:
+        TrainerError: RM701 where transformers is missing or has no such causal model.
+    """
+    library = _transformers(raw.get("model_type"))
+    with _refused(None):
+        config = library.AutoConfig.for_model(**dict(raw))
+        return OwnClassDecoder(_causal(library, lambda how: library.AutoModelForCausalLM.from_config(config, **how)))
+
+
+def read(folder: Path, raw: Mapping[str, Any], dtype: torch.dtype | None) -> OwnClassDecoder:
+    """Return a folder's model on the CPU, in `dtype` or the one that transformers chooses.
+
+    Args:
+        folder: in Hugging Face layout.
+        raw: content of its config.json.
+        dtype: of all weights; None for the one in config.json.
+
+    Raises:
+        TrainerError: RM701 where transformers is missing or has no such causal model, RM703 for weights that
+            do not fit.
+    """
+    library = _transformers(raw.get("model_type"))
+    reported: dict[str, Any] = {}
+
+    def load(how: Mapping[str, Any]) -> Any:
+        causal, info = library.AutoModelForCausalLM.from_pretrained(
+            folder,
+            dtype=dtype or "auto",
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+            output_loading_info=True,
+            **how,
+        )
+        reported.update(info)
+        return causal
+
+    with _refused(folder):
+        decoder = OwnClassDecoder(_causal(library, load))
+    _require_weights(reported, folder)
+    decoder.look_at_head()
+    return decoder
+
+
+def _causal(library: Any, load: Callable[[Mapping[str, Any]], Any]) -> Any:
+    """Return the model with torch's attention, or with the class's own where it has no other."""
+    library.utils.logging.disable_progress_bar()
+    try:
+        return load({"attn_implementation": "sdpa"})
+    except ValueError as error:
+        if "attention" not in str(error).lower():
+            raise
+        return load({"attn_implementation": "eager"})
+
+
+def _require_weights(info: Mapping[str, Any], folder: Path) -> None:
+    """Raise RM703 for weights that are missing, unknown or of another shape: transformers draws or leaves them out."""
+    for name, words in (
+        ("missing_keys", "missing"),
+        ("mismatched_keys", "of another shape"),
+        ("unexpected_keys", "unknown"),
+    ):
+        found = sorted(map(str, info.get(name) or ()))
+        if found:
+            what = f"{len(found)} tensors are {words}, first {found[0]}"
+            raise TrainerError("RM703", what=what, where=str(folder))
+
+
+def write(folder: Path, decoder: OwnClassDecoder) -> list[str]:
+    """Write config.json and weights as transformers does; return the names of the files.
+
+    Args:
+        folder: existing folder.
+    """
+    before = {path.name for path in folder.iterdir()}
+    decoder.causal.save_pretrained(folder)
+    return sorted({path.name for path in folder.iterdir()} - before)

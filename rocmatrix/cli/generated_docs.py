@@ -114,7 +114,7 @@ def _support_row(matrix: Matrix, cell: Cell) -> tuple[str, ...]:
 
 
 def _listed(matrix: Matrix, cell: Cell) -> str:
-    """Say which cards of a cell AMD lists: by name where there are few, else how many."""
+    """Return which cards of a cell AMD lists: by name where there are few, else how many."""
     if cell.architecture is None:
         return "-"
     listed = matrix.support_of(cell.architecture, cell.release.rocm).cards

@@ -343,7 +343,7 @@ def failed(
 
 
 def _stage(error: buildkit.BuildKitError, client: docker.DockerClient, watched: disk_space.Room) -> Stage | None:
-    """Say what ended BuildKit: a signal to its client, no room at any time, or an engine that no longer answers."""
+    """Return what ended BuildKit: a signal to its client, no room at any time, or an engine that no longer answers."""
     if error.status < 0:
         return "signal"
     if watched.ran_out:
@@ -356,7 +356,7 @@ def _stage(error: buildkit.BuildKitError, client: docker.DockerClient, watched: 
 
 
 def is_of(image: engine.Image | None, inputs: str) -> bool:
-    """Whether an image was built of these inputs, and is as it was built: one made FROM it inherits its labels only."""
+    """Return whether an image was built of these inputs and is as it was built; one made FROM it is not."""
     return image is not None and image.sealed and image.labels.get(INPUTS_LABEL) == inputs
 
 

@@ -241,7 +241,7 @@ def _row(cell_status: CellStatus) -> tuple[str, ...]:
 
 
 def age_text(days: float | None) -> str:
-    """Say an age: "-" for none, hours below two days."""
+    """Return an age: "-" for none, hours below two days."""
     if days is None:
         return "-"
     return f"{days * 24:.0f} h ago" if days < 2 else f"{days:.0f} days ago"
@@ -259,7 +259,7 @@ def _show_records(records: list[Record], cell: Cell) -> None:
 
 
 def outcome(record: Record) -> str:
-    """Say how a run ended: what the host ended states nothing of the cell."""
+    """Return how a run ended: what the host ended states nothing of the cell."""
     if record.trouble:
         return f"host: {record.trouble.stage}"
     return "passed" if record.passed else "FAILED"

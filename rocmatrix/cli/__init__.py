@@ -1,1 +1,1 @@
-"""The command line: tasks, what they call, and the documents that are generated."""
+"""The command line of the host side: the program, its documents generated from data, and checks of words and tests."""

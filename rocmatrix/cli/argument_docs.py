@@ -88,7 +88,7 @@ def _described(docstring: str) -> set[str]:
 
 
 def _explains_itself(annotation: ast.expr | None) -> bool:
-    """Whether a type is one class of a name of its own, `None` aside."""
+    """Return whether a type is one class of a name of its own, `None` aside."""
     if isinstance(annotation, ast.BinOp):
         return _explains_itself(annotation.left) and ast.unparse(annotation.right) == "None"
     name = annotation.attr if isinstance(annotation, ast.Attribute) else getattr(annotation, "id", "")

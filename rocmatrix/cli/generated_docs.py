@@ -1,4 +1,4 @@
-"""Documents that are views of data: docs/support.md's tables, docs/errors.md, the schema, the trainer's options.
+"""Documents that are views of data: tables of docs/support.md and of docs/architecture.md, docs/errors.md, the schema.
 
 A table stands between `<!-- begin NAME -->` and `<!-- end NAME -->`; only what is between is rewritten.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from rocmatrix.cli import generated_architectures as architectures
 from rocmatrix.cli import nightly_workflow as workflow
+from rocmatrix.cli import rooms
 from rocmatrix.diagnosis import document as failures
 from rocmatrix.diagnosis import pattern, project_errors, signature
 from rocmatrix.diagnosis.pages import searchable
@@ -30,6 +31,7 @@ from rocmatrix.runtime.paths import ROOT, TRAINER_ERRORS, TRAINER_OPTIONS, TRAIN
 
 SCHEMA_FILE = "matrix.schema.json"
 SUPPORT_FILE = "docs/support.md"
+ARCHITECTURE_FILE = "docs/architecture.md"
 OPTIONS_FILE, ERRORS_FILE, PROBES_FILE = (
     path.relative_to(ROOT).as_posix() for path in (TRAINER_OPTIONS, TRAINER_ERRORS, TRAINER_PROBES)
 )
@@ -37,7 +39,7 @@ CARDS_SHOWN = 4
 
 
 def files(matrix: Matrix, root: Path) -> dict[str, str]:
-    """Return docs/support.md with its tables renewed and every other view of data, as {path: text}."""
+    """Return every document that is a view of data, whole or between markers, as {path: text}."""
     support = (root / SUPPORT_FILE).read_text(encoding="utf-8")
     support = between(support, "support", support_table(matrix))
     support = between(support, "broken", rules_table(matrix))
@@ -48,6 +50,7 @@ def files(matrix: Matrix, root: Path) -> dict[str, str]:
     catalog = [*errors.CATALOG.values(), *(CatalogEntry(**entry) for entry in trainer_errors)]
     return {
         SUPPORT_FILE: support,
+        ARCHITECTURE_FILE: _with_rooms((root / ARCHITECTURE_FILE).read_text(encoding="utf-8"), root),
         "docs/errors.md": errors_page(catalog),
         "docs/doctor.md": document.page(rules.load(root)),
         "docs/failures.md": failures.page(known),
@@ -60,6 +63,14 @@ def files(matrix: Matrix, root: Path) -> dict[str, str]:
         ERRORS_FILE: json.dumps(trainer_errors, indent=1, ensure_ascii=False) + "\n",
         PROBES_FILE: json.dumps(query_trainer(root, "smoke", "--list"), indent=1, ensure_ascii=False) + "\n",
     }
+
+
+def _with_rooms(text: str, root: Path) -> str:
+    for program in rooms.PROGRAMS:
+        described = rooms.described(program, root)
+        table = _table(("room", "holds"), ((f"`{room}/`", doc) for room, doc in described.items()))
+        text = between(text, f"rooms of {program}", table)
+    return text
 
 
 def matrix_schema() -> str:
@@ -85,7 +96,7 @@ def between(text: str, name: str, content: str) -> str:
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
     pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
     if len(pattern.findall(text)) != 1:
-        raise RocmatrixError("RM101", what=f"{SUPPORT_FILE} needs one pair of markers {begin} … {end}")
+        raise RocmatrixError("RM101", what=f"a document needs one pair of markers {begin} … {end}")
     return pattern.sub(lambda _: f"{begin}\n{content}{end}", text)
 
 
@@ -103,7 +114,7 @@ def _support_row(matrix: Matrix, cell: Cell) -> tuple[str, ...]:
 
 
 def _listed(matrix: Matrix, cell: Cell) -> str:
-    """Say which cards of a cell AMD lists: by name where there are few, else how many."""
+    """Return which cards of a cell AMD lists: by name where there are few, else how many."""
     if cell.architecture is None:
         return "-"
     listed = matrix.support_of(cell.architecture, cell.release.rocm).cards

@@ -30,6 +30,21 @@ def rooms(root: Path) -> list[str]:
     return sorted(folder.as_posix() for folder in folders if folder.parts)
 
 
+def described(program: str, root: Path) -> dict[str, str]:
+    """Return the rooms of a program by name, each with the first paragraph of its docstring.
+
+    Args:
+        program: folder of the program, `rocmatrix` or `trainer`; it is no room itself.
+        root: the checkout.
+    """
+    inits = sorted((root / program).glob("*/**/__init__.py"))
+    docs = {file.parent: ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "" for file in inits}
+    return {
+        folder.relative_to(root / program).as_posix(): " ".join(doc.partition("\n\n")[0].split())
+        for folder, doc in docs.items()
+    }
+
+
 def tests_of(name: str, root: Path) -> str:
     """Return the folder or file of the tests of a room, such as `trainer/engine`, or of one of its modules.
 
@@ -73,7 +88,7 @@ def _mirrored(module: Path) -> Path:
 
 
 def _tested(root: Path, module: Path) -> bool:
-    """Whether the mirrored file exists, defines a test, and imports the module or a name that it defines."""
+    """Return whether the mirrored file exists, defines a test, and imports the module or a name that it defines."""
     file = root / MIRROR / _mirrored(module)
     tree = ast.parse(file.read_text(encoding="utf-8") if file.is_file() else "")
     tests = (node.name for node in _run(tree) if isinstance(node, _FUNCTION))
@@ -81,7 +96,7 @@ def _tested(root: Path, module: Path) -> bool:
 
 
 def _imports(tree: ast.Module, source: Path, module: Path) -> bool:
-    """Whether a file imports a module as it is, or a name that the module defines; imports for types do not count.
+    """Return whether a file imports a module, or a name that the module defines; imports for types do not count.
 
     Args:
         tree: the file.
@@ -132,7 +147,7 @@ def _does_anything(module: Path) -> bool:
 
 
 def _trivial(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether a function does nothing but pass, raise one error, or return a constant or an attribute as it is."""
+    """Return whether a function does nothing but pass, raise one error, or return a constant or an attribute."""
     body = node.body[1:] if ast.get_docstring(node) is not None else node.body
     match body:
         case [] | [ast.Pass() | ast.Raise()] | [ast.Expr(value=ast.Constant())]:

@@ -1,1 +1,1 @@
-"""Containers: settings, least privilege, the run spec, and the engine."""
+"""Containment of a job: settings with their reasons, least privilege, one run spec, the engine's edge and its locks."""

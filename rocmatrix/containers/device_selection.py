@@ -146,7 +146,7 @@ def usable_nodes(
 
 
 def _listed(node: DeviceNode, uid: int) -> bool:
-    """Whether the node's access list names the user, who then may read and write it (acl(5); logind's uaccess)."""
+    """Return whether the node's access list lets the user read and write it (acl(5); logind's uaccess)."""
     try:
         raw = os.getxattr(node.host, "system.posix_acl_access")
     except OSError:

@@ -171,7 +171,7 @@ def require_buildx() -> None:
 
 
 def obstacle() -> str | None:
-    """Say in one line what stands in the way of using the engine, or return None when it answers."""
+    """Return in one line what stands in the way of using the engine, or return None when it answers."""
     try:
         connect().close()
     except RocmatrixError as error:

@@ -66,7 +66,7 @@ def exclusive(client: docker.DockerClient, name: str, *, waiting: str = "") -> I
 
 
 def is_taken(client: docker.DockerClient, name: str) -> bool:
-    """Whether another program works on `name`, on this machine or on another of this engine."""
+    """Return whether another program works on `name`, on this machine or on another of this engine."""
     with contextlib.suppress(*engine.failures()):
         try:
             with held(place(client, name), open_to_all=True):

@@ -40,7 +40,7 @@ def of(attributes: Mapping[str, Any]) -> str:
 
 
 def holds(attributes: Mapping[str, Any]) -> bool:
-    """Whether an image carries a seal, and it is that of its own layers and settings."""
+    """Return whether an image carries a seal, and it is that of its own layers and settings."""
     labels = (attributes.get("Config") or {}).get("Labels") or {}
     return labels.get(LABEL) == of(attributes)
 

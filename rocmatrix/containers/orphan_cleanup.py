@@ -39,7 +39,7 @@ def host_of(labels: Mapping[str, str]) -> str:
 
 
 def is_lost(labels: Mapping[str, str]) -> bool:
-    """Whether the process that made a container ran on this host and is gone. Of another host that is unknown here."""
+    """Return whether the process that made a container ran on this host and is gone; of another host it is unknown."""
     named = _own(labels)
     return named is not None and not _is_running(named)
 

@@ -209,7 +209,7 @@ def _possible(found: Diagnosis, best: Match) -> Iterator[str]:
 
 
 def next_step(signature: Signature) -> str:
-    """Say what to do after a signature was seen."""
+    """Return what to do after a signature was seen."""
     return signature.next or NEXT[signature.area]
 
 
@@ -247,7 +247,7 @@ def _times(match: Match) -> str:
 
 
 def seen_with(signature: Signature) -> str:
-    """Say on what a signature was seen."""
+    """Return on what a signature was seen."""
     when = signature.when
     parts = [", ".join(when.architectures)] if when.architectures else []
     parts += [f"torch {when.torch}"] if when.torch else []

@@ -24,7 +24,7 @@ _PASSED = b'"status": "pass"'
 
 
 def explain(log: bytes | Path, *, cell: Cell | None = None, hardware: Hardware | None = None) -> None:
-    """Say the best match in the log of a failed job, where there is one, ranked for cell and host. Never raises.
+    """Report the best match in the log of a failed job, where there is one, ranked for cell and host. Never raises.
 
     Args:
         log: the log as bytes, or the path of a file that holds it.
@@ -100,7 +100,7 @@ def without_successes(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _is_success(line: bytes) -> bool:
-    """Whether a line is an event that passed; one that failed may hold checks that did."""
+    """Return whether a line is an event that passed; one that failed may hold checks that did."""
     if _PASSED not in line or not line.startswith(b"{"):
         return False
     try:
@@ -110,7 +110,7 @@ def _is_success(line: bytes) -> bool:
 
 
 def _where(cell: Cell | None, hardware: Hardware | None) -> str:
-    """Say for which cell and host matches were ranked."""
+    """Return for which cell and host matches were ranked."""
     if cell is None:
         return ""
     if hardware is None:

@@ -62,7 +62,7 @@ class Values:
         )
 
     def is_of_another_machine(self, here: HostContext) -> bool:
-        """Whether the log names cards, and those assumed for this host are none of them.
+        """Return whether the log names cards, and those assumed for this host are none of them.
 
         What code was compiled for is no card of the machine: people build for others.
         """

@@ -248,7 +248,7 @@ def _merge(matches: dict[str, Match], name: str, match: Match, *, counts: bool) 
 
 
 def _is_whole(chunk: Chunk, pattern: Pattern, span: tuple[int, int]) -> bool:
-    """Say whether a match begins and ends at the edges of words in the text itself, where the pattern asks for it."""
+    """Return whether a match begins and ends at the edges of words in the text, where the pattern asks for it."""
     if not (pattern.whole_start or pattern.whole_end):
         return True
     line, place = chunk.around(span[0])
@@ -260,7 +260,7 @@ def _is_whole(chunk: Chunk, pattern: Pattern, span: tuple[int, int]) -> bool:
 
 
 def _counts(chunk: Chunk, signature: Signature, span: tuple[int, int]) -> bool:
-    """Whether a match begins its line where it has to, and its lines are none that do not count."""
+    """Return whether a match begins its line where it has to, and its lines are none that do not count."""
     if signature.uncaught:
         line, place = chunk.around(span[0])
         near = line[max(0, place - MOST_BEFORE) : place]  # of a line of a megabyte each match would read all else

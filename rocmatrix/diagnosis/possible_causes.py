@@ -49,7 +49,7 @@ def ordered(
 
 
 def _why(cause: Possibility, sign: Match | None, failed: Collection[str]) -> str | None:
-    """Say what shows a cause: a line of the log, or a check that failed on this host."""
+    """Return what shows a cause: a line of the log, or a check that failed on this host."""
     if sign is not None:
         return f"{sign.where} shows it."
     check = next((name for name in cause.host if name in failed), None)

@@ -26,7 +26,7 @@ class HostContext:
     assumed: bool = False
 
     def has(self, architectures: list[str]) -> bool:
-        """Whether one of `architectures` is the cell's, or that of another card here."""
+        """Return whether one of `architectures` is the cell's, or that of another card here."""
         return not {self.architecture, *self.others}.isdisjoint(architectures)
 
 
@@ -59,7 +59,7 @@ def rank(matches: Iterable[Match], here: HostContext) -> Ranked:
 
 
 def _is_known(match: Match, known: set[tuple[int, int]], forms: set[tuple[int, int]]) -> bool:
-    """Whether a family's line is one that another signature knows in detail, or an exception's that another family has.
+    """Return whether another signature knows a family's line in detail, or another family has its exception.
 
     Args:
         known: places, as (order, line), that signatures know in detail.

@@ -1,1 +1,1 @@
-"""The doctor: what a host, an environment or a file of settings would do to a run, before it runs."""
+"""Checks of a host under stable codes: driver, cards, limits, state; each finding has a reason, a source and a fix."""

@@ -61,7 +61,7 @@ def _translated(host: Host, seen: str) -> Finding:
 
 
 def _copy_over_pcie(machine: Hardware) -> bool:
-    """Whether Radeon cards read each other's memory over PCIe. Instinct cards, gfx9, use XGMI for it."""
+    """Return whether Radeon cards read each other's memory over PCIe. Instinct cards, gfx9, use XGMI for it."""
     cards = {card.node: card for card in machine.cards if not card.integrated}
     if any((card.gfx or "gfx9").startswith("gfx9") for card in cards.values()):
         return False

@@ -97,7 +97,7 @@ def _throttled(now: list[tuple[Card, tuple[str, ...]]]) -> Finding:
 
 
 def _is_cool(card: Card) -> bool:
-    """Whether every sensor that has a limit is far below it; False where none has one."""
+    """Return whether every sensor that has a limit is far below it; False where none has one."""
     limited = [each for each in card.adapter.temperatures if each.limit] if card.adapter else []
     return bool(limited) and all(each.degrees <= (each.limit or 0) - COOL for each in limited)
 

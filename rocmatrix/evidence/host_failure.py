@@ -44,7 +44,7 @@ def _stage(error: BaseException) -> Stage | None:
 
 
 def _local(error: BaseException) -> bool:
-    """Whether an error of the operating system is one of files: connections have kinds of their own."""
+    """Return whether an error of the operating system is one of files: connections have kinds of their own."""
     import requests
 
     return isinstance(error, OSError) and not isinstance(

@@ -295,7 +295,7 @@ def _answered(run: Record) -> Collection[str]:
 
 
 def _two_cards(record: Record) -> bool:
-    """Whether two cards stepped together: the probe passed, and two cards took part.
+    """Return whether two cards stepped together: the probe passed, and two cards took part.
 
     Where an older record does not say which, the host has to have two of one kind.
     """

@@ -135,7 +135,7 @@ def record_failed_build(cell: Cell, error: BuildFailedError, *, root: Path = ROO
 
 
 def _known(cell: Cell, built: Built) -> bool:
-    """Whether the newest build on record is this very image: the level is that of the newest, whatever was before."""
+    """Return whether the newest build on record is this very image: the level is that of the newest."""
     made = [record for record in _records(cell.name) if record.kind == "build" and record.trouble is None]
     return built.image is not None and [(r.inputs, r.image) for r in made[-1:]] == [(built.inputs, built.image.id)]
 
@@ -152,7 +152,7 @@ def _records(cell: str) -> list[Record]:
 
 
 def is_evidence(job_request: JobRequest, done: Finished) -> bool:
-    """Whether a job's end is evidence on the cell: not a mistyped flag, nor a bench with nothing to measure here."""
+    """Return whether a job's end is evidence on the cell: no mistyped flag, no bench with nothing to measure here."""
     program = job_request.program
     if not program.recorded or done.has_usage_error or (program.refuses_input and done.has_input_error):
         return False

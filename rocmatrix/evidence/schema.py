@@ -63,7 +63,7 @@ def default_file(root: Path) -> Path:
 
 
 def is_there(path: Path) -> bool:
-    """Whether there is an evidence file.
+    """Return whether there is an evidence file.
 
     Raises:
         RocmatrixError: RM621 for a folder, a pipe or a device: it holds no records, but not because none were made.

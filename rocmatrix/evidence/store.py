@@ -89,7 +89,7 @@ def save(path: Path, record: Record) -> bool:
 
 
 def report_unsaved(path: Path, record: Record, error: Exception) -> None:
-    """Say once under RM620 that records cannot be written.
+    """Report once under RM620 that records cannot be written.
 
     Args:
         path: the evidence file.

@@ -52,7 +52,7 @@ class DeviceNode:
         return self.mode & 0o006 == 0o006
 
     def opens_for(self, *, uid: int, groups: frozenset[int]) -> bool:
-        """Whether a process with these ids and no capabilities may read and write it."""
+        """Return whether a process with these ids and no capabilities may read and write it."""
         if uid == self.uid:
             return self.mode & 0o600 == 0o600
         if self.gid in groups:
@@ -146,7 +146,7 @@ class Files:
         return found.relative_to(self.root).as_posix() if found.exists() else None
 
     def exists(self, path: str) -> bool:
-        """Say whether something is there."""
+        """Return whether something is there."""
         return self.stat(path) is not None
 
     def stat(self, path: str) -> os.stat_result | None:
@@ -229,5 +229,5 @@ def parse_properties(text: str) -> dict[str, int]:
 
 
 def is_unsigned(text: str) -> bool:
-    """Say whether `text` is a decimal number without a sign, no longer than one of 64 bits."""
+    """Return whether `text` is a decimal number without a sign, no longer than one of 64 bits."""
     return text.isascii() and text.isdecimal() and len(text) <= 20 and int(text) <= LARGEST_NUMBER

@@ -88,7 +88,7 @@ def refuse_held(cell: Cell, client: docker.DockerClient, other: OtherBase) -> No
 
 
 def bound(cell: Cell) -> bool:
-    """Whether a wheel of the cell runs on its Python version alone."""
+    """Return whether a wheel of the cell runs on its Python version alone."""
     digits = cell.python.replace(".", "")
     return any(f"-cp{digits}-cp{digits}" in file for file, _ in cell.wheels)
 

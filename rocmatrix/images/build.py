@@ -96,49 +96,29 @@ def build(
 ) -> Built:
     """Build the image of `cell` unless the engine holds one made of the same inputs.
 
-    `base` replaces the base image, and is remembered in the image's labels: the next build takes it again unless
-    another is named. `wheelhouse` replaces the folder of wheels. A dry run prints the command on
-    standard output and asks neither engine nor index. `allow_unlocked` builds a cell whose wheels have no
-    recorded hashes from whatever its index serves; the image is then used without it, also by a dry run, which asks
-    the engine for it. `forced` are the rules that were
-    overridden: a label of the image lists them. Raises RM101, RM102, RM113, RM201, RM202, RM204, and what fetching
-    raises.
+    A dry run prints the command on standard output and queries neither engine nor index; of an unlocked cell it queries
+    the engine for the image that `allow_unlocked` built before, which is used without it. Raises RM101, RM102, RM113,
+    RM201, RM202, RM204, and what fetching raises.
 
     Args:
         root: folder of the checkout.
-        base: reference of a base in place of the cell's own.
+        base: reference of a base in place of the cell's own. The image's labels hold it, and the next build takes it
+            again unless another is named.
         wheelhouse: folder of wheels in place of the checkout's.
         dry_run: print the command and run nothing.
-        allow_unlocked: build a cell whose wheels have no recorded hashes.
-        forced: ids of the rules that were overridden.
+        allow_unlocked: build a cell whose wheels have no recorded hashes, from what its index serves.
+        forced: ids of the rules that were overridden; a label of the image lists them.
     """
     refused = _unlocked(cell, cell.unlocked_because) if cell.unlocked_because and not allow_unlocked else None
     if refused and engine.obstacle():
         raise refused
-    wheels = wheelhouse or default_folder(root, cell)
     refuse_known(cell, base)
-
-    def planned(other: OtherBase | None) -> Built:
-        inputs = input_hash(cell, root, base=other.counted if other else None, forced=forced)
-        labels = image_labels.of_build(inputs, other=other, forced=forced)
-        name, base_id = (other.name, other.id) if other else (None, None)
-        described = image_labels.describing(cell.base, root, other)
-        argv = buildx_argv(
-            cell,
-            root=root,
-            wheelhouse=wheels,
-            inputs=inputs,
-            base=name,
-            base_id=base_id,
-            forced=forced,
-            described=described,
-        )
-        return Built(tag=tag(cell), inputs=inputs, argv=tuple(argv), labels=labels)
-
+    parts = _Parts(cell=cell, root=root, wheels=wheelhouse or default_folder(root, cell), forced=forced)
+    named = OtherBase(name=base) if base else None
     if dry_run and not refused:
-        planned_build = planned(OtherBase(name=base) if base else None)
-        print(shlex.join(planned_build.argv))
-        return planned_build
+        planned = parts.planned(named)
+        print(shlex.join(planned.argv))
+        return planned
     with closing(engine.connect(work=True)) as client:
         held = engine.image(client, tag(cell))
         if refused and (held is None or (dry_run and base and engine.image(client, base) is None)):
@@ -147,12 +127,38 @@ def build(
             other = chosen(client, base, held)
             if other and (held is None or base):
                 refuse_held(cell, client, other)
-            made = planned(other)
-            if refused and not is_of(held, made.inputs):  # one that --allow-unlocked built before is run as it is
+            planned = parts.planned(other)
+            if refused and not is_of(held, planned.inputs):  # one that --allow-unlocked built before is run as it is
                 raise refused
         except RocmatrixError as error:
-            raise _unplanned(error, planned(OtherBase(name=base) if base else None)) from error
-        return _build(client, made, cell, held=held, wheels=wheels, log=log_file(cell, root))
+            raise _unplanned(error, parts.planned(named)) from error
+        return _build(client, planned, cell, held=held, wheels=parts.wheels, log=log_file(cell, root))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Parts:
+    """What a build is made of but for the base, which is known when the engine has been queried."""
+
+    cell: Cell
+    root: Path
+    wheels: Path
+    forced: Sequence[str]
+
+    def planned(self, other: OtherBase | None) -> Built:
+        """Return the build with another base than the cell's own, or None for that one. Raises RM101."""
+        inputs = input_hash(self.cell, self.root, base=other.counted if other else None, forced=self.forced)
+        argv = buildx_argv(
+            self.cell,
+            root=self.root,
+            wheelhouse=self.wheels,
+            inputs=inputs,
+            base=other.name if other else None,
+            base_id=other.id if other else None,
+            forced=self.forced,
+            described=image_labels.describing(self.cell.base, self.root, other),
+        )
+        labels = image_labels.of_build(inputs, other=other, forced=self.forced)
+        return Built(tag=tag(self.cell), inputs=inputs, argv=tuple(argv), labels=labels)
 
 
 def _unplanned(error: RocmatrixError, meant: Built) -> RocmatrixError:
@@ -337,7 +343,7 @@ def failed(
 
 
 def _stage(error: buildkit.BuildKitError, client: docker.DockerClient, watched: disk_space.Room) -> Stage | None:
-    """Say what ended BuildKit: a signal to its client, no room at any time, or an engine that no longer answers."""
+    """Return what ended BuildKit: a signal to its client, no room at any time, or an engine that no longer answers."""
     if error.status < 0:
         return "signal"
     if watched.ran_out:
@@ -350,7 +356,7 @@ def _stage(error: buildkit.BuildKitError, client: docker.DockerClient, watched: 
 
 
 def is_of(image: engine.Image | None, inputs: str) -> bool:
-    """Whether an image was built of these inputs, and is as it was built: one made FROM it inherits its labels only."""
+    """Return whether an image was built of these inputs and is as it was built; one made FROM it is not."""
     return image is not None and image.sealed and image.labels.get(INPUTS_LABEL) == inputs
 
 

@@ -186,7 +186,7 @@ def _added_by(
 
 
 def _of_release(row: Resolved, cell: Cell) -> bool:
-    """Whether a package of torch's is the one that the release names."""
+    """Return whether a package of torch's is the one that the release names."""
     name = canonicalize_name(row.name)
     return name in cell.release.companions and row.version == conflicts.own_version(cell, name)
 

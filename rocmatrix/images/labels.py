@@ -165,5 +165,5 @@ def marks(labels: Mapping[str, str], *, own_digest: str | None) -> dict[str, boo
 
 
 def is_own(base: str, digest: str | None) -> bool:
-    """Whether a base that is named by its digest is the one of `digest`."""
+    """Return whether a base that is named by its digest is the one of `digest`."""
     return digest is not None and base.endswith(f"@{digest}")

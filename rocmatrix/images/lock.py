@@ -157,7 +157,7 @@ def question(matrix: Matrix, target: Target, *, upgrade: bool) -> Question:
 
 
 def _torch_recorded(target: Target, recorded: dict[str, Wheel]) -> bool:
-    """Say whether torch's own hash is known. Where ROCm is in packages of its own, these come with torch."""
+    """Return whether torch's own hash is known. Where ROCm is in packages of its own, these come with torch."""
     return not target.release.by_architecture and any(wheel.name == "torch" for wheel in recorded.values())
 
 

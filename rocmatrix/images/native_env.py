@@ -94,7 +94,7 @@ def install_or_plain(cell: Cell, root: Path) -> str:
 
 
 def _lacks_torch(error: RocmatrixError, cell: Cell) -> bool:
-    """Say whether a fetch failed for torch itself: the package index's torch needs all the other wheels, too."""
+    """Return whether a fetch failed for torch itself: the package index's torch needs all the other wheels, too."""
     files = [file for file, wheel in cell.wheels if wheel.name == "torch"]
     return error.code == "RM104" and any(error.what.startswith(file) for file in files)
 

@@ -31,7 +31,7 @@ _BUILT_ON = re.compile(r"(?:\.dev|a)(20\d{2})(\d{2})(\d{2})")
 
 
 def of_stack(name: str) -> bool:
-    """Say whether a package belongs to torch and ROCm, and so to the release's own index."""
+    """Return whether a package belongs to torch and ROCm, and so to the release's own index."""
     return bool(_STACK.match(canonicalize_name(name)))
 
 

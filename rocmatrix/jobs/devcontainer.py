@@ -51,7 +51,7 @@ def rootless_engine() -> Literal["docker", "podman"] | None:
 
 
 def _is_podman(command: Path) -> bool:
-    """Say whether a command is podman by another name: a link to it, or a script of some lines that calls it."""
+    """Return whether a command is podman by another name: a link to it, or a script of some lines that calls it."""
     if command.resolve().name == "podman":
         return True
     try:

@@ -210,7 +210,7 @@ def allocator_of(job_request: JobRequest, *, matrix: Matrix, cell: Cell) -> tupl
 
 
 def mounted(job_request: JobRequest, folder: Path) -> str:
-    """Say which places of the host the trainer's own messages mean."""
+    """Return which places of the host the trainer's own messages mean."""
     places = {least_privilege.RUN_FOLDER: folder} | (
         {runspec.data_path(job_request.data): job_request.data} if job_request.data else {}
     )

@@ -1,1 +1,1 @@
-"""The compatibility matrix: its statements, cells and rules."""
+"""The compatibility matrix: statements of one kind each, the whole with its cells, and rules derived from the data."""

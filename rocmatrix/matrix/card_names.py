@@ -59,7 +59,7 @@ def several(architectures: Mapping[str, Architecture], name: str) -> Several | N
 
 
 def _is_open(reading: Reading) -> bool:
-    """Whether words may make it another model, besides those of a family: the 7000 of an RX 7000 series."""
+    """Return whether words may make it another model, besides those of a family: the 7000 of an RX 7000 series."""
     return any(not any(word in label for label, _ in reading.rows) for word in reading.open)
 
 

@@ -31,7 +31,7 @@ def from_isa_version(version: str) -> str:
 
 
 def is_name(name: str) -> bool:
-    """Say whether `name` has the form of a gfx name."""
+    """Return whether `name` has the form of a gfx name."""
     return _NAME.match(name) is not None
 
 

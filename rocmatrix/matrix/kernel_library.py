@@ -49,7 +49,7 @@ class KernelLibrary(Strict):
         return re.compile(self.files)
 
     def holds(self, path: str) -> bool:
-        """Say whether a file is part of this library."""
+        """Return whether a file is part of this library."""
         return self._files.search(path) is not None
 
     def index_of(self, architecture: str) -> re.Pattern[str] | None:
@@ -57,7 +57,7 @@ class KernelLibrary(Strict):
         return re.compile(self.index.replace(ARCHITECTURE, architecture)) if self.index else None
 
     def required_on(self, *, architecture: str, torch: str, rocm: str | None) -> bool:
-        """Say whether an image of a combination must hold this library's kernels.
+        """Return whether an image of a combination must hold this library's kernels.
 
         Args:
             architecture: gfx name.

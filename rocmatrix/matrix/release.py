@@ -111,12 +111,12 @@ class Release(BaseModel):
         return f"{self.name}-{architecture}" if self.by_architecture and architecture else self.name
 
     def owns_lock(self, name: str) -> bool:
-        """Say whether a lock is one of this release."""
+        """Return whether a lock is one of this release."""
         head, _, architecture = name.rpartition("-")
         return name == self.name or (self.by_architecture and head == self.name and gfx.is_name(architecture))
 
     def foreign(self, package: str, architecture: str | None) -> bool:
-        """Say whether a package holds kernels for another architecture: torch may ask for all of them.
+        """Return whether a package holds kernels for another architecture: torch may ask for all of them.
 
         A family's package is its own for each architecture of it: torch[device-gfx1151] of ROCm 10.0 asks for
         amd-torch-device-gfx115x as well, which holds the attention kernels. Also seen: gfx11 and gfx12-0.
@@ -132,5 +132,5 @@ class Release(BaseModel):
 
 
 def _is_for(kind: str, architecture: str) -> bool:
-    """Say whether the end of a device package's name, such as gfx1100, gfx110x or gfx12-0, covers an architecture."""
+    """Return whether the end of a device package's name, such as gfx110x or gfx12-0, covers an architecture."""
     return kind == architecture or architecture.startswith(kind.replace("-", "").rstrip("x"))

@@ -42,7 +42,7 @@ class Rule(Strict):
         return self.when.given is None
 
     def expired(self, today: str) -> bool:
-        """Say whether the rule asks to be looked at again; both are dates such as 2026-11-21."""
+        """Return whether the rule asks to be looked at again; both are dates such as 2026-11-21."""
         return self.expires < today
 
     @property

@@ -121,7 +121,7 @@ class Selector(Strict):
     given: Text | None = None
 
     def matches(self, *, architecture: str | None, torch: str, rocm: str | None, package: str | None = None) -> bool:
-        """Say whether a combination falls under this selector. A CPU build has no `rocm`.
+        """Return whether a combination falls under this selector. A CPU build has no `rocm`.
 
         Args:
             architecture: gfx name; None for the CPU.

@@ -31,7 +31,7 @@ class SupportTable(Strict):
         return (*self.listed.get(architecture, ()), *self.maintained.get(architecture, ()))
 
     def names(self, cards: Iterable[str]) -> bool:
-        """Say whether it lists one of these cards."""
+        """Return whether it lists one of these cards."""
         wanted = set(cards)
         return any(wanted & set(self.cards(gfx)) for gfx in {*self.listed, *self.maintained})
 
@@ -53,7 +53,7 @@ class Support:
         return self.listing in ("listed", "maintained")
 
     def summary(self, architecture: str, card: str | None) -> str:
-        """Say which cards of an architecture are listed, and whether `card` is one."""
+        """Return which cards of an architecture are listed, and whether `card` is one."""
         if not self.cards:
             return f"no card of {architecture} is listed"
         named = ", ".join(self.cards)

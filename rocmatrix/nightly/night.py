@@ -39,7 +39,7 @@ class Stages(Protocol):
         """Give a candidate the tag that people use."""
 
     def holds(self, cell: Cell) -> bool:
-        """Whether the engine still holds the candidate of these inputs."""
+        """Return whether the engine still holds the candidate of these inputs."""
 
     def make_room(self) -> str | None:
         """Keep to the budget of disk; return why there is no room for another wave."""

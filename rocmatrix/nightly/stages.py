@@ -74,7 +74,7 @@ class OnEngine:
         return self.wheels or wheelhouse.default_folder(self.root, cell)
 
     def _taken_as_it_is(self, cell: Cell) -> bool:
-        """Whether these inputs are built already, be it under the tag that people use; what is taken is on record.
+        """Return whether these inputs are built already, under either tag; what is taken is on record.
 
         Only what a build on record made is taken, and not where its proof has failed: labels can be anybody's, and the
         next night is to go on by itself.
@@ -239,7 +239,7 @@ class OnEngine:
         return trust.tested(store.read(self.evidence, cell=cell.name, logs=False), self._inputs(cell))
 
     def holds(self, cell: Cell) -> bool:
-        """Whether the engine holds the candidate of these inputs, and a build on record made it."""
+        """Return whether the engine holds the candidate of these inputs, and a build on record made it."""
         with closing(engine.connect()) as client:
             image = engine.image(client, bake.candidate(cell))
         return image is not None and build.is_of(image, self._inputs(cell)) and image.id in self._sound(cell)

@@ -1,1 +1,1 @@
-"""Basis of all rooms: errors and their codes, console output, and paths."""
+"""What every room uses: errors, console output, paths, options as fields, templates, the trainer's own lists."""

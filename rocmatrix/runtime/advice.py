@@ -36,6 +36,6 @@ def _sentence(sentence: str, flags: Collection[str]) -> str:
 
 
 def _foreign(text: str, flags: Collection[str]) -> bool:
-    """Whether a text names an option that is none of `flags`, outside a quoted command."""
+    """Return whether a text names an option that is none of `flags`, outside a quoted command."""
     own = _QUOTED.sub(lambda quoted: quoted[1] if quoted[1].startswith("-") else "", text)
     return any(flag not in flags for flag in FLAG.findall(own))

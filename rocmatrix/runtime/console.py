@@ -143,7 +143,7 @@ def known(error: Exception) -> RocmatrixError:
 
 
 def _of_engine(error: Exception) -> bool:
-    """Whether the container engine's client raised it; where that was never imported, it did not."""
+    """Return whether the container engine's client raised it; where that was never imported, it did not."""
     docker, requests = sys.modules.get("docker.errors"), sys.modules.get("requests.exceptions")
     kinds = (getattr(docker, "DockerException", None), getattr(requests, "RequestException", None))
     return isinstance(error, tuple(kind for kind in kinds if kind is not None))

@@ -51,6 +51,6 @@ def process(pid: int) -> str:
 
 
 def runs(named: str) -> bool:
-    """Whether a process of this host and boot, as `process` named it, still runs."""
+    """Return whether a process of this host and boot, as `process` named it, still runs."""
     number = named.partition(":")[0]
     return number.isdigit() and named == process(int(number))

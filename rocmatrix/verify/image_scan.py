@@ -51,47 +51,61 @@ class Contents:
 
 
 def read(entries: Iterable[Entry], libraries: Iterable[KernelLibrary], *, tree: Tree | None = None) -> Contents:
-    """Read a tree once. `libraries` say which files are kernel libraries; the first that fits counts.
-
-    `tree` takes every entry up by its bytes, where these are to be compared.
+    """Read a tree once.
 
     Args:
         entries: every file of the tree.
         libraries: which files are kernel libraries; the first that fits counts.
+        tree: takes every entry up by its bytes, where these are to be compared.
     """
-    known = tuple(libraries)
-    paths: dict[str, list[str]] = {library.library: [] for library in known}
-    files: dict[str, list[DeviceFile]] = {library.library: [] for library in known}
-    others: list[DeviceFile] = []
-    packages: dict[str, str] = {}
-    hygiene_scan = hygiene.HygieneScan()
-    count = size = 0
-    host_torch = False
+    scan, hygiene_scan = _Scan(tuple(libraries)), hygiene.HygieneScan()
     for entry in entries:
-        size += entry.size
-        count += entry.kind == "file"
         hygiene_scan.look(entry)
         if tree is not None:
             tree.look(entry)
+        scan.look(entry)
+    return scan.contents(hygiene_scan.found)
+
+
+class _Scan:
+    """What was found so far: kernel libraries by name, device code outside of them, packages, and how much it is."""
+
+    def __init__(self, known: tuple[KernelLibrary, ...]) -> None:
+        self.known = known
+        self.paths: dict[str, list[str]] = {library.library: [] for library in known}
+        self.device_files: dict[str, list[DeviceFile]] = {library.library: [] for library in known}
+        self.others: list[DeviceFile] = []
+        self.packages: dict[str, str] = {}
+        self.host_torch = False
+        self.files = self.size = 0
+
+    def look(self, entry: Entry) -> None:
+        """Take up one entry of the tree; only files are looked into."""
+        self.size += entry.size
         if entry.kind != "file":
-            continue
-        host_torch = host_torch or _HOST_TORCH.search(entry.path) is not None
-        packages |= _package(entry)
-        name = next((library.library for library in known if library.holds(entry.path)), None)
+            return
+        self.files += 1
+        self.host_torch = self.host_torch or _HOST_TORCH.search(entry.path) is not None
+        self.packages |= _package(entry)
+        name = next((library.library for library in self.known if library.holds(entry.path)), None)
         if name is not None:
-            paths[name].append(entry.path)
+            self.paths[name].append(entry.path)
         found = inspect(entry) if entry.size else None
         if found is not None:
-            (others if name is None else files[name]).append(found)
-    return Contents(
-        libraries=tuple(Library(name=n, paths=tuple(paths[n]), files=tuple(files[n])) for n in paths),
-        others=tuple(others),
-        host_torch=host_torch,
-        packages=packages,
-        violations=hygiene_scan.found,
-        files=count,
-        size=size,
-    )
+            (self.others if name is None else self.device_files[name]).append(found)
+
+    def contents(self, violations: dict[str, tuple[str, ...]]) -> Contents:
+        """Return what was found, with the violations of hygiene by kind."""
+        libraries = (Library(name=n, paths=tuple(self.paths[n]), files=tuple(self.device_files[n])) for n in self.paths)
+        return Contents(
+            libraries=tuple(libraries),
+            others=tuple(self.others),
+            host_torch=self.host_torch,
+            packages=self.packages,
+            violations=violations,
+            files=self.files,
+            size=self.size,
+        )
 
 
 def _package(entry: Entry) -> dict[str, str]:

@@ -55,7 +55,7 @@ def check(
 
 
 def is_foreign(file: DeviceFile, architecture: str) -> bool:
-    """Say whether a file is for other architectures alone. A family's folder belongs to every card of the family."""
+    """Return whether a file is for other architectures alone. A family's folder belongs to every card of the family."""
     if file.named is not None and file.named.runs_on(architecture):
         return False
     return bool(file.targets) and not any(target.runs_on(architecture) for target in file.targets)

@@ -85,9 +85,7 @@ def of_image(
 ) -> Proof:
     """Prove an image that the engine holds. Of it its Python alone runs, to compile its sources once more.
 
-    `root` is the checkout whose trainer it should hold, `wheels` the folder of the locked wheels where that is not
-    the checkout's own. `recorded` is the size that stands in for a baseline; `accept` a person's reason to take the
-    size as it is. Raises RM201, RM203, RM221.
+    `recorded` is the size that stands in for a baseline. Raises RM201, RM203, RM221.
 
     Args:
         reference: reference or id of the image.

@@ -1,9 +1,11 @@
-"""Documents: each page states its kind, links lead somewhere, and the README's first screen has what a reader needs."""
+"""Pages state their kind, links lead somewhere, commands exist, and the README begins with what a reader needs."""
 
 import re
 from pathlib import Path
 
 import pytest
+
+from rocmatrix.cli.options.command import known
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -43,3 +45,21 @@ def test_first_screen_of_the_readme_has_picture_commands_and_contents():
     assert "./invokew train" in screen
     assert "What you get" in screen
     assert not re.search(r"^\|", screen, re.MULTILINE)
+
+
+def commands_of(text: str) -> list[list[str]]:
+    """Words of each `./invokew` command, in a block or between backquotes, up to a comment or `--`."""
+    found = re.findall(r"\./invokew ([^`\n#]*)", re.sub(r"\\\n\s*", " ", text))
+    return [words for one in found if (words := one.partition(" -- ")[0].split()) and words[0] in known()]
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: page.name)
+def test_commands_of_a_document_have_the_options_that_it_gives_them(page):
+    for task, *words in commands_of(page.read_text()):
+        typed = {word.partition("=")[0].rstrip(".,;:)") for word in words if word.startswith("--")}
+        assert typed - {"--help"} <= {f"--{flag.name}" for flag in known()[task].flags}, f"{task} {words}"
+
+
+def test_wrong_option_of_a_documents_command_is_found():
+    ((task, option),) = commands_of("Type `./invokew render --chek` first.\n")
+    assert option.removeprefix("--") not in {flag.name for flag in known()[task].flags}

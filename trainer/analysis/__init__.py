@@ -1,1 +1,1 @@
-"""Use of a finished run: forecasts, reports, smaller models, comparison, replay."""
+"""What is done with a finished run: forecasts, a report, smaller models, comparison of two runs, replay of a NaN."""

@@ -1,1 +1,1 @@
-"""Settings: the options of a run, recipes and how they are read. Imports no torch."""
+"""Settings of a run: sections, recipes, flags and help, and what a resume does with each. Imports no torch."""

@@ -1,1 +1,1 @@
-"""Reading of data files into arrays for training; numpy only."""
+"""Data files read to arrays for training, split and scaled; numpy alone."""

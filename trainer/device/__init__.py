@@ -1,1 +1,1 @@
-"""The accelerator: its choice, memory, precision and random numbers."""
+"""The accelerator: which and why, its architecture, number format and self-test, memory, random number generators."""

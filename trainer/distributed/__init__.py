@@ -1,1 +1,1 @@
-"""Training on several ranks: launch, collectives, gradient accumulation."""
+"""Training on several ranks: launch by torchrun, collectives, a batch in pieces whose gradients add up."""

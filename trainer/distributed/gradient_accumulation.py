@@ -45,25 +45,21 @@ def accumulate(  # noqa: PLR0913
     pieces: int = 0,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """Run forward and backward over one batch in pieces of `size` rows, adding to the gradients.
-
-    `inputs` and `targets` are this rank's rows, perhaps none; the first dimension of their tensors is the rows. Losses
-    are summed in `dtype` (None: that of floating targets, at least fp32) and divided by `weight`, that of the batch
-    over all ranks. `context` wraps each piece and receives whether it is the last; `scale` multiplies the loss before
-    backward (a GradScaler's). At least `pieces` pieces are computed, the last ones empty: where forward waits for the
-    other ranks, all must call it equally often.
+    """Run forward and backward over one batch in pieces, adding to the gradients.
 
     Returns this rank's part of the batch's mean loss, unscaled, a scalar on the device; the ranks' parts add up.
 
     Args:
         forward: the model, possibly wrapped.
-        inputs: this rank's rows, first dimension rows; possibly none.
+        inputs: this rank's rows, possibly none; the first dimension of its tensors is the rows.
         targets: targets of the same rows.
         size: rows of one piece.
-        weight: divisor of the summed losses: that of the batch over all ranks.
+        weight: divisor of the summed losses: the weight of the batch over all ranks.
+        loss_sum: the sum of the losses of a piece's rows.
         context: wraps each piece; receives whether it is the last.
         scale: multiplies the loss before backward (a GradScaler's); None for 1.
-        pieces: least number of pieces, the last ones empty: all ranks must call `forward` equally often.
+        pieces: least number of pieces, the last ones empty: where forward waits for the other ranks, all must call it
+            equally often.
         dtype: type that losses are summed in; None for that of floating targets, at least fp32.
     """
 

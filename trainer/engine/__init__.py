@@ -1,1 +1,1 @@
-"""The training loop and its state."""
+"""The training loop for any learning task: state, optimizers, learning-rate schedule, recovery from out of memory."""

@@ -38,8 +38,6 @@ def callbacks_of(
 ) -> list[Callback]:
     """Return the trainer's own callbacks of `training` in their order; telemetry and progress are rank 0's alone.
 
-    `architecture` is metadata.json's description of the network, `settings` are the run's, for the trackers.
-
     Args:
         architecture: metadata.json's description of the network.
         settings: the run's settings by name, for the trackers.

@@ -146,14 +146,12 @@ def new_training(
     device: torch.device | None = None,
     **more: Any,
 ) -> Training:
-    """Return a run at its beginning; `more` are further fields of `Training`.
-
-    `device` is where this rank computes. It is the model's own unless that is to be split among ranks: such a one
-    waits in host memory until `ranks.prepare` has cut it.
+    """Return a run at its beginning.
 
     Args:
         model: network with its first weights.
-        device: where this rank computes; None for the model's device.
+        device: where this rank computes; None for the model's own. They differ where the model is to be split among
+            ranks: it waits in host memory until `ranks.prepare` has cut it.
         more: further fields of `Training`.
     """
     ranks, weights = ranks or Ranks(), next(model.parameters())
@@ -162,20 +160,12 @@ def new_training(
     scaler = precision.scaler()
     sampler = Sampler(rows=len(train), batch_size=plan.batch_size, seed=plan.seed, schedule=plan.batch_schedule)
     share = -(-min(plan.batch_size, len(train)) // ranks.world_size)
-    summed = torch.promote_types(weights.dtype, torch.float32)
-    losses, sizes = (torch.zeros(sampler.count(0), device=device, dtype=summed) for _ in range(2))
+    losses, sizes = (torch.zeros(sampler.count(0), device=device, dtype=_summed(model)) for _ in range(2))
     return Training(
         plan=plan,
         model=model,
         forward=ranks.prepare(model),
-        optimizer=optimizer_of(
-            plan.optimizer,
-            model,
-            plan.learning_rate,
-            fused=ranks.world_size == 1 and scaler is None,
-            products=torch.bfloat16 if precision.name == "bf16" else summed,
-            muon_learning_rate=plan.muon_learning_rate,
-        ),
+        optimizer=_optimizer(model, plan, precision, fused=ranks.world_size == 1 and scaler is None),
         train=train,
         validation=validation,
         sampler=sampler,
@@ -188,6 +178,22 @@ def new_training(
         device=device,
         # only an accelerator's memory runs out by exception
         **({"guarded": device.type != "cpu" and ranks.undoes} | more),
+    )
+
+
+def _summed(model: nn.Module) -> torch.dtype:
+    """Return the type that losses are summed in: that of the weights, at least fp32."""
+    return torch.promote_types(next(model.parameters()).dtype, torch.float32)
+
+
+def _optimizer(model: nn.Module, plan: Plan, precision: Precision, *, fused: bool) -> torch.optim.Optimizer:
+    return optimizer_of(
+        plan.optimizer,
+        model,
+        plan.learning_rate,
+        fused=fused,
+        products=torch.bfloat16 if precision.name == "bf16" else _summed(model),
+        muon_learning_rate=plan.muon_learning_rate,
     )
 
 

@@ -1,1 +1,1 @@
-"""One training, from configuration to run folder."""
+"""One training from configuration to run folder: checkpoints taken and resumed from, metadata, artifacts."""

@@ -133,7 +133,7 @@ def assembled(tree: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def report_damaged(path: Path, reason: str) -> None:
-    """Say loudly that a checkpoint is not used."""
+    """Warn that a checkpoint is not used."""
     emit("checkpoint_damaged", code="RM552", path=str(path), reason=reason)
     say(f"RM552 checkpoint {path} is damaged and not used: {reason}")
 

@@ -39,7 +39,7 @@ def finalize_if_complete(config: RunConfig) -> bool:
 
 
 def report_nothing_to_resume(config: RunConfig) -> None:
-    """Say that `--resume auto` found no unfinished run and begins one, as a scheduler's first start does."""
+    """Report that `--resume auto` found no unfinished run and begins one, as a scheduler's first start does."""
     emit("nothing_to_resume", folder=str(config.output), run=config.run)
     named = f" {config.run}" if config.run else ""
     say(f"resume  nothing to resume in {config.output}: begins a new run{named}")
@@ -128,7 +128,7 @@ def require_state(tree: Any, training: Training, step: int) -> None:
 
 
 def report_rounding(config: TrainConfig, ranks: Ranks, settings: dict[str, Any] | None) -> None:
-    """Say what makes the rest of a resumed run equal to the undisturbed one only up to rounding.
+    """Report what makes the rest of a resumed run equal to the undisturbed one only up to rounding.
 
     Args:
         settings: content of run.json; None for a new run.

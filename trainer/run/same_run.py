@@ -90,8 +90,6 @@ def unrecorded() -> dict[str, Any]:
 def require_own(path: Path, facts: Any, own: Mapping[str, Any], fixed: Iterable[str]) -> None:
     """Raise RM591 where the checkpoint at `path` is of another run than the one whose settings are `own`.
 
-    `facts` is the content of its manifest; `fixed` are the settings that no run may change.
-
     Args:
         path: folder of the checkpoint, for the message.
         facts: content of the checkpoint's manifest, as JSON.

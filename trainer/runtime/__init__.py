@@ -1,1 +1,1 @@
-"""Basis of all rooms: errors and their codes, events, signals, child processes with limits, paths."""
+"""What every room uses: errors, events, signals, child processes with limits, paths."""

@@ -35,7 +35,7 @@ class Watched:
         return left if self.limit_bytes is None else min(LOOK_EVERY_SECONDS, left)
 
     def is_full(self) -> bool:
-        """Whether it holds more than it may."""
+        """Return whether it holds more than it may."""
         if self.limit_bytes is not None and (held := held_bytes(self.pid)) > self.limit_bytes:
             self.filled_bytes = held
         return self.filled_bytes is not None

@@ -1,1 +1,1 @@
-"""Files on disk, whole or absent."""
+"""What is on disk, whole or absent: run folders, checkpoints without pickle, the schema of metadata.json."""

@@ -1,1 +1,1 @@
-"""Learning tasks: what is learned from which rows."""
+"""Learning tasks: the interface, the choice by configuration, and one each for bars, tables and language models."""

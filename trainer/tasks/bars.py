@@ -75,18 +75,7 @@ def prepare_bars(config: BarsConfig, *, disk: Path | None = None, shown: bool = 
         disk: folder for mapped rows; None keeps them in memory.
         shown: show progress on standard error.
     """
-    if config.target not in TARGETS:
-        what = f"--target {config.target}: {suggestion(config.target, TARGETS)}"
-        raise TrainerError("RM500", what=what, next="A column of any table is a target with --features table.")
-    embargo = config.horizon if config.embargo is None else config.embargo
-    if embargo < config.horizon:
-        raise TrainerError(
-            "RM500", what=f"--embargo {embargo} is below --horizon {config.horizon}: targets would overlap"
-        )
-    labels = labels_of(config)
-    if config.class_weights != "none" and not labels:
-        raise TrainerError("RM500", what=f"--class-weights needs classes: --target direction, not {config.target}")
-    wall_clock(np.zeros(1, "M8[s]"), config.inputs.sessions.session_zone)  # days have no session, but a typo is one
+    embargo, labels = _checked(config)
     source = open_source(config.data, reading_of(config.inputs))
     found = inspect_data(source)
     daily = config.features == "daily" or (config.features == "auto" and found.daily)
@@ -116,6 +105,23 @@ def prepare_bars(config: BarsConfig, *, disk: Path | None = None, shown: bool = 
     features = [*assumptions.of_left_out(left_out, path=config.data), assumptions.of_features(task)]
     lines = (*assumptions.of_file(source), *joined_line, ready.sessions, rows, *features)
     return replace(task, assumptions=lines)
+
+
+def _checked(config: BarsConfig) -> tuple[int, tuple[str, ...] | None]:
+    """Return the embargo in bars and the classes, None for a number. Raises RM500 for what does not go together."""
+    if config.target not in TARGETS:
+        what = f"--target {config.target}: {suggestion(config.target, TARGETS)}"
+        raise TrainerError("RM500", what=what, next="A column of any table is a target with --features table.")
+    embargo = config.horizon if config.embargo is None else config.embargo
+    if embargo < config.horizon:
+        raise TrainerError(
+            "RM500", what=f"--embargo {embargo} is below --horizon {config.horizon}: targets would overlap"
+        )
+    labels = labels_of(config)
+    if config.class_weights != "none" and not labels:
+        raise TrainerError("RM500", what=f"--class-weights needs classes: --target direction, not {config.target}")
+    wall_clock(np.zeros(1, "M8[s]"), config.inputs.sessions.session_zone)  # days have no session, but a typo is one
+    return embargo, labels
 
 
 def labels_of(config: BarsConfig) -> tuple[str, ...] | None:

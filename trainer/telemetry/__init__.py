@@ -1,1 +1,1 @@
-"""Measurements of a run: rates, waiting, memory, temperature; as JSON lines first, elsewhere if asked."""
+"""Measurements of a run: rates, waiting, memory, sensors, MFU, the NaN guard; as JSON lines and to trackers."""

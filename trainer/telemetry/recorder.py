@@ -194,7 +194,7 @@ class Telemetry:
         )
 
     def _report_drift(self, drift: Drift | None) -> None:
-        """Say the first of a series of slow windows, once."""
+        """Report the first of a series of slow windows, once."""
         if drift and not self._reported:
             word = "throttled" if drift.throttled else "slower"
             say(f"{word}: steps take {drift.slower:.0%} longer than at the start; {drift.cause}")

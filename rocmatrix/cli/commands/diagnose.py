@@ -108,7 +108,7 @@ def _checks(args: Diagnose) -> frozenset[str]:
 
 
 def _is_requested(args: Diagnose) -> bool:
-    """Whether the log is said to be of a certain card or cell, so of another machine than this."""
+    """Return whether the log is said to be of a certain card or cell, so of another machine than this."""
     return bool(args.cell) or args.gpu not in ("", "auto")
 
 

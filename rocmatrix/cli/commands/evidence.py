@@ -54,38 +54,53 @@ def evidence(args: Evidence) -> None:
 
     With --bundle, the one file to send is shown and written instead; RM677, RM678, RM679.
     """
-    from rocmatrix.evidence import import_export, store
+    from rocmatrix.evidence import store
 
-    cell, export, take = args.cell, args.export, args.take
     args.use()
     path = recorder.evidence_file()
     matrix = known_matrix()
-    if cell:
-        matrix.cell(cell)
+    if args.cell:
+        matrix.cell(args.cell)
     recorder.settle()
     if args.bundle:
-        from rocmatrix.cli.commands import bundle
-
-        if args.take or args.export or args.sizes or args.json:
-            raise RocmatrixError("RM404", what="--bundle excludes --export, --import, --sizes and --json")
-        bundle.bundle(args.bundle, matrix, cell=cell, confirmed=args.yes)
+        _bundle(args, matrix)
         return
     try:
-        if take:
-            records = _taken(Path(take))
-            origin = Path(take).name.encode(errors="backslashreplace").decode()
-            say(f"{take}: {len(records)} records, {store.add(path, records, origin=origin)} of them new")
-        if export:
-            records = store.read(path, cell=cell or None)
-            with writing(Path(export), flag="--export"):
-                import_export.write(Path(export), records)
-            say(f"{export}: {len(records)} records")
+        if args.take:
+            _import(args.take, path)
+        if args.export:
+            _export(args.export, path, cell=args.cell)
         if args.sizes:
-            _print_sizes(matrix, store.read(path, cell=cell or None, logs=False))
-        elif not take and not export:
-            _show(matrix, path, cell=cell, as_json=args.json)
+            _print_sizes(matrix, store.read(path, cell=args.cell or None, logs=False))
+        elif not args.take and not args.export:
+            _show(matrix, path, cell=args.cell, as_json=args.json)
     except sqlite3.Error as error:
         raise RocmatrixError("RM621", what=str(error), where=str(path)) from error
+
+
+def _bundle(args: Evidence, matrix: Matrix) -> None:
+    from rocmatrix.cli.commands import bundle
+
+    if args.take or args.export or args.sizes or args.json:
+        raise RocmatrixError("RM404", what="--bundle excludes --export, --import, --sizes and --json")
+    bundle.bundle(args.bundle, matrix, cell=args.cell, confirmed=args.yes)
+
+
+def _import(name: str, evidence_file: Path) -> None:
+    from rocmatrix.evidence import store
+
+    records = _taken(Path(name))
+    origin = Path(name).name.encode(errors="backslashreplace").decode()
+    say(f"{name}: {len(records)} records, {store.add(evidence_file, records, origin=origin)} of them new")
+
+
+def _export(name: str, evidence_file: Path, *, cell: str) -> None:
+    from rocmatrix.evidence import import_export, store
+
+    records = store.read(evidence_file, cell=cell or None)
+    with writing(Path(name), flag="--export"):
+        import_export.write(Path(name), records)
+    say(f"{name}: {len(records)} records")
 
 
 def _taken(path: Path) -> list[Record]:
@@ -226,7 +241,7 @@ def _row(cell_status: CellStatus) -> tuple[str, ...]:
 
 
 def age_text(days: float | None) -> str:
-    """Say an age: "-" for none, hours below two days."""
+    """Return an age: "-" for none, hours below two days."""
     if days is None:
         return "-"
     return f"{days * 24:.0f} h ago" if days < 2 else f"{days:.0f} days ago"
@@ -244,7 +259,7 @@ def _show_records(records: list[Record], cell: Cell) -> None:
 
 
 def outcome(record: Record) -> str:
-    """Say how a run ended: what the host ended states nothing of the cell."""
+    """Return how a run ended: what the host ended states nothing of the cell."""
     if record.trouble:
         return f"host: {record.trouble.stage}"
     return "passed" if record.passed else "FAILED"

@@ -200,12 +200,12 @@ def _after_dashes(argv: list[str]) -> list[str]:
 
 
 def _only_printed(args: Run) -> bool:
-    """Whether nothing is run, but printed how."""
+    """Return whether nothing is run, but printed how."""
     return bool(args.explain or args.target or args.dry_run)
 
 
 def _under_rootless(args: Run) -> bool:
-    """Whether this machine's engine is to run it as this user, and is rootless; podman and a recorded one have none.
+    """Return whether this machine's engine runs it as this user and is rootless; podman and a recording have none.
 
     Raises RM404 for another user: a number of such an engine's containers is no user of this host.
     """

@@ -1,1 +1,1 @@
-"""A command as data, the programs that read it from a command line, and the options that several commands take."""
+"""A command as data, what is made of it (tasks of invoke, parsers, help), and options that several commands take."""

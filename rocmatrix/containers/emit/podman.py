@@ -29,7 +29,7 @@ def podman_run_argv(spec: RunSpec, *, rootless: bool, selinux: bool) -> list[str
 
 
 def podman_rows(spec: RunSpec, *, rootless: bool, selinux: bool) -> tuple[Explanation, ...]:
-    """Return every option with its reason. `rootless`: podman is run by a user; `selinux`: the host enforces it.
+    """Return every option with its reason.
 
     Args:
         rootless: podman is run by a user other than root.

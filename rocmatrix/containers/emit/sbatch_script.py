@@ -211,7 +211,7 @@ def in_docker(spec: RunSpec, *, cards: bool, rdma: bool = False) -> Launcher:
 
 
 def _cache_volume(setting: settings.Setting) -> bool:
-    """Whether a setting is the volume whose name ends with the user's number, which the node adds."""
+    """Return whether a setting is the volume whose name ends with the user's number, which the node adds."""
     return isinstance(setting, settings.Mount) and setting.target == CACHE_FOLDER and setting.origin.endswith(OWNER)
 
 

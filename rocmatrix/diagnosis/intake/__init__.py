@@ -1,1 +1,1 @@
-"""Sources of logs besides one finished file: a folder of logs, and a file that still grows."""
+"""Logs to diagnose: those of a folder, oldest first, and a file that still grows, is rotated or cut."""

@@ -69,12 +69,12 @@ def _files(folder: Path, left_out: list[str]) -> Iterator[Path]:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether a path leads to a folder. A name that is too long, or holds a NUL, leads to none."""
+    """Return whether a path leads to a folder. A name that is too long, or holds a NUL, leads to none."""
     return os.path.isdir(path)  # noqa: PTH112 -- Path.is_dir raises for such a name
 
 
 def is_log_name(name: str) -> bool:
-    """Say whether a file's name is that of a log: an ending of one, rotated or packed, or none.
+    """Return whether a file's name is that of a log: an ending of one, rotated or packed, or none.
 
     Args:
         name: name without folders, such as train.log.2.gz.

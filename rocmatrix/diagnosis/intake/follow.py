@@ -95,7 +95,7 @@ class Follower:
         return data[:cut]
 
     def _is_cut(self) -> bool:
-        """Whether the file is shorter than what was read of it, or other bytes stand where reading stopped."""
+        """Return whether the file is shorter than what was read of it, or other bytes stand where reading stopped."""
         place = self._file.tell()
         if os.fstat(self._file.fileno()).st_size < place:
             return True
@@ -103,7 +103,7 @@ class Follower:
         return self._file.read(len(self._tail)) != self._tail
 
     def _is_replaced(self) -> bool:
-        """Whether the name stands for another plain file now; while there is none, the old one is kept."""
+        """Return whether the name stands for another plain file now; while there is none, the old one is kept."""
         try:
             there = self.path.stat()
         except OSError:

@@ -1,1 +1,1 @@
-"""All known failures as one page to search without a network."""
+"""All known failures as one page that searches without a network."""

@@ -38,7 +38,7 @@ def packages(before: Sequence[bytes]) -> dict[str, str]:
 
 
 def is_ignored(before: Sequence[bytes]) -> bool:
-    """Say whether Python only reports an exception, as of a `__del__` when a program ends: nothing ends because of it.
+    """Return whether Python only reports an exception, as of a `__del__` when a program ends: nothing ends by it.
 
     Args:
         before: lines before the exception's own, the newest last.

@@ -97,7 +97,7 @@ class Handler(SimpleHTTPRequestHandler):
         self.send_error(HTTPStatus.METHOD_NOT_ALLOWED)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: the person looks at the pages."""
+        """Report nothing: the person looks at the pages."""
 
 
 def server(folder: Path, port: int) -> ThreadingHTTPServer:

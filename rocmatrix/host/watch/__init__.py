@@ -1,1 +1,1 @@
-"""Snapshots of the cards: sensors, link, throttling and processes, read below /sys and /proc."""
+"""The cards now, one snapshot after another: sensors, links, throttling, processes and a run's events."""

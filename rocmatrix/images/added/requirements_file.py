@@ -99,7 +99,7 @@ def kept(word: str, root: Path) -> tuple[Line, ...]:
 
 
 def is_word(name: str) -> bool:
-    """Whether a word of a cell's name stands for a requirements file."""
+    """Return whether a word of a cell's name stands for a requirements file."""
     return bool(re.fullmatch(FILE_TOKEN, name))
 
 

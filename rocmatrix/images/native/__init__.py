@@ -1,1 +1,1 @@
-"""Native environment on unusual machines: plain torch where the small one is out of reach, and the choice of Python."""
+"""The native environment on unusual machines: plain torch where no small one is published, and the choice of Python."""

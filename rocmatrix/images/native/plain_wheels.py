@@ -70,7 +70,7 @@ def plain(cell: Cell, root: Path) -> Plain | None:
 
 
 def _suits(file: str, python: str) -> bool:
-    """Say whether a wheel's file is for this Python's ABI, or for each Python, and runs on every base."""
+    """Return whether a wheel's file is for this Python's ABI, or for each Python, and runs on every base."""
     *_, tags = parse_wheel_filename(file)
     own = f"cp{python.replace('.', '')}"  # cp313t is the ABI without the interpreter's lock
     abis = {(own, own), (own, "abi3"), (own, "none"), ("py3", "none")}

@@ -1,1 +1,1 @@
-"""The matrix read from YAML, with the line of every mistake."""
+"""YAML of the matrix read strictly, with the file and line of every mistake; entries appended to it."""

@@ -16,8 +16,6 @@ HEAD = "cells:\n"
 def add(matrix: Matrix, cell: Cell, root: Path, *, today: str) -> None:
     """Append `cell` to the cells of matrix.yaml below `root`. Raises RM015 where it is written already.
 
-    `today` is the day of its evidence, such as 2026-11-22.
-
     Args:
         root: folder of the checkout.
         today: date of the entry's evidence, such as 2026-11-22.

@@ -1,1 +1,1 @@
-"""Names of cards as people type them and as tools print them: a grammar over the architectures' own names."""
+"""Names of cards and versions, as people type them and as tools print them, and PCI ids of processors."""

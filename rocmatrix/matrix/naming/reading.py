@@ -109,12 +109,12 @@ def _chips(part: Found) -> list[tuple[str, ...]]:
 
 
 def _names_a_chip(part: Found) -> bool:
-    """Whether a part names a chip beyond doubt: by a word, or by a number behind one of AMD's lines."""
+    """Return whether a part names a chip beyond doubt: by a word, or by a number behind one of AMD's lines."""
     return any(core[0].isalpha() or part.lines - {"graphics"} for core in _chips(part))
 
 
 def _may_be_another_makers(part: Found) -> bool:
-    """Whether a part has a chip that another maker's card may be called, and no line of AMD's: 780M, Phoenix."""
+    """Return whether a part has a chip that another maker's card may be called, and no line of AMD's: 780M, Phoenix."""
     return any(len(core) == 1 or core[0].isdigit() for core in _chips(part)) and not part.lines - {"graphics"}
 
 

@@ -66,7 +66,7 @@ def before_release(text: str) -> str | None:
 
 
 def precedes(text: str, known: Iterable[str]) -> bool:
-    """Whether a version of 1 or later is older than all of these.
+    """Return whether a version of 1 or later is older than all of these.
 
     Args:
         text: version as typed.

@@ -1,1 +1,1 @@
-"""Resolution of a request to a cell with its explanation, or to a refusal."""
+"""A request and the cards at hand resolved to a cell with its explanation, or to a refusal; the grid of all pairs."""

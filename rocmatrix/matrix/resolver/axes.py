@@ -34,7 +34,7 @@ def checked_python(text: str | None) -> str | None:
 
 
 def built_for(release: Release, python: str) -> bool:
-    """Say whether a release has wheels for a Python; 3.13t is the free-threaded build of 3.13."""
+    """Return whether a release has wheels for a Python; 3.13t is the free-threaded build of 3.13."""
     return python.removesuffix("t") in (release.free_threaded if python.endswith("t") else release.pythons)
 
 
@@ -74,7 +74,7 @@ def _of_series(version: str | None, why: str) -> str:
 
 
 def _newest(matrix: Matrix, request: Request, architecture: str | None, release: Release) -> str:
-    """Say why a release stands for a request that no written cell fits."""
+    """Return why a release stands for a request that no written cell fits."""
     passed, words = [], "the newest release with the other axes"
     for newer in known_first(releases_of(matrix, _open(request, architecture))):
         if newer == release:
@@ -123,7 +123,7 @@ def _minor(release: Release) -> list[str]:
 
 
 def python_reason(matrix: Matrix, release: Release, python: str, *, cell: Cell | None) -> str:
-    """Say what a Python comes to: who built for it, and whether its wheels are locked.
+    """Return what a Python comes to: who built for it, and whether its wheels are locked.
 
     Args:
         python: version, such as "3.12".
@@ -177,7 +177,7 @@ def _of_release(matrix: Matrix, request: Request, release: str) -> Request:
 
 
 def _existed(matrix: Matrix, rocm: str | None, torch: str | None) -> bool:
-    """Whether versions that no release here has were released: older ones, and TheRock's previews."""
+    """Return whether versions that no release here has were released: older ones, and TheRock's previews."""
     old = rocm is None or versions.precedes(rocm, [each.rocm for each in matrix.releases if each.rocm])
     preview = rocm is not None and any(same_version(rocm, each) for each in _previews(rocm))
     before = torch is None or bool(versions.before_release(torch))

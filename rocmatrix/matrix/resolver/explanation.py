@@ -89,10 +89,9 @@ def explain(
     python: str | None = None,
     measured: Measured = (),
 ) -> Explanation:
-    """Explain a request. `today` is a date such as 2026-11-21; `cards` are those of the machine, best first.
+    """Explain a request; a refusal is part of the explanation.
 
-    `measured` is what this project's records show at work. A refusal is part of the explanation. Raises RM010 for a
-    name that the matrix does not hold, RM404 for a `python` that is no version.
+    Raises RM010 for a name that the matrix does not hold, RM404 for a `python` that is no version.
 
     Args:
         today: date that statements expire by, such as 2026-11-21.

@@ -120,7 +120,7 @@ def age(release: Release) -> tuple[Version, Version]:
 
 
 def is_newer(release: Release, than: Release) -> bool:
-    """Whether a release has a newer ROCm or torch, and neither of them older."""
+    """Return whether a release has a newer ROCm or torch, and neither of them older."""
     pairs = list(zip(age(release), age(than), strict=True))
     return all(one >= other for one, other in pairs) and any(one > other for one, other in pairs)
 

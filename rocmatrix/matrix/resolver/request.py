@@ -49,12 +49,12 @@ def fits(cell: Cell, request: Request) -> bool:
 
 
 def is_series(version: str | None) -> bool:
-    """Whether a version names all of a major number: `6` is any ROCm 6, as conda and tags of images have it."""
+    """Return whether a version names all of a major number: `6` is any ROCm 6, as conda and tags of images have it."""
     return version is not None and bool(_SERIES.fullmatch(version))
 
 
 def is_open(version: str | None) -> bool:
-    """Whether a request leaves the choice of a version: it names none, or a series."""
+    """Return whether a request leaves the choice of a version: it names none, or a series."""
     return version is None or is_series(version)
 
 

@@ -47,10 +47,9 @@ def resolve(
 ) -> Choice:
     """Pick the best-supported cell for a request.
 
-    Where no written cell with recorded hashes fits, one is derived. `cards` are the gfx names of the machine's cards,
-    best first. `force` overrides RM012 where the combination was built at all and a base fits it. Raises RM010 for an
-    unknown name, RM011 where axes contradict each other or no release joins them, RM012 when a rule calls the
-    combination broken, RM014 where no base brings a Python that the release was built for.
+    Where no written cell with recorded hashes fits, one is derived. Raises RM010 for an unknown name, RM011 where axes
+    contradict each other or no release joins them, RM012 when a rule calls the combination broken, RM014 where no base
+    brings a Python that the release was built for.
 
     Args:
         cards: gfx names of the machine's cards, best first.

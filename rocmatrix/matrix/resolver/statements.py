@@ -34,7 +34,7 @@ class StatementAt:
         return (date.fromisoformat(today) - date.fromisoformat(self.evidence.date)).days
 
     def expired(self, today: str) -> bool:
-        """Say whether it is past its day."""
+        """Return whether it is past its day."""
         return self.expires < today
 
     def described(self, today: str) -> dict[str, Any]:

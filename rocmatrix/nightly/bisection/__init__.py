@@ -1,1 +1,1 @@
-"""Bisection of versions: the step that broke a probe on a card, found with as few runs as possible."""
+"""Bisection of versions: which step broke a probe on a card, found with as few runs as possible."""

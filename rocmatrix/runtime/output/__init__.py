@@ -1,1 +1,1 @@
-"""Files that commands write for a person: whole, or not at all."""
+"""Files written whole or not at all."""

@@ -119,7 +119,7 @@ def _by_name(entry: Entry, named: Target) -> DeviceFile:
 
 
 def _disagreement(named: Target | None, found: tuple[CodeObject, ...]) -> str | None:
-    """Say where the bytes are for no card that the name stands for: the library would load them all the same."""
+    """Return where the bytes are for no card that the name stands for: the library would load them all the same."""
     if named is None or not found:
         return None
     wrong = {str(code.target) for code in found if not named.runs_on(code.target.processor)}

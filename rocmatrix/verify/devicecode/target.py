@@ -29,7 +29,7 @@ class Target:
         return ":".join((self.processor, *self.features))
 
     def runs_on(self, processor: str) -> bool:
-        """Say whether this code is for `processor`; features do not count, a card may have either setting."""
+        """Return whether this code is for `processor`; features do not count, a card may have either setting."""
         if self.processor in GENERIC:
             return processor in GENERIC[self.processor]
         pattern = self.processor.removesuffix("-strict")

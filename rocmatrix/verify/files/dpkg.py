@@ -81,7 +81,7 @@ class Packages:
             known.add(bytes.fromhex(digest) if re.fullmatch("[0-9a-f]{32}", digest) else b"")
 
     def explain(self, path: str, row: Row, rows: Mapping[str, Row], *, written: Written) -> bool:
-        """Whether a package brings this path as it is, or its scripts make it. `written` is what scripts may write.
+        """Return whether a package brings this path as it is, or its scripts, which may write `written`, make it.
 
         Args:
             path: absolute path in the image.
@@ -103,7 +103,7 @@ class Packages:
         return name not in self.md5  # a folder; what has a digest is a file
 
     def _compiled(self, path: str, rows: Mapping[str, Row], written: Written) -> bool:
-        """Whether it is byte code of a source that a package brings: packages compile it when they are installed."""
+        """Return whether it is byte code of a package's source: packages compile it when they are installed."""
         match = _COMPILED.fullmatch(path)
         if match is None:
             return False
@@ -112,7 +112,7 @@ class Packages:
 
 
 def is_written(path: str, row: Row, written: Written) -> bool:
-    """Whether scripts of packages may write a path of this kind.
+    """Return whether scripts of packages may write a path of this kind.
 
     Args:
         path: absolute path in the image.
@@ -122,10 +122,10 @@ def is_written(path: str, row: Row, written: Written) -> bool:
 
 
 def _leads_out(path: str, row: Row) -> bool:
-    """Whether a link leads to where volumes, users or running processes put files: no package's does."""
+    """Return whether a link leads to where volumes, users or running processes put files: no package's does."""
     return _OUTSIDE.match(posixpath.normpath(posixpath.join(posixpath.dirname(path), row.link))) is not None
 
 
 def _is_alternative(path: str, row: Row, rows: Mapping[str, Row]) -> bool:
-    """Whether a link is one of update-alternatives: by way of /etc/alternatives to a file that is there."""
+    """Return whether a link is one of update-alternatives: by way of /etc/alternatives to a file that is there."""
     return ALTERNATIVE.fullmatch(path) is not None and row.link.startswith("/etc/alternatives/") and row.link in rows

@@ -68,7 +68,7 @@ def of(tree: Tree) -> Environment | None:
 
 
 def configuration_is_venvs(tree: Tree, environment: Environment) -> bool:
-    """Whether pyvenv.cfg holds the lines that venv writes and no other: it decides where modules are looked for."""
+    """Return whether pyvenv.cfg, which decides where modules are found, holds the lines of venv and no other."""
     lines = tree.lines(CONFIGURATION)
     python = re.escape(environment.python)
     patterns = (
@@ -148,5 +148,5 @@ def _with_versions(found: Wheel, environment: Environment) -> Wheel:
 
 
 def is_link(row: Row, targets: set[str]) -> bool:
-    """Whether a path is a symbolic link to one of `targets`."""
+    """Return whether a path is a symbolic link to one of `targets`."""
     return row.kind == "link" and row.link in targets

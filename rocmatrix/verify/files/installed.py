@@ -146,7 +146,7 @@ def _is_written(tree: Tree, path: str, contents: set[bytes]) -> bool:
 
 
 def _pruned(path: str, cell: Cell) -> bool:
-    """Whether the recipe or its prune stage takes a file away: by the rules of these themselves."""
+    """Return whether the recipe or its prune stage takes a file away: by the rules of these themselves."""
     if render.left_out(path):
         return True
     if not cell.prune or cell.architecture is None or prune.library_of(Path(path)) is None:
@@ -169,7 +169,7 @@ def _unlisted(rows: dict[str, Row], expected: Expected) -> Iterable[str]:
 
 
 def _is_cache(path: str, rows: dict[str, Row]) -> bool:
-    """Whether a folder is one for byte code, next to a source."""
+    """Return whether a folder is one for byte code, next to a source."""
     parent, _, name = path.rpartition("/")
     return name == CACHE and any(other.startswith(f"{parent}/") and other.endswith(".py") for other in rows)
 

@@ -116,7 +116,7 @@ def canonical(data: bytes) -> object:
 
 
 def difference(source: bytes, stored: bytes, path: str) -> str | None:
-    """Say how `stored`, the bytes of a .pyc, differs from what `source` compiles to under the name `path`.
+    """Return how `stored`, the bytes of a .pyc, differs from what `source` compiles to under the name `path`.
 
     Args:
         source: text of the module.
@@ -136,7 +136,7 @@ def difference(source: bytes, stored: bytes, path: str) -> str | None:
 
 
 def mislabelled(source: bytes, stored: bytes) -> str | None:
-    """Say what is wrong with the head of a .pyc: of another Python, or of another source."""
+    """Return what is wrong with the head of a .pyc: of another Python, or of another source."""
     flags = int.from_bytes(stored[4:8], "little")
     if stored[:4] != importlib.util.MAGIC_NUMBER:
         return "of another Python"

@@ -120,7 +120,7 @@ def _is_of_package(path: str, row: Row, rows: Mapping[str, Row], packages: Packa
 
 
 def _same(row: Row, other: Row) -> bool:
-    """Whether two paths hold the same; a folder is what it holds. Mode and owner are compared apart."""
+    """Return whether two paths hold the same; a folder is what it holds. Mode and owner are compared apart."""
     mine = (row.kind, row.sha256, row.link, row.device, row.attributes)
     return mine == (other.kind, other.sha256, other.link, other.device, other.attributes)
 

@@ -45,7 +45,7 @@ class Member:
     script: bool = False
 
     def is_installed_as(self, row: Row) -> bool:
-        """Whether a file has this content: what the locked wheel's RECORD states, or what the wheel really holds."""
+        """Return whether a file has this content: what the locked wheel's RECORD states, or what the wheel holds."""
         if row.kind != "file":
             return False
         return (self.sha256 is not None and row.sha256 == self.sha256) or row.sha256 == self._digest()

@@ -1,1 +1,1 @@
-"""Prune an image's kernel libraries while it is built: runs inside it, with the standard library alone."""
+"""Removal of other architectures' kernels within an image while it is built; standard library alone."""

@@ -1,1 +1,1 @@
-"""A page on a finished run: one file, no script, nothing fetched."""
+"""One page on a finished run: no script, nothing fetched, charts as SVG."""

@@ -1,1 +1,1 @@
-"""The sections of a configuration, one frozen dataclass each; code that needs one takes that one."""
+"""The sections of a configuration, one frozen dataclass each: by kind of data, of network, and of the run."""

@@ -1,1 +1,1 @@
-"""The features of bars and the files that keep them."""
+"""Features of bars, and Arrow files of them under a hash of everything that decides them."""

@@ -1,1 +1,1 @@
-"""Batches: the order of rows, where they are kept, and their transfer to the device."""
+"""Batches: the order of rows from seed and epoch alone, fetched ahead, and where rows are placed."""

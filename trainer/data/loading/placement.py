@@ -77,7 +77,7 @@ class Feed:
 
 
 def choose_feed(requested: str, workers: int, *, needs: int, device: torch.device, free: int | None) -> Feed:
-    """Return the way for rows of `needs` bytes; `free` bytes are free on the device, None where that is not known.
+    """Return where rows are placed, and why.
 
     Args:
         requested: value of `--feed`.
@@ -164,8 +164,6 @@ def batches(
     workers: int,
 ) -> Iterator[tuple[Tensor, Any, Any]]:
     """Yield each batch of `epoch` from number `start` on: all its row numbers on the host, this rank's rows.
-
-    `rank_slice` returns the slice of a batch of so many rows that is this rank's.
 
     Args:
         epoch: number of the epoch, from 0.

@@ -1,1 +1,1 @@
-"""Volume profiles of sessions."""
+"""Volume profiles of sessions, in whole numbers."""

@@ -1,1 +1,1 @@
-"""Files of bars, read in chunks."""
+"""Files of bars read in chunks: columns, times, zones, and what is done about each kind of bad row."""

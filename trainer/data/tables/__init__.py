@@ -1,1 +1,1 @@
-"""Tables of any columns: cells, encodings, splits."""
+"""Tables of any columns, in memory or a column at a time: cells, encodings, splits."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from trainer.data.tokens.packing import best_fit, pack
 from trainer.data.tokens.partition import PackedPartition, PairPartition, WindowRows, pair_partition
 from trainer.data.tokens.records import Record, read_records
 from trainer.data.tokens.row import TokenRow
-from trainer.data.tokens.tokenize import RowPolicy, tokenize_pairs, tokenize_records
+from trainer.data.tokens.tokenize import RowPolicy, TokenizedRows, tokenize_pairs, tokenize_records
 from trainer.data.tokens.tokenizer import Tokenizer
 from trainer.runtime.errors import TrainerError
 
@@ -92,8 +91,10 @@ def load(
         stop_token=config.stop_token,
         whole=config.train_on_prompts,
     )
-    make = _packed if method == "sft" else _pairs
-    return make(path, records, config, tokenizer, template, policy, seed)
+    tokenize, make = (tokenize_records, _packed) if method == "sft" else (tokenize_pairs, _pairs)
+    made = tokenize(records, tokenizer, template, policy)
+    parts = _split(made.rows, config.validation_share, seed, path)
+    return make(path, made, parts, config, tokenizer)
 
 
 def _windows(path: Path, config: TokensConfig, tokenizer: Tokenizer, folder: Path) -> LanguageData:
@@ -134,16 +135,8 @@ def stream_of(path: Path, tokenizer: Tokenizer, folder: Path) -> corpus.TokenStr
 
 
 def _packed(
-    path: Path,
-    records: Iterator[Record | TrainerError],
-    config: TokensConfig,
-    tokenizer: Tokenizer,
-    template: ChatTemplate | None,
-    policy: RowPolicy,
-    seed: int,
+    path: Path, made: TokenizedRows, parts: tuple[list[Any], list[Any]], config: TokensConfig, tokenizer: Tokenizer
 ) -> LanguageData:
-    made = tokenize_records(records, tokenizer, template, policy)
-    parts = _split(made.rows, config.validation_share, seed, path)
     train, validation = (_sequences(rows, config, tokenizer) for rows in parts)
     facts = {
         "rows": len(made.rows),
@@ -163,16 +156,8 @@ def _sequences(rows: list[TokenRow], config: TokensConfig, tokenizer: Tokenizer)
 
 
 def _pairs(
-    path: Path,
-    records: Iterator[Record | TrainerError],
-    config: TokensConfig,
-    tokenizer: Tokenizer,
-    template: ChatTemplate | None,
-    policy: RowPolicy,
-    seed: int,
+    path: Path, made: TokenizedRows, parts: tuple[list[Any], list[Any]], config: TokensConfig, tokenizer: Tokenizer
 ) -> LanguageData:
-    made = tokenize_pairs(records, tokenizer, template, policy)
-    parts = _split(made.rows, config.validation_share, seed, path)
     train, validation = (pair_partition(part, config.sequence, filling=tokenizer.stops[0]) for part in parts)
     facts = {"rows": len(made.rows), "changed": dict(made.changed)}
     return LanguageData(method="dpo", train=train, validation=validation, sha256=digest_of(path), facts=facts)

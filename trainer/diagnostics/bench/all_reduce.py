@@ -47,14 +47,14 @@ def measure(request: Request) -> Verdict:
 
 
 def summarise(device: Device) -> str:
-    """One sentence on what ran, and on what did not."""
+    """Return one sentence on what ran, and on what did not."""
     if device.kind == "cpu":
         return f"Two gloo ranks {timing.place_text(device)}."
     return f"Two ranks on two cards, {timing.place_text(device)}."
 
 
 def sum_checks(reports: Sequence[Report], device: Device) -> list[Check]:
-    """No rank received a wrong sum, at any size, and each size was tried."""
+    """Check that no rank received a wrong sum, at any size, and that each size was tried."""
     finished = torchrun.finished(reports)
     wrong = [
         at_most(name, sum(rank[name]["wrong"] for rank in finished), 0, "wrong elements") for name in sizes(finished)
@@ -64,7 +64,7 @@ def sum_checks(reports: Sequence[Report], device: Device) -> list[Check]:
 
 
 def speeds(reports: Sequence[Report]) -> list[Number]:
-    """The bandwidth by size: of each sum the slower rank's time."""
+    """Return the bandwidth by size: of each sum the slower rank's time."""
     finished = torchrun.finished(reports)
     numbers: list[Number] = []
     for name in sizes(finished):
@@ -74,7 +74,7 @@ def speeds(reports: Sequence[Report]) -> list[Number]:
 
 
 def sizes(finished: Sequence[torchrun.Phases]) -> list[str]:
-    """The names of the sizes that both ranks finished."""
+    """Return the names of the sizes that both ranks finished."""
     return [name for name in finished[0] if "bytes" in finished[0][name]] if len(finished) == WORLD else []
 
 

@@ -19,7 +19,7 @@ WARM, ROUNDS = 3, 11  # a fixed number: ranks that went by the clock would part
 
 
 def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each size: elements that are wrong, and the seconds of each round.
+    """Yield for each size the elements that are wrong, and the seconds of each round.
 
     Args:
         rank: 0 or 1.

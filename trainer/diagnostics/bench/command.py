@@ -74,7 +74,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser; it raises RM500 for anything that the command does not take."""
+    """Return the parser; it raises RM500 for anything that the command does not take."""
     made = _Parser(prog="trainer bench", description="Measure what this machine can do.", epilog=listed())
     texts: dict[str, Any] = {option["name"]: {"help": option["help"], "metavar": option["type"]} for option in OPTIONS}
     made.add_argument("--device", choices=DEVICES, default="auto", **texts["device"])
@@ -85,7 +85,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def listed() -> str:
-    """What there is to measure, as a sentence."""
+    """Return what there is to measure, as a sentence."""
     return " ".join(f"{each.name}: {each.summary}." for each in BENCHMARKS)
 
 
@@ -97,7 +97,7 @@ def _seconds(text: str) -> float:
 
 
 def select(names: Sequence[str] | None) -> tuple[Probe, ...]:
-    """The benchmarks called `names`, in the registry's order; all of them for None.
+    """Return the benchmarks called `names`, in the registry's order; all of them for None.
 
     Raises:
         TrainerError: RM525 for a name that is not in the registry.
@@ -129,7 +129,7 @@ def bench(chosen: Sequence[Probe], expect: Expect, *, seconds: float, timeout: f
 
 
 def measured(chosen: Sequence[Probe], expect: Expect, seconds: float, timeout: float | None) -> Iterator[Verdict]:
-    """The verdicts, as they come.
+    """Yield the verdicts, as they come.
 
     Args:
         chosen: benchmarks to run, in order.

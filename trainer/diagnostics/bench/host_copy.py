@@ -44,7 +44,7 @@ def measure(request: Request) -> Verdict:
 
 
 def copies(memory: str, device: Device, share: float, size: int = BLOCK) -> tuple[Check, list[Number]]:
-    """Both ways of one kind of memory: what came back is compared with what went.
+    """Copy both ways in one kind of memory: what came back is compared with what was sent.
 
     Args:
         memory: kind of host memory: pinned or pageable.

@@ -78,13 +78,13 @@ def of_precision(
 
 
 def operations(shape: Shape) -> float:
-    """Multiplications and additions of one product."""
+    """Return the number of multiplications and additions of one product."""
     m, n, k = shape
     return 2.0 * m * n * k
 
 
 def product(name: str, precision: str, shape: Shape, device: Device, share: float) -> tuple[Check, list[float]]:
-    """The check of one product against fp64, and its times in seconds.
+    """Check one product against fp64, and return its times in seconds.
 
     Args:
         name: name of the number.
@@ -103,7 +103,7 @@ def product(name: str, precision: str, shape: Shape, device: Device, share: floa
 
 
 def error_of(result: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> float:
-    """Relative error of a product's first rows, shape (ROWS, n), against fp64 on the host.
+    """Return the relative error of a product's first rows, shape (ROWS, n), against fp64 on the host.
 
     Args:
         result: shape (m, n).

@@ -51,7 +51,7 @@ def measure(request: Request) -> Verdict:
 
 
 def trained(device: Device, batch: int, share: float) -> tuple[Check, list[Number], str]:
-    """Epochs in batches of `batch` rows: whether the loss fell, rows/s, and how steps were taken.
+    """Train in batches of `batch` rows; return whether the loss fell, rows/s, and how steps were taken.
 
     Args:
         batch: rows of a batch.
@@ -77,7 +77,7 @@ def trained(device: Device, batch: int, share: float) -> tuple[Check, list[Numbe
 
 
 def training_of(device: Device, batch: int) -> Training:
-    """A run at its beginning, its rows on the device."""
+    """Return a run at its beginning, its rows on the device."""
     import torch
 
     from trainer.engine.training import Plan, new_training
@@ -90,7 +90,7 @@ def training_of(device: Device, batch: int) -> Training:
 
 
 def rows(device: Device, count: int) -> TensorPartition:
-    """Random rows whose target is a sum of four features and noise: inputs (count, FEATURES), targets (count, 1)."""
+    """Return random rows whose target is a sum of four features and noise: (count, FEATURES) and (count, 1)."""
     import torch
 
     from trainer.data.loading.placement import TensorPartition

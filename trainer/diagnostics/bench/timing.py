@@ -17,7 +17,7 @@ SPREAD = "spread"
 
 
 def samples(work: Callable[[], object], torch_type: str, budget: float) -> list[float]:
-    """Seconds of one call of `work`, measured over and over for about `budget` seconds, LEAST times at least.
+    """Return the seconds of one call of `work`, taken for about `budget` seconds, LEAST times at least.
 
     Args:
         work: what is timed.
@@ -34,7 +34,7 @@ def samples(work: Callable[[], object], torch_type: str, budget: float) -> list[
 
 
 def warmed(work: Callable[[], object], torch_type: str, budget: float) -> float:
-    """Seconds of the fastest call while the device warms up for `budget` seconds, after one that does not count.
+    """Return the seconds of the fastest call while the device warms up for `budget` seconds; the first is left out.
 
     Args:
         work: what is timed.
@@ -49,7 +49,7 @@ def warmed(work: Callable[[], object], torch_type: str, budget: float) -> float:
 
 
 def elapsed(work: Callable[[], object], torch_type: str, calls: int) -> float:
-    """Seconds of `calls` calls, the device's part included.
+    """Return the seconds of `calls` calls, the device's part included.
 
     Args:
         work: what is timed.
@@ -65,7 +65,7 @@ def elapsed(work: Callable[[], object], torch_type: str, calls: int) -> float:
 
 
 def rate(name: str, unit: str, amount: float, taken: Sequence[float]) -> list[Number]:
-    """`amount` (in `unit` times seconds) over the median of `taken`, in `unit`, and the spread of the samples.
+    """Return `amount` (in `unit` times seconds) over the median of `taken`, in `unit`, and the spread of the samples.
 
     Args:
         name: name of the number.
@@ -77,23 +77,23 @@ def rate(name: str, unit: str, amount: float, taken: Sequence[float]) -> list[Nu
 
 
 def milliseconds(name: str, taken: Sequence[float]) -> list[Number]:
-    """The median of `taken` in ms, and the spread of the samples."""
+    """Return the median of `taken` in ms, and the spread of the samples."""
     return [Number(name=name, value=rounded(1e3 * statistics.median(taken)), unit="ms"), spread(name, taken)]
 
 
 def spread(name: str, taken: Sequence[float]) -> Number:
-    """The interquartile range of the samples, in per cent of their median."""
+    """Return the interquartile range of the samples, in per cent of their median."""
     first, middle, third = statistics.quantiles(taken, n=4, method="inclusive")
     return Number(name=f"{name} {SPREAD}", value=round(100 * (third - first) / middle, 1), unit="%")
 
 
 def rounded(value: float) -> float:
-    """`value` to four digits: more are noise."""
+    """Return `value` to four digits: more are noise."""
     return float(f"{value:.4g}")
 
 
 def place_text(device: Device) -> str:
-    """Say what was measured, and that no card was where none was.
+    """Return what was measured, and that no card was where none was.
 
     A CPU computes with one thread, as in training, unless OMP_NUM_THREADS sets another number.
     """

@@ -66,7 +66,7 @@ def measure(request: Request) -> Verdict:
 
 
 def stepped(block: Block, device: Device, share: float) -> tuple[list[Check], list[Number]]:
-    """The checks of one block, and the time of its step.
+    """Check one block, and time its step.
 
     Args:
         share: measuring time in seconds.
@@ -91,7 +91,7 @@ def stepped(block: Block, device: Device, share: float) -> tuple[list[Check], li
 
 
 def block_module(block: Block) -> Any:
-    """The layer, its weights from torch's generator."""
+    """Return the layer, its weights from torch's generator."""
     import torch
 
     return torch.nn.TransformerEncoderLayer(
@@ -100,7 +100,7 @@ def block_module(block: Block) -> Any:
 
 
 def forward(layer: Any, inputs: torch.Tensor, block: Block, device: Device) -> torch.Tensor:
-    """The block's result in fp32 or, under autocast, in bf16.
+    """Return the block's result in fp32 or, under autocast, in bf16.
 
     Args:
         layer: the transformer layer.
@@ -114,7 +114,7 @@ def forward(layer: Any, inputs: torch.Tensor, block: Block, device: Device) -> t
 
 
 def error_of(layer: Any, inputs: torch.Tensor, block: Block, device: Device) -> float:
-    """Relative error of the first sequence's result against the same layer in fp64.
+    """Return the relative error of the first sequence's result against the same layer in fp64.
 
     Args:
         layer: the transformer layer.

@@ -72,7 +72,7 @@ def claim_stdout() -> TextIO:
 
 
 def guarded(probe: str, measure: Measure, request: Request) -> Verdict:
-    """The verdict of `measure`; an exception becomes a verdict too, its traceback goes to stderr.
+    """Return the verdict of `measure`; an exception becomes a verdict, its traceback goes to stderr.
 
     Args:
         probe: name in its registry, such as "blas"; the verdict carries it.

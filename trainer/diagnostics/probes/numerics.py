@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def fresh_seed() -> int:
-    """A new seed for each run; verdicts report it, so that a failure can be replayed."""
+    """Return a new seed for each run; verdicts report it, so that a failure can be replayed."""
     return secrets.randbits(31)
 
 
@@ -21,13 +21,13 @@ PEAK_SHARE = 5  # rounding makes the largest error about five times the mean one
 
 
 def relative_error(result: torch.Tensor, reference: torch.Tensor) -> float:
-    """Frobenius norm of the difference over that of the fp64 `reference` of the same shape; NaN stays NaN."""
+    """Return the Frobenius norm of the difference over that of the fp64 `reference`, same shape; NaN stays NaN."""
     difference = result.detach().cpu().double() - reference
     return float(difference.norm() / reference.norm())
 
 
 def error(result: torch.Tensor, reference: torch.Tensor) -> float:
-    """The relative error, or a fifth of the worst element's, whichever is larger.
+    """Return the relative error, or a fifth of the worst element's, whichever is larger.
 
     The norm of a large tensor hardly changes by one element: one zero among 2,000 is 2 % of it. An element counts by
     its own size and the reference's mean (RMS): rounding errs by a share of the element, and some are many means large.
@@ -38,12 +38,12 @@ def error(result: torch.Tensor, reference: torch.Tensor) -> float:
 
 
 def worst(errors: Iterable[float]) -> float:
-    """The largest error; NaN is larger than any. Raises ValueError when there is none."""
+    """Return the largest error; NaN is larger than any. Raises ValueError when there is none."""
     return max(errors, key=lambda error: math.inf if math.isnan(error) else error)
 
 
 def bits_changed(before: torch.Tensor, after: torch.Tensor) -> int:
-    """How many fp32 elements differ in their bits. NaN equals itself here, and -0.0 differs from 0.0."""
+    """Return how many fp32 elements differ in their bits. NaN equals itself here, and -0.0 differs from 0.0."""
     import torch
 
     return int((before.view(torch.int32) != after.view(torch.int32)).sum())
@@ -66,7 +66,7 @@ def wait_for(torch_type: str) -> None:
 
 
 def best_seconds(work: Callable[[], object], torch_type: str, rounds: int = 5) -> float:
-    """The least time of a few runs of `work`, in seconds, after one that does not count.
+    """Return the least time of a few runs of `work`, in seconds, after one that does not count.
 
     Args:
         work: what is timed.
@@ -84,7 +84,7 @@ def best_seconds(work: Callable[[], object], torch_type: str, rounds: int = 5) -
 
 
 def checksum(tensor: torch.Tensor) -> int:
-    """A sum over the bytes of a contiguous tensor in which each counts by its place, modulo 2^64.
+    """Return a sum over the bytes of a contiguous tensor in which each counts by its place, modulo 2^64.
 
     Computed on the tensor's device. Bytes that are wrong, missing or in the wrong place change it.
     """

@@ -26,12 +26,12 @@ class NoDeviceError(Exception):
 
 
 def has_torch() -> bool:
-    """Whether torch is installed. Does not import it."""
+    """Return whether torch is installed. Does not import it."""
     return importlib.util.find_spec("torch") is not None
 
 
 def build_kind() -> Kind:
-    """The kind of device that the installed torch was built for."""
+    """Return the kind of device that the installed torch was built for."""
     import torch
 
     if torch.version.hip:
@@ -40,7 +40,7 @@ def build_kind() -> Kind:
 
 
 def place(expect: str) -> Device:
-    """The device to run on: the first card where one is seen, the CPU where `expect` allows it.
+    """Return the device to run on: the first card where one is seen, the CPU where `expect` allows it.
 
     Raises:
         NoDeviceError: `cuda` or `rocm` is expected, and torch was built for something else or sees no card.
@@ -58,7 +58,7 @@ def place(expect: str) -> Device:
 
 
 def card_count() -> int:
-    """How many cards torch can use."""
+    """Return how many cards torch can use."""
     import torch
 
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
@@ -107,7 +107,7 @@ def cpu() -> Device:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python, of torch and of what torch was built against."""
+    """Return the versions of Python, of torch and of what torch was built against."""
     import torch
 
     named = {

@@ -81,7 +81,7 @@ def _seconds(text: str) -> float:
 
 
 def select(names: Sequence[str] | None, cards: int | None = None) -> tuple[Probe, ...]:
-    """The probes called `names` with their parts, in the registry's order; all of them for None.
+    """Return the probes called `names` with their parts, in the registry's order; all of them for None.
 
     With `cards`, those that take more are left out, unless they were named.
 
@@ -135,7 +135,7 @@ def report_health(report: dict[str, Any] | None) -> None:
 
 
 def side_by_side(devices: Path = DEVICES) -> int:
-    """How many probes run at once: one where a card may be, for they would disturb each other; else two.
+    """Return how many probes run at once: one where a card may be, since they would disturb each other; else two.
 
     Nothing that a probe finds on a CPU is judged by its speed.
     """
@@ -144,13 +144,13 @@ def side_by_side(devices: Path = DEVICES) -> int:
 
 
 def pairs_here(devices: Path = DEVICES) -> int:
-    """How many pairs a probe of two cards may have to try: each card that may be here is in one."""
+    """Return how many pairs a probe of two cards may have to try: each card that may be here is in one."""
     nodes = [*devices.glob("dri/renderD*"), *devices.glob("nvidia[0-9]*")]
     return max(1, (len(nodes) + 1) // 2)
 
 
 def run_all(probes: Sequence[Probe], expect: Expect, timeout: float | None, jobs: int) -> Iterator[Verdict]:
-    """The verdicts in the probes' order; whoever stops listening ends the probes that still run.
+    """Yield the verdicts in the probes' order; whoever stops listening ends the probes that still run.
 
     Args:
         probes: probes to run.
@@ -204,9 +204,6 @@ def run(
 ) -> Verdict:
     """Run one probe in a process of its own and return its verdict, or the runner's where it gave none.
 
-    `share` is the host memory in bytes that it may hold; by default what is fair to the rest of the machine.
-    `more` are further arguments of its own.
-
     Args:
         timeout: time limit in seconds; None for the probe's own.
         share: host memory in bytes that it may hold; None for what is fair to the rest of the machine.
@@ -226,7 +223,7 @@ def run(
 
 
 def environment() -> dict[str, str]:
-    """This process's environment, with the trainer's own folder first on the import path.
+    """Return this process's environment, with the trainer's own folder first on the import path.
 
     One thread unless the variable is set: several that share a busy CPU wait for each other, and the card is what
     counts.
@@ -236,7 +233,7 @@ def environment() -> dict[str, str]:
 
 
 def read_verdict(probe: Probe, outcome: Outcome, limit: float) -> Verdict:
-    """The verdict that a probe's process amounts to. Its own is taken only if nothing contradicts it.
+    """Return the verdict that a probe's process amounts to. Its own is taken only if nothing contradicts it.
 
     Args:
         limit: time limit in seconds that it ran under.

@@ -97,13 +97,13 @@ class Verdict:
             raise MalformedVerdictError(f"probe {self.probe!r} states that its subject is absent, and {why}")
 
     def to_json(self) -> str:
-        """The verdict as one line of strict JSON: NaN and infinities become null."""
+        """Return the verdict as one line of strict JSON: NaN and infinities become null."""
         record = {"event": "probe", **asdict(self)}
         return json.dumps(_finite(record), allow_nan=False)
 
 
 def at_most(name: str, measured: float, limit: float, unit: str, detail: str = "") -> Check:
-    """A check that passes when `measured <= limit`. NaN fails.
+    """Return a check that passes when `measured <= limit`. NaN fails.
 
     Args:
         name: what is checked, as the verdict lists it, such as "flash fp16 causal".
@@ -117,7 +117,7 @@ def at_most(name: str, measured: float, limit: float, unit: str, detail: str = "
 
 
 def at_least(name: str, measured: float, limit: float, unit: str, detail: str = "") -> Check:
-    """A check that passes when `measured >= limit`. NaN fails.
+    """Return a check that passes when `measured >= limit`. NaN fails.
 
     Args:
         name: what is checked, as the verdict lists it, such as "flash fp16 causal".
@@ -131,7 +131,7 @@ def at_least(name: str, measured: float, limit: float, unit: str, detail: str = 
 
 
 def equal(name: str, measured: float | str, limit: float | str, unit: str = "", detail: str = "") -> Check:
-    """A check that passes when `measured` is exactly `limit`.
+    """Return a check that passes when `measured` is exactly `limit`.
 
     Args:
         name: what is checked, as the verdict lists it, such as "flash fp16 causal".
@@ -145,14 +145,14 @@ def equal(name: str, measured: float | str, limit: float | str, unit: str = "", 
 
 
 def not_applicable(name: str, reason: str) -> Check:
-    """A check that could not be made here, and why. It counts neither way."""
+    """Return a check that could not be made here, and why. It counts neither way."""
     return Check(name=name, status="not-applicable", detail=reason)
 
 
 def absent(
     *, probe: str, reason: str, device: Device | None = None, versions: Mapping[str, str] | None = None
 ) -> Verdict:
-    """The verdict of a probe whose subject is not here: no second card, no compiler. `reason` is a sentence.
+    """Return the verdict of a probe whose subject is not here: no second card, no compiler. `reason` is a sentence.
 
     Args:
         probe: name in its registry, such as "blas"; the verdict carries it.
@@ -163,7 +163,7 @@ def absent(
 
 
 def judge(checks: Sequence[Check]) -> Literal["pass", "fail"]:
-    """`pass` only when at least one check passed and none failed."""
+    """Return `pass` only when at least one check passed and none failed."""
     statuses = {check.status for check in checks}
     return "pass" if "pass" in statuses and "fail" not in statuses else "fail"
 
@@ -177,7 +177,7 @@ def conclude(
     device: Device | None = None,
     versions: Mapping[str, str] | None = None,
 ) -> Verdict:
-    """The verdict that `checks` earn; `summary` is kept for a pass and replaced by what failed otherwise.
+    """Return the verdict that `checks` earn; `summary` is kept for a pass and replaced by what failed otherwise.
 
     Args:
         probe: name in its registry, such as "blas"; the verdict carries it.
@@ -199,7 +199,7 @@ def conclude(
 
 
 def explain_failure(checks: Sequence[Check]) -> str:
-    """One sentence that names the failed checks, or states that nothing was checked."""
+    """Return one sentence that names the failed checks, or states that nothing was checked."""
     failed = [check for check in checks if check.status == "fail"]
     if not failed:
         return "Nothing was checked, which counts as a failure."

@@ -1,1 +1,1 @@
-"""Several processes that train one model: replicas of it, shards of it, or its layers one after the other."""
+"""Several processes that train one model: replicas, shards, a pipeline of layers, or rows of tokens split."""

@@ -1,1 +1,1 @@
-"""Checkpoints of which each rank writes its part: torch.distributed.checkpoint over safetensors and JSON."""
+"""Checkpoints of which each rank writes its part, read by any number of ranks."""

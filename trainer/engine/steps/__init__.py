@@ -1,1 +1,1 @@
-"""Ways to take a step, and how one is selected."""
+"""How a step is taken and why: compiled, as a CUDA graph, several at once; each tried against eager first."""

@@ -164,7 +164,7 @@ def shape_of(attention: AttentionShape, rows: int) -> Shape:
 
 
 def report(chosen: Chosen, device: str, before: str | None) -> None:
-    """Say which kernel is used and why; loudly where one computes something wrong, or a resumed run has another.
+    """Report which kernel is used and why; as a warning where one computes wrong values, or a resumed run has another.
 
     Args:
         device: name of the device, such as "cuda:0".

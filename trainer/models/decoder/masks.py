@@ -49,7 +49,7 @@ class AttentionLayout:
     _made: dict[tuple[str, int | None], Any] = field(default_factory=dict)
 
     def is_plain(self, window: int | None) -> bool:
-        """Whether causality alone decides, so that a kernel needs no mask."""
+        """Return whether causality alone decides, so that a kernel needs no mask."""
         short = window is None or window >= self.tokens
         return self.documents is None and self.past == 0 and short
 

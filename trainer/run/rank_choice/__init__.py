@@ -1,1 +1,1 @@
-"""`--ranks auto`: one rank and all cards are measured for some seconds each, and the run takes what is faster."""
+"""`--ranks auto`: one rank and all cards are measured for some seconds each, and the faster is taken."""

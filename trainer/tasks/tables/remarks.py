@@ -19,7 +19,7 @@ CODED = r"^0\d+$"
 
 
 def report_columns(made: dict[str, Any], columns: Sequence[Column], parts: Parts) -> None:
-    """Say what was found and chosen: kinds of columns, missing values, dropped rows, the split.
+    """Report what was found and chosen: kinds of columns, missing values, dropped rows, the split.
 
     Args:
         made: choices by name.
@@ -44,7 +44,7 @@ def report_columns(made: dict[str, Any], columns: Sequence[Column], parts: Parts
 
 
 def report_unread_times(name: str) -> None:
-    """Say that rows are split without regard to a column that reads as times."""
+    """Report that rows are split without regard to a column that reads as times."""
     say(f"table   column {name!r} reads as times, and rows are split without regard to it; --time-column {name} does")
 
 

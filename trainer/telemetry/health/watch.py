@@ -106,7 +106,7 @@ class HealthWatch:
         return {folder.name: read_card(folder) for folder in folders if self._given(folder)}
 
     def _given(self, folder: Path) -> bool:
-        """Whether this process was given the card: a container is given the render nodes of its own alone."""
+        """Return whether this process was given the card: a container is given the render nodes of its own alone."""
         nodes = [path.name for path in matching(folder, "drm/renderD*")]
         return not nodes or any((self.devices / "dri" / name).exists() for name in [*nodes, *self._partitions(folder)])
 

@@ -1,1 +1,1 @@
-"""Scheduler requests of a site, and the script lines that inspect the node of a job."""
+"""Scheduler requests of a site, and the lines of a script that inspect the node of a job."""

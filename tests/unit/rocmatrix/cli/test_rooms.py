@@ -39,6 +39,21 @@ def test_listed_rooms_have_tests():
     assert all(list((ROOT / rooms.tests_of(name, ROOT)).rglob("test_*.py")) for name in rooms.rooms(ROOT))
 
 
+def test_room_is_described_by_the_first_paragraph_of_its_docstring(tmp_path):
+    deeper = tmp_path / "trainer/engine/steps"
+    deeper.mkdir(parents=True)
+    (deeper.parent / "__init__.py").write_text('"""The training\nloop.\n\nAnd more of it.\n"""\n')
+    (deeper / "__init__.py").write_text('"""How a step is taken."""\n')
+    (tmp_path / "trainer/__init__.py").write_text('"""The program itself."""\n')
+    described = {"engine": "The training loop.", "engine/steps": "How a step is taken."}
+    assert rooms.described("trainer", tmp_path) == described
+
+
+@pytest.mark.parametrize("program", rooms.PROGRAMS)
+def test_rooms_of_the_checkout_have_a_description(program):
+    assert [room for room, text in rooms.described(program, ROOT).items() if not text.endswith(".")] == []
+
+
 def test_paths_and_room_together_are_refused():
     with pytest.raises(RocmatrixError, match="exclude each other"):
         chosen_tests("tests/unit", "trainer/engine", ROOT)

@@ -196,7 +196,7 @@ def test_sealed_image_of_these_inputs_is_the_only_one_that_counts_as_built(image
 def builder(monkeypatch):
     """A build in which BuildKit does nothing and the engine has an image of its inputs."""
     monkeypatch.setattr(engine, "require_buildx", lambda: None)
-    monkeypatch.setattr(build.engine_lock, "alone", lambda *_, **__: contextlib.nullcontext())
+    monkeypatch.setattr(build.engine_lock, "exclusive", lambda *_, **__: contextlib.nullcontext())
     monkeypatch.setattr(engine, "obtain", lambda *_: held(None))
     monkeypatch.setattr(engine, "image", lambda *_: held("abc"))
     monkeypatch.setattr(engine.label_integrity, "put", lambda *_, **_more: None)

@@ -133,7 +133,7 @@ def called(monkeypatch):
     monkeypatch.setattr(engine, "sealed", of_client(lambda tag: steps.append(("sealed", tag)) or image()))
     monkeypatch.setattr(engine, "image", of_client({"t": image()}.get))
     monkeypatch.setattr(build.disk_space, "of_engine", of_client(lambda: ROOM))
-    monkeypatch.setattr(build.engine_lock, "alone", alone)
+    monkeypatch.setattr(build.engine_lock, "exclusive", alone)
     monkeypatch.setattr(build, "fetch", lambda cell, folder: steps.append(("fetch", cell.name, folder)))
     monkeypatch.setattr(build.buildkit, "run", lambda argv, **more: steps.append(("run", argv, more)))
     return steps

@@ -48,7 +48,7 @@ def measure(request: Request) -> Verdict:
 
 
 def between_cards(device: Device, cards: int, request: Request) -> Verdict:
-    """Copies of all pairs.
+    """Measure copies of all pairs.
 
     Args:
         cards: number of cards.
@@ -68,7 +68,7 @@ def between_cards(device: Device, cards: int, request: Request) -> Verdict:
 
 
 def routes(pairs: Sequence[tuple[int, int]], reach: Sequence[bool]) -> str:
-    """How the pairs copy, as a sentence.
+    """Return how the pairs copy, as a sentence.
 
     Args:
         pairs: numbers of two cards each.
@@ -81,7 +81,7 @@ def routes(pairs: Sequence[tuple[int, int]], reach: Sequence[bool]) -> str:
 
 
 def figures(pair: tuple[int, int], device: Device, share: float) -> list[Number]:
-    """Peer access of one pair, latency and bandwidth of each direction, and of both at once.
+    """Return peer access of one pair, latency and bandwidth of each direction, and of both at once.
 
     Args:
         pair: numbers of two cards.
@@ -100,7 +100,7 @@ def figures(pair: tuple[int, int], device: Device, share: float) -> list[Number]
 
 
 def figure(name: str, size: int, taken: Sequence[float]) -> list[Number]:
-    """GB/s of a copy, or of the smallest its latency.
+    """Return GB/s of a copy, or of the smallest its latency.
 
     Args:
         name: name of the direction.
@@ -114,12 +114,12 @@ def figure(name: str, size: int, taken: Sequence[float]) -> list[Number]:
 
 
 def size_text(size: int) -> str:
-    """Bytes as KiB or MiB."""
+    """Return a number of bytes as KiB or MiB."""
     return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
 
 
 def copies(source: str, target: str, size: int) -> Callable[[], object]:
-    """A copy of `size` bytes from one card to another, done when it returns.
+    """Return a function that copies `size` bytes from one card to another, done when it returns.
 
     Args:
         source: torch's name of the card that is read.
@@ -139,7 +139,7 @@ def copies(source: str, target: str, size: int) -> Callable[[], object]:
 
 
 def exchange_of(pair: tuple[str, str]) -> Callable[[], object]:
-    """A copy of the largest size in both directions at once, done when it returns.
+    """Return a function that copies the largest size in both directions at once, done when it returns.
 
     Args:
         pair: torch's names of two cards.
@@ -161,7 +161,7 @@ def exchange_of(pair: tuple[str, str]) -> Callable[[], object]:
 
 
 def between_ranks(device: Device, request: Request) -> Verdict:
-    """Messages between two gloo ranks, which stand in for cards."""
+    """Measure messages between two gloo ranks, which stand in for cards."""
     limit = torchrun.limit_of(request)
     outcome, reports = torchrun.run_ranks(RANK_MODULE, device, 0, limit)
     if outcome.timed_out:
@@ -178,7 +178,7 @@ def between_ranks(device: Device, request: Request) -> Verdict:
 
 
 def message_checks(reports: Sequence[Report]) -> list[Check]:
-    """Each message came back as it was sent."""
+    """Check that each message came back as it was sent."""
     finished = torchrun.finished(reports)
     due = len(SIZES_CPU) * len(finished)
     found = [rank[str(size)]["wrong"] for rank in finished for size in SIZES_CPU if str(size) in rank]
@@ -187,7 +187,7 @@ def message_checks(reports: Sequence[Report]) -> list[Check]:
 
 
 def message_figures(finished: Sequence[Phases]) -> list[Number]:
-    """GB/s and latency of one direction, half of a round trip, by size."""
+    """Return GB/s and latency of one direction, half of a round trip, by size."""
     if len(finished) < WORLD:
         return []
     name = "gloo rank 0 to rank 1 and back, each way:"

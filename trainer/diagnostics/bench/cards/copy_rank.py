@@ -17,7 +17,7 @@ WARM, ROUNDS = 3, 11  # a fixed number: ranks that went by the clock would part
 
 
 def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each size: bytes that are wrong after a round trip, and the seconds of each.
+    """Yield for each size the bytes that are wrong after a round trip, and the seconds of each.
 
     Args:
         rank: 0 or 1.

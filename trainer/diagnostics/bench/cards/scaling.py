@@ -53,7 +53,7 @@ def measure(request: Request) -> Verdict:
 
 
 def summarise(device: Device, finished: Sequence[Phases]) -> str:
-    """One sentence on what ran: the cards and the transport, or the stand-in."""
+    """Return one sentence on what ran: the cards and the transport, or the stand-in."""
     comms = finished[0]["joined"]["comms"] if finished else "no transport"
     if device.kind == "cpu":
         return f"A stand-in: two gloo ranks on one machine, {timing.place_text(device)}."
@@ -61,14 +61,14 @@ def summarise(device: Device, finished: Sequence[Phases]) -> str:
 
 
 def measured(finished: Sequence[Phases]) -> list[Mapping[str, Any]]:
-    """The findings of rank 0 by case, in their order; none where a rank did not come to its end."""
+    """Return the findings of rank 0 by case, in their order; none where a rank did not come to its end."""
     if len(finished) < WORLD:
         return []
     return [found for found in finished[0].values() if "alone" in found]
 
 
 def training_checks(reports: Sequence[Report], device: Device) -> list[Check]:
-    """Each case was tried, both ranks hold the same weights, and the loss fell alone and together."""
+    """Check that each case was tried, both ranks hold the same weights, and the loss fell alone and together."""
     finished = torchrun.finished(reports)
     found = measured(finished)
     checks = [at_most("cases left out", len(cases_of(device.torch_type)) - len(found), 0, "of all cases")]
@@ -82,7 +82,7 @@ def training_checks(reports: Sequence[Report], device: Device) -> list[Check]:
 
 
 def figures(found: Mapping[str, Any]) -> list[Number]:
-    """The rates of one case and its efficiencies.
+    """Return the rates of one case and its efficiencies.
 
     Args:
         found: what rank 0 reported of it: seconds of each sample by way, and rows of a sample.
@@ -99,7 +99,7 @@ def figures(found: Mapping[str, Any]) -> list[Number]:
 
 
 def rate_of(found: Mapping[str, Any], way: str) -> float:
-    """Rows a second of a way, by the median sample."""
+    """Return rows a second of a way, by the median sample."""
     return float(found[f"{way}_rows"] / statistics.median(found[way]))
 
 

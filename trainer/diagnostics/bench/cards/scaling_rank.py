@@ -48,7 +48,7 @@ ON_CPU = (Case(widths=SMALL, batch=256), Case(widths=WIDE_CPU, batch=256))
 
 
 def cases_of(torch_type: str) -> tuple[Case, ...]:
-    """The cases by type of device, "cuda" or "cpu"."""
+    """Return the cases by type of device, "cuda" or "cpu"."""
     return ON_CPU if torch_type == "cpu" else ON_CARDS
 
 
@@ -76,19 +76,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def share() -> float:
-    """Measuring time of one way of one case in seconds."""
+    """Return the measuring time of one way of one case in seconds."""
     return float(os.environ.get(SECONDS, "1.5")) / (3 * len(ON_CARDS))
 
 
 def place_of(ranks: Ranks, device: torch.device) -> dict[str, Any]:
-    """The number of ranks, this one's device and card, and the transport between the ranks."""
+    """Return the number of ranks, this one's device and card, and the transport between the ranks."""
     card = placement.card_ids()[device.index] if device.type == "cuda" else None
     comms = getattr(ranks, "member").choice.transport.name  # noqa: B009 -- a world of one has none
     return {"world": ranks.world_size, "device": str(device), "card": card, "comms": comms}
 
 
 def compared(case: Case, ranks: Ranks, device: torch.device, budget: float) -> dict[str, Any]:
-    """Seconds of each epoch alone on rank 0, of both, and of both with twice the batch; and what came of it.
+    """Return the seconds of each epoch alone on rank 0, of both, and of both with twice the batch; and the outcome.
 
     Args:
         device: where this rank computes.
@@ -104,7 +104,7 @@ def compared(case: Case, ranks: Ranks, device: torch.device, budget: float) -> d
 
 
 def train_alone(case: Case, device: torch.device, budget: float) -> dict[str, Any]:
-    """Seconds of epochs of one rank, steps taken as `train --step auto` takes them.
+    """Return the seconds of epochs of one rank, steps taken as `train --step auto` takes them.
 
     Args:
         device: where this rank computes.
@@ -126,7 +126,7 @@ def train_alone(case: Case, device: torch.device, budget: float) -> dict[str, An
 
 
 def together(way: str, case: Case, batch: int, ranks: Ranks, device: torch.device, budget: float) -> dict[str, Any]:
-    """Seconds of epochs of all ranks; they agree on their number, for ranks that went by the clock would part.
+    """Return the seconds of epochs of all ranks, which agree on their number: by the clock each would stop elsewhere.
 
     Args:
         way: name of the figures.
@@ -149,7 +149,7 @@ def together(way: str, case: Case, batch: int, ranks: Ranks, device: torch.devic
 
 
 def epochs_of(training: Training) -> tuple[list[float], Callable[[], None]]:
-    """The list that takes each epoch's training loss, and the function that trains one epoch."""
+    """Return the list that takes each epoch's training loss, and the function that trains one epoch."""
     from trainer.engine.loop import run_epoch
     from trainer.engine.measurement import close_epoch
 
@@ -165,7 +165,7 @@ def epochs_of(training: Training) -> tuple[list[float], Callable[[], None]]:
 
 
 def training_of(case: Case, batch: int, ranks: Ranks, device: torch.device) -> Training:
-    """A run at its beginning, its rows on the device.
+    """Return a run at its beginning, its rows on the device.
 
     Args:
         batch: rows of a batch over all ranks.
@@ -184,7 +184,7 @@ def training_of(case: Case, batch: int, ranks: Ranks, device: torch.device) -> T
 
 
 def rows(count: int, features: int, device: torch.device) -> TensorPartition:
-    """Random rows whose target is a sum of four features and noise: inputs (count, features), targets (count, 1).
+    """Return random rows whose target is a sum of four features and noise: (count, features) and (count, 1).
 
     Args:
         count: number of rows.
@@ -202,7 +202,7 @@ def rows(count: int, features: int, device: torch.device) -> TensorPartition:
 
 
 def weights_of(model: torch.nn.Module) -> str:
-    """The SHA-256 of all weights."""
+    """Return the SHA-256 of all weights."""
     return hashlib.sha256(ddp_rank.flat_weights(model).numpy().tobytes()).hexdigest()
 
 

@@ -93,7 +93,7 @@ class Api:
             raise CallError(function, code, self._text(code))
 
     def integer(self, function: str) -> int:
-        """What `function(int *)` writes. Raises CallError unless it returns zero."""
+        """Return what `function(int *)` writes. Raises CallError unless it returns zero."""
         value = ctypes.c_int()
         self.call(function, ctypes.byref(value))
         return value.value
@@ -116,7 +116,7 @@ class Pair:
 
 
 def sgemm_error(pair: Pair, handle: ctypes.c_void_p) -> float:
-    """Relative Frobenius error of one fp32 product with fresh random input, against fp64 on the CPU.
+    """Return the relative Frobenius error of one fp32 product with fresh random input, against fp64 on the CPU.
 
     Raises:
         CallError: a call of the runtime or of the BLAS failed.
@@ -129,7 +129,7 @@ def sgemm_error(pair: Pair, handle: ctypes.c_void_p) -> float:
 
 
 def sgemm(pair: Pair, handle: ctypes.c_void_p, a: Floats, b: Floats) -> Floats:
-    """C (m, n) = A (m, k) @ B (k, n) on the device, all by columns as BLAS has it; C is poisoned with NaN before.
+    """Return C (m, n) = A (m, k) @ B (k, n), all by columns as BLAS has it; C is poisoned with NaN before.
 
     Args:
         handle: handle of the BLAS library.

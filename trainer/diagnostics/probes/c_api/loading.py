@@ -50,7 +50,7 @@ def load(stem: str) -> Library:
 
 
 def candidates(stem: str) -> Iterator[str]:
-    """Files and names to try, in order: wheels, the loader's path, ROCm's own folder."""
+    """Yield files and names to try, in order: wheels, the loader's path, ROCm's own folder."""
     for folder in wheel_folders():
         yield from map(str, sorted(folder.glob(f"lib{stem}.so*")))
     yield f"lib{stem}.so"
@@ -60,7 +60,7 @@ def candidates(stem: str) -> Iterator[str]:
 
 
 def wheel_folders() -> list[Path]:
-    """Library folders inside installed wheels, torch's own first. Does not import torch."""
+    """Return the library folders inside installed wheels, torch's own first. Does not import torch."""
     spec = importlib.util.find_spec("torch")
     torch_folders = [Path(place) / "lib" for place in (spec.submodule_search_locations or ())] if spec else []
     other_folders = [folder for entry in sys.path for pattern in WHEEL_FOLDERS for folder in Path(entry).glob(pattern)]
@@ -68,7 +68,7 @@ def wheel_folders() -> list[Path]:
 
 
 def loaded_path(stem: str) -> Path | None:
-    """The file that this process has mapped for `lib<stem>.so`, or None where /proc does not show it."""
+    """Return the file that this process has mapped for `lib<stem>.so`, or None where /proc does not show it."""
     try:
         lines = Path("/proc/self/maps").read_text().splitlines()
     except OSError:

@@ -53,7 +53,7 @@ def try_in_child(kind: Kind, seconds: float) -> Findings:
 
 
 def read(outcome: Outcome) -> Findings:
-    """The findings in a child's output; a child that did not finish adds a failed check that names the call."""
+    """Return the findings in a child's output; a child that did not finish adds a failed check that names the call."""
     records = [json.loads(line) for line in outcome.stdout.splitlines()]
     checks = [Check(**record["check"]) for record in records if "check" in record]
     if outcome.returncode != 0 or not any("done" in record for record in records):
@@ -67,7 +67,7 @@ def read(outcome: Outcome) -> Findings:
 
 
 def unfinished(step: str, outcome: Outcome) -> Check:
-    """The failed check of a child that hung or died in `step`."""
+    """Return the failed check of a child that hung or died in `step`."""
     how = "hung" if outcome.timed_out else f"ended by {outcome.signal_name or f'status {outcome.returncode}'}"
     stderr_tail = outcome.stderr_tail(lines=1)
     return Check(name=step, status="fail", detail=f"the process {how}" + (f": {stderr_tail}" if stderr_tail else ""))
@@ -142,7 +142,7 @@ def load_step(stem: str, report: Report, optional: bool = False) -> Library | No
 
 
 def library_version(stem: str, library: Library) -> str:
-    """The version that a library states without a device, else the name of its file, which holds one."""
+    """Return the version that a library states without a device, else the name of its file, which holds one."""
     if stem != "rocblas":
         return library.path.name
     text = ctypes.create_string_buffer(256)
@@ -205,7 +205,7 @@ def blas_handle(pair: Pair, report: Report) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The child: examine the interface named on the command line. Returns 0: the lines carry the findings."""
+    """Examine, in the child, the interface named on the command line. Returns 0: the lines carry the findings."""
     parser = argparse.ArgumentParser(description="Try a C interface and print what happens as JSON lines.")
     parser.add_argument("interface", choices=sorted(INTERFACES))
     interface = INTERFACES[parser.parse_args(argv).interface]

@@ -44,7 +44,7 @@ def measure(request: Request) -> Verdict:
 
 
 def sum_checks(reports: Sequence[Report], expected: int) -> list[Check]:
-    """No rank received a wrong element in any operation and size, and each was tried."""
+    """Check that no rank received a wrong element in any operation and size, and that each was tried."""
     finished = torchrun.finished(reports)
     if len(finished) < WORLD:
         return []
@@ -57,7 +57,7 @@ def sum_checks(reports: Sequence[Report], expected: int) -> list[Check]:
 
 
 def bandwidths(reports: Sequence[Report]) -> list[Number]:
-    """Bus bandwidth of the slower rank, and the latency of the smallest size."""
+    """Return the bus bandwidth of the slower rank, and the latency of the smallest size."""
     finished = torchrun.finished(reports)
     if len(finished) < WORLD:
         return []

@@ -51,7 +51,7 @@ def measure(request: Request) -> Verdict:
 
 
 def retry_failure(request: Request, transport: Transport, seconds: float) -> str:
-    """Why it does not work by another transport either; empty if it does.
+    """Return why it does not work by another transport either; empty if it does.
 
     Args:
         seconds: time limit.
@@ -78,7 +78,7 @@ def direct(request: Request) -> Verdict:
 
 
 def checks(seed: int, pair: Sequence[int]) -> list[Check]:
-    """Both cards computed, the weights moved, and they are those of the first card alone."""
+    """Check that both cards computed, the weights moved, and they are those of the first card alone."""
     card, which = first(pair), torchrun.named(pair)
     alone, shared = ddp_rank.seeded_mlp(seed).to(card), ddp_rank.seeded_mlp(seed).to(card)
     batches = [ddp_rank.joined(ddp_rank.draw_shards(seed, step)) for step in range(STEPS)]
@@ -96,14 +96,14 @@ def checks(seed: int, pair: Sequence[int]) -> list[Check]:
 
 
 def first(pair: Sequence[int]) -> torch.device:
-    """The card that holds the model, and the one that is trained on alone."""
+    """Return the card that holds the model, and the one that is trained on alone."""
     import torch
 
     return torch.device("cuda", pair[0])
 
 
 def spread(model: torch.nn.Module, pair: Sequence[int]) -> tuple[torch.nn.Module, set[str]]:
-    """`model` over two cards, the first of which holds it, and the set of cards that its last layer computes on."""
+    """Return `model` over two cards, the first of which holds it, and the cards that its last layer computes on."""
     import torch
 
     used: set[str] = set()

@@ -42,7 +42,7 @@ def measure(request: Request) -> Verdict:
 
 
 def step_checks(reports: Sequence[Report]) -> list[Check]:
-    """Both ranks reduced to the mean, stepped like one process, and agree to the bit."""
+    """Check that both ranks reduced to the mean, stepped like one process, and agree to the bit."""
     finished = torchrun.finished(reports)
     if len(finished) < WORLD:
         return []
@@ -58,7 +58,7 @@ def step_checks(reports: Sequence[Report]) -> list[Check]:
 
 
 def rank_numbers(reports: Sequence[Report]) -> list[Number]:
-    """The slower rank's time to join the group and to train, where the ranks got that far."""
+    """Return the slower rank's time to join the group and to train, where the ranks got that far."""
     found = [torchrun.phases(report) for report in reports]
     named = {"time to join the group": "joined", f"time of {STEPS} steps, shared and alone": "weights"}
     times = {name: [f[phase]["seconds"] for f in found if phase in f] for name, phase in named.items()}

@@ -27,7 +27,7 @@ def measure(request: Request) -> Verdict:
 
 
 def why_not() -> str:
-    """Why this torch has no FSDP2, in a sentence; empty if it has."""
+    """Return why this torch has no FSDP2, in a sentence; empty if it has."""
     import torch
 
     try:

@@ -48,7 +48,7 @@ def measure(request: Request) -> Verdict:
 
 
 def cause_of(found: Verdict) -> cause_search.Judge:
-    """How the cause is judged: by IPC where only that failed, else by what stands between the cards."""
+    """Return how the cause is judged: by IPC where only that failed, else by what stands between the cards."""
     failed = {check.name: check.detail for check in found.checks if check.status == "fail"}
     if not failed or not all(name.endswith(IPC) for name in failed):
         return cause_search.of_copies
@@ -76,32 +76,32 @@ def direct(request: Request) -> Verdict:
 
 
 def directions(pair: Sequence[int]) -> tuple[tuple[str, str], ...]:
-    """Both directions between two cards, as torch names these."""
+    """Return both directions between two cards, as torch names these."""
     here, there = (f"cuda:{card}" for card in pair)
     return (here, there), (there, here)
 
 
 def checks(pair: Sequence[int], seed: int) -> list[Check]:
-    """The copies of one pair both ways, and its memory in another process."""
+    """Check the copies of one pair both ways, and its memory in another process."""
     return [*(check(direction, size, seed) for direction in directions(pair) for size in CHECKED), ipc_check(pair)]
 
 
 def numbers(pair: Sequence[int]) -> list[Number]:
-    """What was measured on one pair."""
+    """Return what was measured on one pair."""
     measured = [number for direction in directions(pair) for size in SIZES for number in figures(direction, size)]
     peer = Number(name=f"{torchrun.named(pair)}peer access", value=float(peers(pair)), unit="0 or 1")
     return [peer, *measured, bidirectional(pair)]
 
 
 def peers(pair: Sequence[int]) -> bool:
-    """Whether the driver lets each of the two cards reach into the other's memory."""
+    """Return whether the driver lets each of the two cards reach into the other's memory."""
     import torch
 
     return all(torch.cuda.can_device_access_peer(here, there) for here, there in itertools.permutations(pair))
 
 
 def check(direction: tuple[str, str], size: int, seed: int) -> Check:
-    """Each card sums its own bytes up; the sums agree.
+    """Check that the sums that each card makes of its own bytes agree.
 
     Args:
         direction: source and destination, as torch names them.
@@ -119,12 +119,12 @@ def check(direction: tuple[str, str], size: int, seed: int) -> Check:
 
 
 def copy(source: torch.Tensor, target: str) -> torch.Tensor:
-    """A copy of `source` on another card."""
+    """Return a copy of `source` on another card."""
     return source.to(target, copy=True)
 
 
 def ipc_check(pair: Sequence[int]) -> Check:
-    """Another process can open a card's memory and read it from the other card."""
+    """Check that another process can open a card's memory and read it from the other card."""
     name = f"{torchrun.named(pair)}{IPC}"
     if not peers(pair):
         return not_applicable(name, "the cards have no peer access")
@@ -133,7 +133,7 @@ def ipc_check(pair: Sequence[int]) -> Check:
 
 
 def figures(direction: tuple[str, str], size: int) -> list[Number]:
-    """GB/s of one size, and of the smallest its latency instead."""
+    """Return GB/s of one size, and of the smallest its latency instead."""
     import torch
 
     source = torch.zeros(size, dtype=torch.uint8, device=direction[0])
@@ -146,7 +146,7 @@ def figures(direction: tuple[str, str], size: int) -> list[Number]:
 
 
 def bidirectional(pair: Sequence[int]) -> Number:
-    """GB/s of the largest size in both directions at once, both added up."""
+    """Return GB/s of the largest size in both directions at once, both added up."""
     import torch
 
     size, cards = SIZES[-1], directions(pair)[0]
@@ -167,7 +167,7 @@ def bidirectional(pair: Sequence[int]) -> Number:
 
 
 def best_seconds(work: Callable[[], object], cards: Sequence[str]) -> float:
-    """The least time of a few runs of `work` until both cards are done."""
+    """Return the least time of a few runs of `work` until both cards are done."""
 
     def whole() -> None:
         work()

@@ -35,7 +35,7 @@ def measure(request: Request) -> Verdict:
 
 
 def why_not() -> str:
-    """Why this torch has no pipeline that the probe can use, in a sentence; empty if it has."""
+    """Return why this torch has no pipeline that the probe can use, in a sentence; empty if it has."""
     import torch
 
     try:

@@ -76,14 +76,14 @@ def measure(request: Request) -> Verdict:
 
 
 def summarise(device: Device) -> str:
-    """One sentence on what ran."""
+    """Return one sentence on what ran."""
     if device.kind == "cpu":
         return f"{BATCHES} batches of changing size kept apart in host memory; no card's allocator was tried."
     return f"{BATCHES} batches of changing size kept apart on {device.name} and left no holes that grow."
 
 
 def under_settings(request: Request, seed: int) -> tuple[list[Check], list[Number]]:
-    """The pattern with expandable segments off and on."""
+    """Run the pattern with expandable segments off and on."""
     checks: list[Check] = []
     numbers: list[Number] = []
     for name, setting in SETTINGS.items():
@@ -118,7 +118,7 @@ def as_note(check: Check) -> Check:
 
 
 def in_process(setting: str, request: Request, seed: int) -> Found | str:
-    """What the pattern comes to under `setting`, or how its process ended.
+    """Return what the pattern comes to under `setting`, or how its process ended.
 
     Args:
         setting: value of PYTORCH_ALLOC_CONF.
@@ -169,7 +169,7 @@ def run(device: Device, seed: int) -> Found:
 
 
 def activations(memory: Memory, sizes: random.Random, length: float, batch: int) -> list[tuple[int, torch.Tensor]]:
-    """A batch's tensors with the byte that fills each; every second one is freed before the next ones come.
+    """Return a batch's tensors with the byte that fills each; every second one is freed before the next ones come.
 
     Args:
         sizes: source of the sizes.
@@ -205,25 +205,25 @@ class Memory:
         torch.cuda.set_per_process_memory_fraction(min(1.0, RESERVED_LIMIT * most / total))
 
     def take(self, size: int, fill: int) -> torch.Tensor:
-        """A tensor of `size` bytes, all `fill`."""
+        """Return a tensor of `size` bytes, all `fill`."""
         import torch
 
         return torch.full((size,), fill, dtype=torch.uint8, device=self.torch_type)
 
     def held(self) -> int:
-        """Bytes that tensors hold on the card; not counted on a CPU."""
+        """Return the bytes that tensors hold on the card; not counted on a CPU."""
         import torch
 
         return torch.cuda.memory_allocated() if self.card else 0
 
     def reserved(self) -> int:
-        """Bytes that torch keeps on the card; on a CPU, all that this process holds."""
+        """Return the bytes that torch keeps on the card; on a CPU, all that this process holds."""
         import torch
 
         return torch.cuda.memory_reserved() if self.card else held_bytes(os.getpid())
 
     def left_over(self) -> int:
-        """Bytes that are still reserved in addition to those at the start, after everything was given back."""
+        """Return the bytes still reserved in addition to those at the start, after everything was released."""
         import torch
 
         if not self.card:
@@ -232,19 +232,19 @@ class Memory:
         return self.held() - self.begun
 
     def expandable(self) -> bool:
-        """Whether any segment can grow, by the allocator's own snapshot."""
+        """Return whether any segment can grow, by the allocator's own snapshot."""
         import torch
 
         return self.card and any(segment.get("is_expandable") for segment in torch.cuda.memory_snapshot())
 
 
 def spoiled(live: Sequence[tuple[int, torch.Tensor]]) -> int:
-    """Tensors that no longer hold what was written to them: another one overlaps them."""
+    """Return how many tensors no longer hold what was written to them: another one overlaps them."""
     return sum(bool((tensor != fill).any()) for fill, tensor in live)
 
 
 def judge(name: str, found: Found, *, card: bool = True) -> list[Check]:
-    """All batches ran, none overlapped, and on a card what is reserved is bounded and given back.
+    """Check that all batches ran, none overlapped, and on a card what is reserved is bounded and released.
 
     Args:
         name: name of the setting.
@@ -268,13 +268,13 @@ def judge(name: str, found: Found, *, card: bool = True) -> list[Check]:
 
 
 def figures(name: str, found: Found) -> list[Number]:
-    """Most held and what was reserved for it."""
+    """Return the most held and what was reserved for it."""
     named = {"most held": found.live_peak, "reserved at the end": found.reserved_end}
     return [Number(name=f"{name} {what}", value=round(value / MIB, 2), unit="MiB") for what, value in named.items()]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The probe, or with `--found SEED` what one setting's process does."""
+    """Run the probe, or with `--found SEED` what one setting's process does."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--found", type=int)
     own, rest = parser.parse_known_args(argv)

@@ -50,21 +50,21 @@ class Trainer:
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-2)
 
     def loss(self, autocast: bool = True) -> torch.Tensor:
-        """Mean squared error on the batch, forward in the low precision or in fp32."""
+        """Return the mean squared error on the batch, forward in the low precision or in fp32."""
         import torch
 
         with torch.autocast(self.device.torch_type, dtype=self.dtype, enabled=autocast):
             return torch.nn.functional.mse_loss(self.model(self.x).float(), self.y)
 
     def product_dtype(self) -> str:
-        """The dtype in which autocast leaves the output of a linear layer."""
+        """Return the dtype in which autocast leaves the output of a linear layer."""
         import torch
 
         with torch.autocast(self.device.torch_type, dtype=self.dtype):
             return str(self.model(self.x).dtype).removeprefix("torch.")
 
     def step(self, overflow: bool = False) -> Step:
-        """Forward, backward, scaler step and update; `overflow` puts one infinity into the gradients."""
+        """Run forward, backward, scaler step and update; `overflow` puts one infinity into the gradients."""
         import torch
 
         before, scale_before = self.weights(), self.scaler.get_scale()
@@ -89,7 +89,7 @@ class Trainer:
         gradient.view(-1)[0] = math.inf
 
     def weights(self) -> torch.Tensor:
-        """A copy of all weights in one dimension."""
+        """Return a copy of all weights in one dimension."""
         import torch
 
         return torch.nn.utils.parameters_to_vector(self.model.parameters()).detach().clone()
@@ -121,21 +121,21 @@ def measure(request: Request) -> Verdict:
 
 
 def low_precisions(device: Device) -> tuple[str, ...]:
-    """The dtypes to compare with fp32; the first one is trained in. fp16 needs the scaler, so cards train in it."""
+    """Return the dtypes to compare with fp32, first the one that is trained in: fp16 on cards, for the scaler."""
     if device.kind == "cpu":
         return ("bfloat16",)
     return ("float16", "bfloat16") if placement.computes_bf16(device) else ("float16",)
 
 
 def make_scaler(device: Device) -> torch.amp.GradScaler:
-    """A gradient scaler that halves on overflow and does not grow during the probe."""
+    """Return a gradient scaler that halves on overflow and does not grow during the probe."""
     import torch
 
     return torch.amp.GradScaler(device.torch_type, init_scale=INITIAL_SCALE, growth_interval=10 * STEPS)
 
 
 def precision_checks(name: str, trainer: Trainer) -> list[Check]:
-    """Autocast really lowers the precision, and its loss agrees with that of fp32 all the same."""
+    """Check that autocast really lowers the precision, and its loss agrees with that of fp32 all the same."""
     low, full = trainer.loss().item(), trainer.loss(autocast=False).item()
     difference = abs(low - full) / abs(full)
     return [
@@ -145,7 +145,7 @@ def precision_checks(name: str, trainer: Trainer) -> list[Check]:
 
 
 def training_checks(steps: list[Step]) -> list[Check]:
-    """The loss falls; the overflow skips its step, halves the scale and nothing else; training goes on."""
+    """Check that the loss falls, and that the overflow skips its step, halves the scale and changes nothing else."""
     overflow, last = steps[OVERFLOW_STEP], steps[-1]
     others = steps[:OVERFLOW_STEP] + steps[OVERFLOW_STEP + 1 :]
     return [
@@ -159,7 +159,7 @@ def training_checks(steps: list[Step]) -> list[Check]:
 
 
 def loss_numbers(steps: list[Step]) -> list[Number]:
-    """First and last loss, for the record."""
+    """Return the first and last loss, for the record."""
     named = {"first loss": steps[0].loss, "last loss": steps[-1].loss}
     return [Number(name=name, value=value, unit="mean squared error") for name, value in named.items()]
 

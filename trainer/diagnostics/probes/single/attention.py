@@ -75,19 +75,19 @@ def measure(request: Request) -> Verdict:
 
 
 def summarise(device: Device, checks: Sequence[Check]) -> str:
-    """One sentence on which kernels ran."""
+    """Return one sentence on which kernels ran."""
     ran = [kernel for kernel in KERNELS if any(c.name.startswith(kernel) and c.status == "pass" for c in checks)]
     where = f"{device.name} ({device.arch})" if device.kind != "cpu" else "the CPU; no card was tried"
     return f"Attention by {', '.join(ran)} agrees with fp64, forward and backward, on {where}."
 
 
 def dtypes(device: Device) -> tuple[str, ...]:
-    """The dtypes that are trained in on this kind of device."""
+    """Return the dtypes that are trained in on this kind of device."""
     return placement.dtypes(device)
 
 
 def kernel_checks(kernel: str, device: Device, seed: int) -> list[Check]:
-    """One check a dtype, mask and part on the worst shape, and one on NaN; a kernel's refusal has its reason.
+    """Return one check a dtype, mask and part on the worst shape, and one on NaN; a kernel's refusal has its reason.
 
     Args:
         kernel: one of KERNELS.
@@ -105,7 +105,7 @@ def kernel_checks(kernel: str, device: Device, seed: int) -> list[Check]:
 
 
 def refused(name: str, kernel: str, reason: str) -> Check:
-    """A fused kernel may lack a case; the math kernel is plain torch and may not.
+    """Return the check of a case without a kernel: a fused one may lack it, the math kernel, plain torch, may not.
 
     Args:
         name: what is checked, as the verdict lists it, such as "flash fp16 causal".
@@ -135,7 +135,7 @@ def attempt(kernel: str, case: Case, device: Device, seed: int) -> Result | str:
 
 
 def refusal(kernel: str, case: Case, device: Device) -> str:
-    """Why torch has no such kernel for the case here, empty if it has; asked with a forward alone.
+    """Return why torch has no such kernel for the case here, empty if it has; asked with a forward alone.
 
     Args:
         kernel: a key of KERNELS: math, efficient or flash.
@@ -155,7 +155,7 @@ def refusal(kernel: str, case: Case, device: Device) -> str:
 
 
 def draw(case: Case, seed: int) -> list[torch.Tensor]:
-    """Queries, keys, values and the gradient of the output, rounded to the dtype, on the CPU."""
+    """Return queries, keys, values and the gradient of the output, rounded to the dtype, on the CPU."""
     import torch
 
     generator = torch.Generator().manual_seed(seed)
@@ -164,7 +164,7 @@ def draw(case: Case, seed: int) -> list[torch.Tensor]:
 
 
 def results(kernel: str, inputs: Sequence[torch.Tensor], case: Case) -> list[torch.Tensor]:
-    """PARTS by one kernel.
+    """Return PARTS by one kernel.
 
     Args:
         kernel: a key of KERNELS: math, efficient or flash.
@@ -179,7 +179,7 @@ def results(kernel: str, inputs: Sequence[torch.Tensor], case: Case) -> list[tor
 
 
 def attend(kernel: str, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, case: Case) -> torch.Tensor:
-    """One call of scaled_dot_product_attention with no other kernel allowed.
+    """Call scaled_dot_product_attention once with no other kernel allowed.
 
     Args:
         kernel: a key of KERNELS: math, efficient or flash.
@@ -198,7 +198,7 @@ def attend(kernel: str, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, case:
 
 
 def allowed(case: Case) -> torch.Tensor:
-    """Which key each query may see, (batch, 1, query, key): causal, or the keys within each sequence's length."""
+    """Return which keys a query may see, (batch, 1, query, key): causal, or the keys within each sequence's length."""
     import torch
 
     batch, _, length, _ = case.shape
@@ -210,7 +210,7 @@ def allowed(case: Case) -> torch.Tensor:
 
 
 def exact(inputs: Sequence[torch.Tensor], case: Case) -> list[torch.Tensor]:
-    """PARTS in fp64 by the definition: softmax(q k^T / sqrt(width)) v over the allowed keys."""
+    """Return PARTS in fp64 by the definition: softmax(q k^T / sqrt(width)) v over the allowed keys."""
     import torch
 
     q, k, v = (tensor.clone().requires_grad_() for tensor in inputs[:3])
@@ -220,7 +220,7 @@ def exact(inputs: Sequence[torch.Tensor], case: Case) -> list[torch.Tensor]:
 
 
 def judge(name: str, ran: Sequence[Result], limit: float) -> list[Check]:
-    """The worst error of each part, and that everything is finite.
+    """Check the worst error of each part, and that everything is finite.
 
     Args:
         name: name of the checks.
@@ -237,7 +237,7 @@ def judge(name: str, ran: Sequence[Result], limit: float) -> list[Check]:
 
 
 def kernel_numbers(kernel: str, checks: Sequence[Check]) -> list[Number]:
-    """The kernel's largest error."""
+    """Return the kernel's largest error."""
     errors = [float(c.measured) for c in checks if c.unit == ERROR_UNIT and c.measured is not None]
     return [Number(name=f"worst {kernel}", value=numerics.worst(errors), unit=ERROR_UNIT)] if errors else []
 

@@ -100,7 +100,7 @@ def measure(request: Request) -> Verdict:
 
 
 def with_torch(device: Device, c: Findings) -> Verdict:
-    """The verdict on torch's products on `device` and on the C interface together."""
+    """Examine torch's products on `device` and the C interface together."""
     seed = numerics.fresh_seed()
     checks, results = torch_products(device, seed)
     speeds = speed_numbers(device) if results else []
@@ -116,7 +116,7 @@ def with_torch(device: Device, c: Findings) -> Verdict:
 
 
 def without_torch(request: Request) -> Verdict:
-    """The verdict on the C interface alone, for an image with ROCm's libraries and no torch.
+    """Examine the C interface alone, for an image with ROCm's libraries and no torch.
 
     Raises:
         ModuleNotFoundError: the CPU was asked for, which has no C interface here.
@@ -138,7 +138,7 @@ def without_torch(request: Request) -> Verdict:
 
 
 def absent(reason: str, c: Findings, versions: dict[str, str]) -> Verdict:
-    """The verdict where there is no device: `no-device`, unless a library is broken besides.
+    """Return the verdict where there is no device: `no-device`, or that a library is broken.
 
     Args:
         reason: one sentence.
@@ -166,17 +166,17 @@ def c_findings(request: Request) -> Findings:
 
 
 def c_interface_seconds(request: Request) -> float:
-    """The C interface's share of the time: half at most, so that a hang in it still leaves time for a verdict."""
+    """Return the C interface's share of the time, half at most: a hang in it still leaves time for a verdict."""
     return min(C_INTERFACE_SECONDS, request.timeout_seconds / 2)
 
 
 def untried(reason: str) -> Findings:
-    """Findings that say why there are none."""
+    """Return findings that give the reason why there are none."""
     return Findings(checks=(not_applicable("C interface", reason),), versions={})
 
 
 def c_checks(c: Findings, device: Device) -> list[Check]:
-    """The C interface's checks; that it sees no device contradicts torch if torch runs on one."""
+    """Check the C interface; that it sees no device contradicts torch if torch runs on one."""
     if c.no_device is None:
         return list(c.checks)
     if device.kind == "cpu":
@@ -204,7 +204,7 @@ def torch_products(device: Device, seed: int) -> tuple[list[Check], list[Result]
 
 
 def cases() -> list[Case]:
-    """Every dtype in every layout and shape, one product at a time and batched."""
+    """Return every dtype in every layout and shape, one product at a time and batched."""
     shapes = [(None, shape) for shape in SHAPES] + [(batch, (m, n, k)) for batch, m, n, k in BATCHED]
     products = itertools.product(LIMITS, LAYOUTS, shapes)
     return [Case(dtype=dtype, layout=layout, shape=shape, batch=batch) for dtype, layout, (batch, shape) in products]
@@ -232,7 +232,7 @@ def multiply_case(case: Case, device: Device, seed: int) -> Result:
 
 
 def stored(matrix: torch.Tensor, letter: str) -> torch.Tensor:
-    """The same matrix, laid out in memory by rows (N) or by columns (T)."""
+    """Return the same matrix, laid out in memory by rows (N) or by columns (T)."""
     return matrix.mT.contiguous().mT if letter == "T" else matrix.contiguous()
 
 
@@ -253,7 +253,7 @@ def multiply(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
 
 
 def judge_results(label: str, results: Sequence[Result]) -> list[Check]:
-    """One check a dtype and layout, batched or not, on the worst shape; one that all was written and is finite."""
+    """Return one check a dtype and layout, batched or not, on the worst shape; one that all is written and finite."""
     checks = []
     for name in dict.fromkeys(result.case.group for result in results):
         group = [result for result in results if result.case.group == name]
@@ -265,13 +265,13 @@ def judge_results(label: str, results: Sequence[Result]) -> list[Check]:
 
 
 def worst_case(group: Sequence[Result]) -> str:
-    """Names the shape with the largest error."""
+    """Name the shape with the largest error."""
     error = numerics.worst(result.error for result in group)
     return next(f"worst: {result.case}" for result in group if result.error is error)
 
 
 def worst_numbers(results: Sequence[Result]) -> list[Number]:
-    """The worst error of each dtype over all back ends, layouts and shapes."""
+    """Return the worst error of each dtype over all back ends, layouts and shapes."""
     errors = {dtype: [r.error for r in results if r.case.dtype == dtype] for dtype in LIMITS}
     return [
         Number(name=f"worst {dtype}", value=numerics.worst(each), unit=ERROR_UNIT)
@@ -281,7 +281,7 @@ def worst_numbers(results: Sequence[Result]) -> list[Number]:
 
 
 def speed_numbers(device: Device) -> list[Number]:
-    """The speed of one large product in each dtype by the back end chosen last; of a CPU, of a small one."""
+    """Return the speed of one large product in each dtype by the back end chosen last; of a CPU, of a small one."""
     import torch
 
     size = SPEED_SIZE_CPU if device.kind == "cpu" else SPEED_SIZE

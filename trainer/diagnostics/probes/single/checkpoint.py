@@ -47,7 +47,7 @@ class Training:
         self.optimizer = torch.optim.AdamW(self.network.parameters(), lr=1e-2)
 
     def step(self) -> None:
-        """One step on a batch that follows from the step's number."""
+        """Take one step on a batch that follows from the step's number."""
         import torch
 
         generator = torch.Generator().manual_seed(self.seed + self.done)
@@ -58,7 +58,7 @@ class Training:
         self.done += 1
 
     def state(self) -> dict[str, Any]:
-        """All that the next steps depend on."""
+        """Return all that the next steps depend on."""
         import torch
 
         card = {} if self.device.kind == "cpu" else {"card": torch.cuda.get_rng_state()}
@@ -81,7 +81,7 @@ class Training:
         self.done = state["done"]
 
     def weights(self) -> torch.Tensor:
-        """All weights in one dimension, on the CPU."""
+        """Return all weights in one dimension, on the CPU."""
         import torch
 
         return torch.nn.utils.parameters_to_vector(self.network.parameters()).detach().cpu().clone()
@@ -129,13 +129,13 @@ def kill_training(folder: Path, request: Request, seed: int) -> int | None:
 
 
 def newest(folder: Path) -> int:
-    """The step of the newest checkpoint, 0 for none."""
+    """Return the step of the newest checkpoint, 0 for none."""
     kept = checkpoint_store.stored(folder)
     return kept[0].step if kept else 0
 
 
 def killed_checks(returncode: int | None, kept: int) -> list[Check]:
-    """The training was really killed, and had kept something."""
+    """Check that the training was really killed, and had kept something."""
     how = signal.Signals(-returncode).name if returncode is not None and returncode < 0 else f"status {returncode}"
     return [
         equal("the training was killed", how, signal.SIGKILL.name),
@@ -184,7 +184,7 @@ def advance(training: Training, steps: int) -> Training:
 
 
 def save(training: Training) -> bytes:
-    """The training's state as bytes."""
+    """Return the training's state as bytes."""
     import torch
 
     stream = io.BytesIO()
@@ -193,7 +193,7 @@ def save(training: Training) -> bytes:
 
 
 def load(content: bytes) -> dict[str, Any]:
-    """A state from its bytes; nothing but tensors and plain values is unpickled."""
+    """Return a state from its bytes; nothing but tensors and plain values is unpickled."""
     import torch
 
     state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
@@ -201,7 +201,7 @@ def load(content: bytes) -> dict[str, Any]:
 
 
 def train_until_killed(device: Device, seed: int, folder: Path) -> int:
-    """What the process does that is killed: its steps, and the last ones over and over, keeping checkpoints.
+    """Train in the process that is killed: its steps, and the last ones over and over, keeping checkpoints.
 
     Args:
         seed: seeds weights and batches; equal seeds train equally.
@@ -217,7 +217,7 @@ def train_until_killed(device: Device, seed: int, folder: Path) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The probe, or with `--train SEED --folder PATH` the training that is killed."""
+    """Run the probe, or with `--train SEED --folder PATH` the training that is killed."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--train", type=int)
     parser.add_argument("--folder", type=Path)

@@ -67,7 +67,7 @@ def measure(request: Request) -> Verdict:
 
 
 def why_not(device: Device) -> str:
-    """Why nothing can be compiled here, in a sentence; empty if it can."""
+    """Return why nothing can be compiled here, in a sentence; empty if it can."""
     variable, names = C_COMPILERS["cpu" if device.kind == "cpu" else "card"]
     chosen = os.environ.get(variable)
     if not any(map(shutil.which, [chosen] if chosen else names)):
@@ -82,7 +82,7 @@ def why_not(device: Device) -> str:
 
 
 def refused_by_triton(device: Device) -> str:
-    """Why Triton compiles no kernel for this card, in a sentence; empty if it compiles the trainer's own.
+    """Return why Triton compiles no kernel for this card, in a sentence; empty if it compiles the trainer's own.
 
     It has no code generator for some architectures, gfx906 with most of its releases (triton-lang/triton#8992): a card
     is not at fault then. An image whose Triton has one promises this probe, and fails by the same sentence.
@@ -101,14 +101,14 @@ def refused_by_triton(device: Device) -> str:
 
 
 def triton_version() -> dict[str, str]:
-    """Triton's version, where it is installed."""
+    """Return Triton's version, where it is installed."""
     if importlib.util.find_spec("triton") is None:
         return {}
     return {"triton": str(importlib.import_module("triton").__version__)}
 
 
 def model(seed: int) -> torch.nn.Module:
-    """A network with what compilers fuse: products, a norm, an activation."""
+    """Return a network with what compilers fuse: products, a norm, an activation."""
     import torch
 
     torch.manual_seed(seed)
@@ -117,12 +117,12 @@ def model(seed: int) -> torch.nn.Module:
 
 
 def start(seed: int) -> torch.Tensor:
-    """The weights that both begin with."""
+    """Return the weights that both begin with."""
     return weights(model(seed))
 
 
 def weights(network: torch.nn.Module) -> torch.Tensor:
-    """All weights in one dimension, on the CPU."""
+    """Return all weights in one dimension, on the CPU."""
     import torch
 
     return torch.nn.utils.parameters_to_vector(network.parameters()).detach().cpu().clone()
@@ -151,14 +151,14 @@ def train(device: Device, seed: int, *, compiled: bool) -> Trained:
 
 
 def compile_model(network: torch.nn.Module) -> torch.nn.Module:
-    """The network, to be compiled at its first call, as one graph."""
+    """Return the network, to be compiled at its first call, as one graph."""
     import torch
 
     return torch.compile(network, fullgraph=True)  # type: ignore[return-value]
 
 
 def draw(seed: int, device: Device) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """A batch a step: x (batch, 64), y (batch, 8)."""
+    """Return a batch for each step: x (batch, 64), y (batch, 8)."""
     import torch
 
     generator = torch.Generator().manual_seed(seed)
@@ -169,7 +169,7 @@ def draw(seed: int, device: Device) -> list[tuple[torch.Tensor, torch.Tensor]]:
 
 
 def step(forward: torch.nn.Module, optimizer: torch.optim.Optimizer, batch: tuple[torch.Tensor, torch.Tensor]) -> float:
-    """One step; returns its loss.
+    """Take one step; return its loss.
 
     Args:
         forward: the model, possibly compiled.
@@ -186,14 +186,14 @@ def step(forward: torch.nn.Module, optimizer: torch.optim.Optimizer, batch: tupl
 
 
 def compiled_graphs() -> int:
-    """How many graphs torch has compiled in this process."""
+    """Return how many graphs torch has compiled in this process."""
     from torch._dynamo.utils import counters
 
     return int(counters["stats"]["unique_graphs"])
 
 
 def checks(eager: Trained, fused: Trained, graphs: int, begin: torch.Tensor) -> list[Check]:
-    """Something was compiled, the weights moved, and they and the losses agree.
+    """Check that something was compiled, the weights moved, and they and the losses agree.
 
     Args:
         graphs: number of graphs that were compiled.
@@ -211,7 +211,7 @@ def checks(eager: Trained, fused: Trained, graphs: int, begin: torch.Tensor) -> 
 
 
 def numbers(eager: Trained, fused: Trained) -> list[Number]:
-    """Time to compile, times of a step, and the gain."""
+    """Return the time to compile, times of a step, and the gain."""
     return [
         Number(name="first compiled step", value=round(fused.first_s, 3), unit="s"),
         Number(name="eager step", value=round(1e6 * eager.step_s, 1), unit="µs"),

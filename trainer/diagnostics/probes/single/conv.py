@@ -74,7 +74,7 @@ class Result:
 
 
 def measure(request: Request) -> Verdict:
-    """Every shape in the default mode, a few in each other one.
+    """Convolve every shape in the default mode, a few in each other one.
 
     Raises:
         NoDeviceError: the expected kind of card is not there.
@@ -130,20 +130,20 @@ class ModeRequest:
 
 
 def library(device: Device) -> str:
-    """What convolves, and where."""
+    """Return what convolves, and where."""
     named = {"cpu": "oneDNN on the CPU (no card was tried)", "cuda": "cuDNN", "rocm": "MIOpen"}
     return named[device.kind] if device.kind == "cpu" else f"{named[device.kind]} on {device.name} ({device.arch})"
 
 
 def modes(device: Device) -> tuple[str, ...]:
-    """The modes other than torch's default."""
+    """Return the modes other than torch's default."""
     if device.kind == "rocm":
         return tuple(f"find mode {name}" for name in FIND_MODES)
     return ("search",) if device.kind == "cuda" else ("without oneDNN",)
 
 
 def in_mode(mode: str, device: Device, seed: int, request: ModeRequest) -> list[Result] | Check:
-    """A few convolutions in another mode; a failed check where its process hung or ended.
+    """Run a few convolutions in another mode; a failed check where its process hung or ended.
 
     Args:
         mode: name of the mode.
@@ -161,7 +161,7 @@ def in_mode(mode: str, device: Device, seed: int, request: ModeRequest) -> list[
 
 
 def in_process(mode: str, seed: int, request: ModeRequest) -> list[Result] | Check:
-    """The same in a process with MIOpen's find mode set, and torch's search for kernels switched on.
+    """Run the same in a process with MIOpen's find mode set, and torch's search for kernels switched on.
 
     Args:
         mode: name of a find mode.
@@ -216,7 +216,7 @@ def found_bytes(environment: Mapping[str, str] = os.environ) -> int:
 
 
 def every(shapes: Sequence[Shape], device: Device, seed: int) -> list[Result]:
-    """Each shape in each dtype that is trained in on this kind of device.
+    """Convolve each shape in each dtype that is trained in on this kind of device.
 
     Args:
         shapes: shapes to convolve.
@@ -253,7 +253,7 @@ def one(shape: Shape, dtype: str, device: Device, seed: int) -> Result:
 
 
 def parts(tensors: Sequence[torch.Tensor], shape: Shape) -> list[torch.Tensor]:
-    """PARTS for x, w and the gradient of the output."""
+    """Return PARTS for x, w and the gradient of the output."""
     import torch
 
     x, w = (tensor.detach().clone().requires_grad_() for tensor in tensors[:2])
@@ -262,7 +262,7 @@ def parts(tensors: Sequence[torch.Tensor], shape: Shape) -> list[torch.Tensor]:
 
 
 def convolve(x: torch.Tensor, w: torch.Tensor, shape: Shape) -> torch.Tensor:
-    """The convolution itself.
+    """Convolve once.
 
     Args:
         x: shape (rows, channels, height, width).
@@ -275,14 +275,14 @@ def convolve(x: torch.Tensor, w: torch.Tensor, shape: Shape) -> torch.Tensor:
 
 
 def in_layout(tensor: torch.Tensor, shape: Shape) -> torch.Tensor:
-    """The tensor with its channels last in memory, where the shape requires it."""
+    """Return the tensor with its channels last in memory, where the shape requires it."""
     import torch
 
     return tensor.to(memory_format=torch.channels_last) if shape.channels_last else tensor
 
 
 def judge(mode: str, results: Sequence[Result]) -> list[Check]:
-    """One check a dtype and part on the worst shape, and that everything is finite."""
+    """Check each dtype and part on the worst shape, and that everything is finite."""
     checks = []
     for dtype, (number, part) in itertools.product(LIMITS, enumerate(PARTS)):
         group = [result for result in results if result.dtype == dtype]
@@ -295,7 +295,7 @@ def judge(mode: str, results: Sequence[Result]) -> list[Check]:
 
 
 def workspace_numbers(results: Sequence[Result], device: Device) -> list[Number]:
-    """The most memory that one convolution took in addition to its tensors; unknown on a CPU."""
+    """Return the most memory that one convolution took in addition to its tensors; unknown on a CPU."""
     if device.kind == "cpu":
         return []
     most = max(result.workspace_bytes for result in results)
@@ -311,21 +311,21 @@ def reset_peak(device: Device) -> None:
 
 
 def allocated(device: Device) -> int:
-    """Bytes that tensors hold on the card; 0 on a CPU."""
+    """Return the bytes that tensors hold on the card; 0 on a CPU."""
     import torch
 
     return 0 if device.kind == "cpu" else torch.cuda.memory_allocated()
 
 
 def peak(device: Device) -> int:
-    """The most bytes since `reset_peak`; 0 on a CPU."""
+    """Return the most bytes since `reset_peak`; 0 on a CPU."""
     import torch
 
     return 0 if device.kind == "cpu" else torch.cuda.max_memory_allocated()
 
 
 def print_results(expect: str, seed: int) -> int:
-    """What a mode's process does: a few convolutions, their results as JSON."""
+    """Run a few convolutions, as a mode's process does, and print their results as JSON."""
     import torch
 
     answer = entry.claim_stdout()
@@ -337,7 +337,7 @@ def print_results(expect: str, seed: int) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The probe, or with `--results SEED` one mode's part of it."""
+    """Run the probe, or with `--results SEED` one mode's part of it."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--results", type=int)
     own, rest = parser.parse_known_args(argv)

@@ -61,7 +61,7 @@ def measure(request: Request) -> Verdict:
 
 
 def where(device: Device) -> str:
-    """The device as text."""
+    """Return the device as text."""
     return f"{device.name} ({device.arch})" if device.kind != "cpu" else "the CPU; no card was tried"
 
 
@@ -77,7 +77,7 @@ def on_device(source: torch.Tensor, dtype: torch.dtype, target: str) -> torch.Te
 
 
 def on_the_way(source: torch.Tensor, dtype: torch.dtype, target: str) -> torch.Tensor:
-    """One call that copies and converts, as `model.to(device, dtype)` does.
+    """Copy and convert in one call, as `model.to(device, dtype)` does.
 
     Args:
         source: tensor on the host, shape (elements,).
@@ -88,7 +88,7 @@ def on_the_way(source: torch.Tensor, dtype: torch.dtype, target: str) -> torch.T
 
 
 def on_the_way_back(source: torch.Tensor, dtype: torch.dtype, target: str) -> torch.Tensor:
-    """One call that copies back and converts.
+    """Copy back and convert in one call.
 
     Args:
         source: tensor on the host, shape (elements,).
@@ -144,7 +144,7 @@ def count(pair: tuple[str, str], route: str, device: Device, seed: int) -> Count
 
 
 def draw(dtype: str, seed: int) -> torch.Tensor:
-    """Every bit pattern of a format of 16 bits; of fp32 random ones, such as are common in training, and edges."""
+    """Return every bit pattern of a 16-bit format; of fp32 random ones, such as are common in training, and edges."""
     import torch
 
     if dtype in HALVES:
@@ -156,7 +156,7 @@ def draw(dtype: str, seed: int) -> torch.Tensor:
 
 
 def ties() -> torch.Tensor:
-    """fp32 numbers half-way between neighbours of each 16-bit format: those that rounding to even decides."""
+    """Return fp32 numbers half-way between neighbours of each 16-bit format: those that rounding to even decides."""
     import torch
 
     middles = [(values[1:] + values[:-1]) / 2 for values in map(magnitudes, HALVES)]
@@ -164,7 +164,7 @@ def ties() -> torch.Tensor:
 
 
 def exact(source: torch.Tensor, target: torch.dtype) -> torch.Tensor:
-    """`source` in `target` by the formats' definition: the nearest number, ties to the even pattern."""
+    """Return `source` in `target` by the formats' definition: the nearest number, ties to the even pattern."""
     import torch
 
     wide = widened(source)
@@ -181,7 +181,7 @@ def exact(source: torch.Tensor, target: torch.dtype) -> torch.Tensor:
 
 
 def widened(source: torch.Tensor) -> torch.Tensor:
-    """`source` in fp64, which holds every number of the three formats; 16-bit formats by their definition."""
+    """Return `source` in fp64, which holds every number of the three formats; 16-bit formats by their definition."""
     import torch
 
     if source.dtype == torch.float32:
@@ -194,7 +194,7 @@ def widened(source: torch.Tensor) -> torch.Tensor:
 
 
 def magnitudes(dtype: str) -> torch.Tensor:
-    """The numbers that patterns 0, 1, 2, … of a 16-bit format stand for, in fp64, up to infinity.
+    """Return the numbers that patterns 0, 1, 2, … of a 16-bit format stand for, in fp64, up to infinity.
 
     Infinity stands at the end as the number that would follow the largest: what rounds there is infinite.
     """
@@ -209,14 +209,14 @@ def magnitudes(dtype: str) -> torch.Tensor:
 
 
 def bits(tensor: torch.Tensor) -> torch.Tensor:
-    """The bit patterns as integers."""
+    """Return the bit patterns as integers."""
     import torch
 
     return tensor.view(torch.int32 if tensor.dtype == torch.float32 else torch.int16)
 
 
 def check(pair: tuple[str, str], route: str, counted: Count) -> Check:
-    """No wrong bits; a subnormal that became zero is counted and not held against the card.
+    """Check that no bits are wrong; a subnormal that became zero is counted and not held against the card.
 
     Args:
         pair: names of source and destination type.

@@ -63,21 +63,21 @@ def measure(request: Request) -> Verdict:
 
 
 def summarise(device: Device, cards: int) -> str:
-    """One sentence on what was examined."""
+    """Return one sentence on what was examined."""
     if device.kind == "cpu":
         return f"No card was examined; the round trip stayed in the memory of this CPU ({device.name})."
     return f"{cards} card(s) answered; the first is {device.name} ({device.arch})."
 
 
 def count_check(device: Device, cards: int) -> Check:
-    """At least one card, where a card is what the probe runs on."""
+    """Check that there is at least one card, where a card is what the probe runs on."""
     if device.kind == "cpu":
         return not_applicable("cards", "ran on the CPU")
     return at_least("cards", cards, 1, "cards")
 
 
 def memory(target: str) -> tuple[int, int]:
-    """Total and free memory of `target` in bytes."""
+    """Return the total and free memory of `target` in bytes."""
     import torch
 
     if target == "cpu":
@@ -88,7 +88,7 @@ def memory(target: str) -> tuple[int, int]:
 
 
 def memory_checks(target: str, total: int, free: int) -> list[Check]:
-    """There is memory, there is room for the round trip, and no more is free than there is.
+    """Check that there is memory, and room for the round trip, and that no more is free than there is.
 
     Args:
         target: name of the device.
@@ -102,7 +102,7 @@ def memory_checks(target: str, total: int, free: int) -> list[Check]:
 
 
 def memory_numbers(target: str, total: int, free: int) -> list[Number]:
-    """Total and free memory, for the record.
+    """Return the total and free memory, for the record.
 
     Args:
         target: name of the device.
@@ -124,14 +124,14 @@ def read_sensors(target: str) -> Reading:
 
 
 def cpu_clock(cpuinfo: Path = CPUINFO) -> float | None:
-    """The mean clock of this machine's processors in MHz, None where the kernel does not report it."""
+    """Return the mean clock of this machine's processors in MHz, None where the kernel does not report it."""
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     clocks = [float(line.partition(":")[2]) for line in lines if line.startswith("cpu MHz")]
     return round(sum(clocks) / len(clocks), 1) if clocks else None
 
 
 def heat_check(target: str, reading: Reading) -> Check:
-    """An idle card is below its critical temperature; without a sensor the check is not applicable."""
+    """Check that an idle card is below its critical temperature; without a sensor the check is not applicable."""
     name = f"{target} temperature"
     if reading.temperature_c is None:
         return not_applicable(name, "no sensor of the temperature is here")
@@ -141,7 +141,7 @@ def heat_check(target: str, reading: Reading) -> Check:
 
 
 def sensor_numbers(target: str, reading: Reading) -> list[Number]:
-    """Temperature, clock and power, as far as they are known."""
+    """Return temperature, clock and power, as far as they are known."""
     figures = reading.figures()
     return [
         Number(name=f"{target} {name}", value=figures[field], unit=unit)
@@ -151,7 +151,7 @@ def sensor_numbers(target: str, reading: Reading) -> list[Number]:
 
 
 def unit_numbers(target: str) -> list[Number]:
-    """How many compute units (ROCm) or multiprocessors (CUDA) a card has, or processors this machine."""
+    """Return how many compute units (ROCm) or multiprocessors (CUDA) a card has, or processors this machine."""
     import torch
 
     if target == "cpu":
@@ -161,7 +161,7 @@ def unit_numbers(target: str) -> list[Number]:
 
 
 def round_trip_checks(target: str) -> list[Check]:
-    """Random bytes come back exactly, and so they do from a kernel that inverts every bit."""
+    """Check that random bytes come back exactly, and so they do from a kernel that inverts every bit."""
     import torch
 
     block = torch.randint(0, 256, (ROUND_TRIP_BYTES,), dtype=torch.uint8)
@@ -183,7 +183,7 @@ def invert_on(block: torch.Tensor, target: str) -> torch.Tensor:
 
 
 def driver_version(device: Device, modules: Path = KERNEL_MODULES) -> dict[str, str]:
-    """The kernel, and the driver's own version where it has one: amdgpu as a part of the kernel has none."""
+    """Return the kernel, and the driver's own version where it has one: amdgpu as a part of the kernel has none."""
     named = {"kernel": platform.release()}
     if (module := DRIVERS.get(device.kind)) and (version := modules / module / "version").exists():
         named[f"{module} driver"] = version.read_text().strip()

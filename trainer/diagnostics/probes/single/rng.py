@@ -48,21 +48,21 @@ Draw = Callable[["torch.Generator | None", str], "torch.Tensor"]
 
 
 def normal(generator: torch.Generator | None, where: str) -> torch.Tensor:
-    """COUNT numbers of the normal distribution."""
+    """Return COUNT numbers of the normal distribution."""
     import torch
 
     return torch.randn(COUNT, generator=generator, device=where)
 
 
 def uniform(generator: torch.Generator | None, where: str) -> torch.Tensor:
-    """COUNT numbers of [0, 1)."""
+    """Return COUNT numbers of [0, 1)."""
     import torch
 
     return torch.rand(COUNT, generator=generator, device=where)
 
 
 def dropout(generator: torch.Generator | None, where: str) -> torch.Tensor:
-    """COUNT ones, some dropped; takes the default generator only."""
+    """Return COUNT ones, some dropped; takes the default generator only."""
     import torch
 
     return torch.nn.functional.dropout(torch.ones(COUNT, device=where), DROPPED)
@@ -72,7 +72,7 @@ DRAWS: dict[str, Draw] = {"normal": normal, "uniform": uniform, "dropout": dropo
 
 
 def seed_checks(device: Device, seed: int) -> list[Check]:
-    """The same seed repeats every bit; another one does not."""
+    """Check that the same seed repeats every bit, and that another one does not."""
     checks = []
     for name, draw in DRAWS.items():
         first, again, other = (seeded(draw, device, each) for each in (seed, seed, seed + 1))
@@ -85,7 +85,7 @@ def seed_checks(device: Device, seed: int) -> list[Check]:
 
 
 def seeded(draw: Draw, device: Device, seed: int) -> torch.Tensor:
-    """What is drawn after the default generators were seeded.
+    """Return what is drawn after the default generators were seeded.
 
     Args:
         draw: draws a tensor on a device.
@@ -98,7 +98,7 @@ def seeded(draw: Draw, device: Device, seed: int) -> torch.Tensor:
 
 
 def replay_checks(device: Device, seed: int) -> list[Check]:
-    """Going back to a saved state repeats what was drawn after it, for the default and an own generator."""
+    """Check that a saved state repeats what was drawn after it, for the default and an own generator."""
     import torch
 
     own = torch.Generator(device=device.torch_type).manual_seed(seed)
@@ -120,7 +120,7 @@ def replay_checks(device: Device, seed: int) -> list[Check]:
 
 
 def default_state(device: Device) -> tuple[Callable[[], torch.Tensor], Callable[[torch.Tensor], None]]:
-    """How the default generator's state of this kind of device is read and set."""
+    """Return how the default generator's state of this kind of device is read and set."""
     import torch
 
     if device.kind == "cpu":
@@ -129,7 +129,7 @@ def default_state(device: Device) -> tuple[Callable[[], torch.Tensor], Callable[
 
 
 def shape_checks(device: Device, seed: int) -> list[Check]:
-    """The numbers are those of the distribution: mean, spread, range, and no run that repeats."""
+    """Check that the numbers are those of the distribution: mean, spread, range, and no run that repeats."""
     a, b, kept = (seeded(draw, device, seed) for draw in DRAWS.values())
     error = 1 / math.sqrt(COUNT)
     spread = math.sqrt(DROPPED / (1 - DROPPED)) * error
@@ -146,7 +146,7 @@ def shape_checks(device: Device, seed: int) -> list[Check]:
 
 
 def training_check(device: Device, seed: int) -> Check:
-    """Two trainings by torch's deterministic algorithms end in the same weights."""
+    """Check that two trainings by torch's deterministic algorithms end in the same weights."""
     import torch
 
     torch.use_deterministic_algorithms(True)
@@ -155,7 +155,7 @@ def training_check(device: Device, seed: int) -> Check:
 
 
 def trained(device: Device, seed: int) -> torch.Tensor:
-    """The weights after STEPS steps with dropout, on the CPU."""
+    """Return the weights after STEPS steps with dropout, on the CPU."""
     import torch
 
     torch.manual_seed(seed)

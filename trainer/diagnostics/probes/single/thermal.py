@@ -78,7 +78,7 @@ def measure(request: Request) -> Verdict:
 
 
 def load_seconds(device: Device, limit: float) -> float:
-    """A minute on a card, a few seconds on a CPU, and in any case no more than half of the time there is."""
+    """Return the load's time: a minute on a card, seconds on a CPU, never more than half of the time there is."""
     return min(CPU_SECONDS if device.kind == "cpu" else FULL_SECONDS, START_SHARE * limit)
 
 
@@ -104,7 +104,7 @@ def now() -> float:
 
 
 def dtype_for(device: Device) -> torch.dtype:
-    """The 16-bit format that loads a card's fast units: bf16, or fp16 where it only emulates bf16; fp32 on a CPU."""
+    """Return the 16-bit format of a card's fast units: bf16, or fp16 where it only emulates bf16; fp32 on a CPU."""
     import torch
 
     if device.kind == "cpu":
@@ -113,14 +113,14 @@ def dtype_for(device: Device) -> torch.dtype:
 
 
 def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """One product of the load."""
+    """Compute one product of the load."""
     return a @ b
 
 
 def window(
     work: Callable[[], torch.Tensor], first: torch.Tensor, device: Device, look: Callable[[], Reading] | None
 ) -> Window:
-    """Half a second of products, a few queued at a time.
+    """Compute half a second of products, a few queued at a time.
 
     Args:
         work: one product.
@@ -137,7 +137,7 @@ def window(
 
 
 def checks(device: Device, windows: Sequence[Window]) -> list[Check]:
-    """The results stay what they were, the speed holds, and the temperature stays below the critical one."""
+    """Check that results stay what they were, the speed holds, and the temperature stays below the critical one."""
     found = [
         at_least("load", len(windows), LEAST_WINDOWS, "windows"),
         at_most("wrong under load", sum(window.wrong for window in windows), 0, "elements"),
@@ -146,7 +146,7 @@ def checks(device: Device, windows: Sequence[Window]) -> list[Check]:
 
 
 def speed_check(device: Device, windows: Sequence[Window]) -> Check:
-    """The speed at the end over that at the start; a CPU is shared, and proves nothing by being slow."""
+    """Check the speed at the end against that at the start; a CPU is shared, and its slowness proves nothing."""
     if device.kind == "cpu":
         return not_applicable("speed holds", "a CPU has other work, too")
     limit, detail = speed_limit(windows, integrated=is_integrated(device))
@@ -154,7 +154,7 @@ def speed_check(device: Device, windows: Sequence[Window]) -> Check:
 
 
 def is_integrated(device: Device) -> bool:
-    """Whether the architecture is one of processors with graphics."""
+    """Return whether the architecture is one of processors with graphics."""
     from trainer.device import architectures
 
     known = architectures.KNOWN.get(device.arch.partition(":")[0])
@@ -187,7 +187,7 @@ def speed_limit(windows: Sequence[Window], *, integrated: bool = False) -> tuple
 
 
 def is_cool(windows: Sequence[Window]) -> bool:
-    """Whether sensors show the card well below its critical temperature throughout."""
+    """Return whether sensors show the card well below its critical temperature throughout."""
     known = [each.reading for each in windows if each.reading.power_w is not None]
     rooms = [
         reading.limit_c - reading.temperature_c
@@ -198,7 +198,7 @@ def is_cool(windows: Sequence[Window]) -> bool:
 
 
 def kept_speed(windows: Sequence[Window]) -> float:
-    """Speed of the last windows over that of the first after the warm-up; 0 where there are too few."""
+    """Return the speed of the last windows over that of the first after the warm-up; 0 where there are too few."""
     rates = [window.rate for window in windows[WARM_UP:]]
     if len(rates) < 2:
         return 0.0
@@ -207,7 +207,7 @@ def kept_speed(windows: Sequence[Window]) -> float:
 
 
 def heat_check(windows: Sequence[Window]) -> Check:
-    """Below the critical temperature, where both are known."""
+    """Check that the card stays below the critical temperature, where both are known."""
     hot = [window.reading for window in windows if window.reading.temperature_c is not None]
     limit = next((reading.limit_c for reading in hot if reading.limit_c is not None), None)
     if not hot:
@@ -229,7 +229,7 @@ def throttling(windows: Sequence[Window]) -> tuple[str, bool | None]:
 
 
 def summarise(device: Device, windows: Sequence[Window], seconds: float) -> str:
-    """One sentence on the load and on throttling.
+    """Return one sentence on the load and on throttling.
 
     Args:
         windows: the windows in order.
@@ -243,7 +243,7 @@ def summarise(device: Device, windows: Sequence[Window], seconds: float) -> str:
 
 
 def numbers(device: Device, windows: Sequence[Window]) -> list[Number]:
-    """Speed, and the first, least, largest and last value of each sensor."""
+    """Return the speed, and the first, least, largest and last value of each sensor."""
     flops = 2.0 * SIZES["cpu" if device.kind == "cpu" else "card"] ** 3
     rates = [window.rate * flops / 1e12 for window in windows[WARM_UP:]] or [0.0]
     _, throttled = throttling(windows)
@@ -258,7 +258,7 @@ def numbers(device: Device, windows: Sequence[Window]) -> list[Number]:
 
 
 def extremes(field: str, unit: str, windows: Sequence[Window]) -> list[Number]:
-    """First, least, largest and last value of one sensor; none where it is silent.
+    """Return the first, least, largest and last value of one sensor; none where it is silent.
 
     Args:
         field: field of `Reading`.

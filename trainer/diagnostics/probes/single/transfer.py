@@ -65,7 +65,7 @@ def measure(request: Request) -> Verdict:
 
 
 def summarise(device: Device, load: Load) -> str:
-    """One sentence on what was copied."""
+    """Return one sentence on what was copied."""
     if device.kind == "cpu":
         return f"Copies within host memory kept every bit, {load.batches} batches of workers too; no card was tried."
     return f"Copies to and from {device.name} kept every bit, {load.batches} batches of {WORKERS} workers too."
@@ -93,7 +93,7 @@ def copies(memory: str, layout: str, device: Device, load: Load, seed: int) -> t
 
 
 def speeds(name: str, host: torch.Tensor, there: torch.Tensor, layout: str, device: Device) -> list[Number]:
-    """GB/s of both directions.
+    """Return GB/s of both directions.
 
     Args:
         name: name of the numbers.
@@ -118,7 +118,7 @@ def speeds(name: str, host: torch.Tensor, there: torch.Tensor, layout: str, devi
 
 
 def block(size: int, seed: int) -> torch.Tensor:
-    """Random bytes as rows of ROW."""
+    """Return random bytes as rows of ROW."""
     import torch
 
     generator = torch.Generator().manual_seed(seed)
@@ -127,7 +127,7 @@ def block(size: int, seed: int) -> torch.Tensor:
 
 
 def laid_out(rows: torch.Tensor, layout: str, *, pinned: bool) -> torch.Tensor:
-    """The same rows in memory that is pinned or not; strided: every other half of rows twice as long.
+    """Return the same rows in memory that is pinned or not; strided: every other half of rows twice as long.
 
     Args:
         rows: contiguous rows on the host.
@@ -144,7 +144,7 @@ def laid_out(rows: torch.Tensor, layout: str, *, pinned: bool) -> torch.Tensor:
 
 
 def laid_out_on_device(rows: torch.Tensor, layout: str) -> torch.Tensor:
-    """The same rows, on their device, in one piece or not."""
+    """Return the same rows, on their device, in one piece or not."""
     import torch
 
     return rows if layout == "contiguous" else torch.cat([rows, rows], dim=1)[:, :ROW]
@@ -180,7 +180,7 @@ class Batches:
 
 
 def loop(device: Device, load: Load, seed: int) -> int:
-    """Batches whose bytes on the device are not those that the worker drew; the card computes meanwhile.
+    """Return how many batches differ on the device from what the worker drew; the card computes meanwhile.
 
     Args:
         seed: seed of the random bytes.
@@ -194,7 +194,7 @@ def loop(device: Device, load: Load, seed: int) -> int:
 
 
 def loader(device: Device, load: Load, seed: int) -> Iterator[tuple[torch.Tensor, str]]:
-    """Batches from workers, pinned where there is a card.
+    """Yield batches from workers, pinned where there is a card.
 
     Args:
         seed: seed of the random bytes.

@@ -1,20 +1,11 @@
 """Language models from the host: the trainer's own commands, and what is asked for before wheels are installed."""
 
-import subprocess
-
 import pytest
 
 from rocmatrix.cli.commands import language as command
 from rocmatrix.cli.options.command import known, trainer_options
 from rocmatrix.images import native_env
-
-RUNNER = native_env.Native(python="python3", cell=None, why="stand-in")
-
-
-@pytest.fixture(autouse=True)
-def stand_in(monkeypatch):
-    monkeypatch.setattr(native_env, "prepare", lambda *args, **kwargs: RUNNER)
-    monkeypatch.setattr(subprocess, "Popen", lambda *args, **kwargs: pytest.fail("something was run"))
+from tests.fixtures.native_stand_in import stand_in  # noqa: F401 -- used by every test
 
 
 def test_dry_runs_print_the_commands(capsys):

@@ -1,7 +1,6 @@
 """Forecasting, compressing and reporting from the host: the trainer's own commands with the wheels that are here."""
 
 import json
-import subprocess
 
 import pytest
 
@@ -11,14 +10,7 @@ from rocmatrix.cli.options.command import known, trainer_options
 from rocmatrix.cli.options.common import TrainerCommandOptions
 from rocmatrix.images import native_env
 from rocmatrix.jobs import runner
-
-RUNNER = native_env.Native(python="python3", cell=None, why="stand-in")
-
-
-@pytest.fixture(autouse=True)
-def stand_in(monkeypatch):
-    monkeypatch.setattr(native_env, "prepare", lambda *args, **kwargs: RUNNER)
-    monkeypatch.setattr(subprocess, "Popen", lambda *args, **kwargs: pytest.fail("something was run"))
+from tests.fixtures.native_stand_in import stand_in  # noqa: F401 -- used by every test
 
 
 def test_dry_runs_print_the_commands(capsys):

@@ -56,7 +56,7 @@ class TransportTrial:
 def explained(
     verdict: Verdict, facts: HostFacts, tries: Sequence[TransportTrial] = (), judge: Judge | None = None
 ) -> Verdict:
-    """A verdict that did not pass, with what helped and the likely cause in its summary; its status stays.
+    """Return a verdict that did not pass, with what helped and the likely cause in its summary; its status stays.
 
     Args:
         tries: further runs by other transports.
@@ -75,7 +75,7 @@ def explained(
 
 
 def retry(transports: Sequence[Transport], attempt: Attempt, ends: float) -> tuple[TransportTrial, ...]:
-    """Each of `transports` in an equal share of what is left until `ends`.
+    """Try each of `transports` in an equal share of what is left until `ends`.
 
     Args:
         transports: transports to try, in order.
@@ -101,7 +101,7 @@ def one(transport: Transport, attempt: Attempt, seconds: float) -> TransportTria
 
 
 def tries_text(tries: Sequence[TransportTrial], cause: str) -> str:
-    """What the tries come to, in a sentence."""
+    """Return what the trials come to, in a sentence."""
     helped = [tried.settings for tried in tries if tried.helped]
     if helped:
         return f"Fails as it is; passes with {helped[0]} (likely: {cause})."
@@ -111,7 +111,7 @@ def tries_text(tries: Sequence[TransportTrial], cause: str) -> str:
 
 
 def as_check(tried: TransportTrial) -> Check:
-    """A try as a check, for the record: the verdict has failed before."""
+    """Return a trial as a check, for the record: the verdict has failed before."""
     status: CheckStatus = "pass" if tried.helped else "fail" if tried.tried else "not-applicable"
     measured = tried.seconds if tried.tried else None
     return Check(name=f"retry with {tried.settings}", status=status, measured=measured, unit="s", detail=tried.cause)
@@ -125,7 +125,7 @@ def diagnose(tries: Sequence[TransportTrial], found: tuple[str, str]) -> dict[st
 
 
 def hidden(facts: HostFacts) -> dict[str, str]:
-    """Where torch sees one card and this machine has more: what hides them; empty where it has not."""
+    """Return what hides cards where torch sees one and this machine has more; empty where it has not."""
     if facts.cards_seen != 1 or facts.cards_here < WORLD:
         return {}
     by = ", ".join(f"{name}={value}" for name, value in facts.hiding.items())
@@ -135,7 +135,7 @@ def hidden(facts: HostFacts) -> dict[str, str]:
 
 
 def likely(tries: Sequence[TransportTrial], facts: HostFacts) -> tuple[str, str]:
-    """The likely cause and its evidence for two processes, from which transports worked."""
+    """Return the likely cause and its evidence for two processes, from which transports worked."""
     ok = {tried.transport.name: tried.helped for tried in tries}
     without_shm, small = ok.get(NCCL_NO_SHM.name, False), facts.shm_free < SHM_NEEDED
     by_host = ok.get(GLOO.name, False) or ok.get(HOST.name, False)
@@ -154,7 +154,7 @@ def likely(tries: Sequence[TransportTrial], facts: HostFacts) -> tuple[str, str]
 
 
 def of_copies(tries: Sequence[TransportTrial], facts: HostFacts) -> tuple[str, str]:
-    """The same where one process copies from card to card: neither /dev/shm nor IPC has a part in that."""
+    """Return the same where one process copies from card to card: neither /dev/shm nor IPC has a part in that."""
     ok = {tried.transport.name: tried.helped for tried in tries}
     without_p2p = ok.get(NCCL_NO_P2P.name, False)
     if ok.get(NCCL_NO_SHM.name, False) and not without_p2p:
@@ -164,5 +164,5 @@ def of_copies(tries: Sequence[TransportTrial], facts: HostFacts) -> tuple[str, s
 
 
 def between(facts: HostFacts) -> str:
-    """What stands between the cards where peer access fails."""
+    """Return what stands between the cards where peer access fails."""
     return "the IOMMU stands between the cards" if facts.iommu_translates else "peer access does not work"

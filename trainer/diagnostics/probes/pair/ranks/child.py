@@ -16,7 +16,7 @@ FLAG = "--direct"
 
 
 def main(probe: str, measure: Measure, direct: Measure, argv: Sequence[str] | None = None) -> int:
-    """The probe, or with FLAG the part of it that its child runs.
+    """Run the probe, or with FLAG the part of it that its child runs.
 
     Args:
         probe: name in its registry, such as "blas"; the verdict carries it.
@@ -33,7 +33,7 @@ def main(probe: str, measure: Measure, direct: Measure, argv: Sequence[str] | No
 def verdict(
     probe: str, module: str, request: Request, seconds: float, environment: Mapping[str, str] | None = None
 ) -> Verdict:
-    """The verdict of `module`'s child on the two cards, or what its end amounts to.
+    """Return the verdict of `module`'s child on the two cards, or what its end amounts to.
 
     Args:
         probe: name in its registry, such as "blas"; the verdict carries it.

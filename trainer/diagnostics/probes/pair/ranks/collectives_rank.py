@@ -20,7 +20,7 @@ ROUNDS = 5
 
 
 def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each operation by each size: elements that are wrong, and the least time.
+    """Yield for each operation and size the elements that are wrong, and the least time.
 
     Args:
         rank: 0 or 1.
@@ -34,7 +34,7 @@ def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, di
 
 
 def compare(operation: str, count: int, rank: int, device: torch.device, seed: int) -> dict[str, Any]:
-    """Wrong elements of one operation on fp32, and its seconds.
+    """Return the number of wrong elements of one operation on fp32, and its seconds.
 
     Args:
         operation: name of the collective.
@@ -53,7 +53,7 @@ def compare(operation: str, count: int, rank: int, device: torch.device, seed: i
 
 
 def pattern(count: int, rank: int, device: torch.device, seed: int) -> torch.Tensor:
-    """The whole numbers that a rank holds: they differ between ranks and from place to place.
+    """Return the whole numbers that a rank holds: they differ between ranks and from place to place.
 
     Args:
         count: number of fp32 values.
@@ -70,14 +70,14 @@ Operation = Callable[["torch.Tensor", int], "torch.Tensor"]
 
 
 def by_route(run: Operation) -> Operation:
-    """`run` as it is, or staged through host memory where this is the retry for that: gloo sees no card's tensor."""
+    """Return `run`, or for the retry its form staged through host memory: gloo sees no card's tensor."""
     if not ddp_rank.through_host():
         return run
     return lambda mine, rank: run(mine.cpu(), rank).to(mine.device)
 
 
 def all_reduce(mine: torch.Tensor, rank: int) -> torch.Tensor:
-    """The sum over all ranks."""
+    """Return the sum over all ranks."""
     import torch.distributed as dist
 
     dist.all_reduce(mine)
@@ -85,7 +85,7 @@ def all_reduce(mine: torch.Tensor, rank: int) -> torch.Tensor:
 
 
 def all_gather(mine: torch.Tensor, rank: int) -> torch.Tensor:
-    """What all ranks hold, one after the other; each gives its part of the whole, so that the result has its size."""
+    """Return what all ranks hold, one after the other; each gives its part, so that the result has its size."""
     import torch
     import torch.distributed as dist
 
@@ -96,7 +96,7 @@ def all_gather(mine: torch.Tensor, rank: int) -> torch.Tensor:
 
 
 def broadcast(mine: torch.Tensor, rank: int) -> torch.Tensor:
-    """What the last rank holds."""
+    """Return what the last rank holds."""
     import torch.distributed as dist
 
     dist.broadcast(mine, src=WORLD - 1)

@@ -25,7 +25,7 @@ MOVED_LIMIT = 1e-2  # relative; weights that hardly moved would prove nothing
 def measure(
     probe: str, module: str, request: Request, did: str, transports: Sequence[Transport] = cause_search.TRANSPORTS
 ) -> Verdict:
-    """The verdict on two ranks of `module`; `did` states what they did.
+    """Return the verdict on two ranks of `module`; `did` states what they did.
 
     Args:
         probe: name in its registry, such as "blas"; the verdict carries it.
@@ -49,9 +49,7 @@ def measure(
 
 
 def compare(found: torch.Tensor, seed: int, device: torch.device, *, held: int, part: slice = WHOLE) -> dict[str, Any]:
-    """In a rank: its weights against those of the whole model trained alone; `part` is which of them they are.
-
-    `held` is how many weights the rank keeps.
+    """Compare, in a rank, its weights with those of the whole model trained alone; `part` is their place there.
 
     Args:
         found: this rank's weights, flattened.
@@ -73,7 +71,7 @@ def compare(found: torch.Tensor, seed: int, device: torch.device, *, held: int, 
 
 
 def weight_checks(reports: Sequence[Report]) -> list[Check]:
-    """The weights moved, are those of one process, and each rank held a part of them only."""
+    """Check that the weights moved, are those of one process, and that each rank held a part of them only."""
     finished = torchrun.finished(reports)
     if len(finished) < WORLD:
         return []

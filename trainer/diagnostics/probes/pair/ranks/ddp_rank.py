@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The findings of DDP, one after the other.
+    """Yield the findings of DDP, one after the other.
 
     Args:
         rank: 0 or 1.
@@ -99,7 +99,7 @@ def note(report: Path, phase: str, **found: Any) -> None:
 
 
 def choose_device(backend: str) -> torch.device:
-    """A card for each rank with `nccl` (RCCL on ROCm), the CPU with `gloo`, unless a retry takes gloo to cards."""
+    """Return a card for each rank with `nccl` (RCCL on ROCm), the CPU with `gloo` but for a retry on cards."""
     import torch
 
     if backend == "gloo" and ROUTE not in os.environ:
@@ -111,12 +111,12 @@ def choose_device(backend: str) -> torch.device:
 
 
 def through_host() -> bool:
-    """Whether this is the retry in which all that travels between the ranks is staged through host memory."""
+    """Return whether this is the retry in which all that travels between the ranks is staged through host memory."""
     return os.environ.get(ROUTE) == HOST.name
 
 
 def compare_gradients(rank: int, device: torch.device, seed: int) -> dict[str, float]:
-    """Relative error of DDP's gradients of a linear model against the analytic mean over both shards.
+    """Return the relative error of DDP's gradients of a linear model against the analytic mean over both shards.
 
     Each rank starts from weights of its own, which DDP replaces by those of rank 0.
 
@@ -139,7 +139,7 @@ def compare_gradients(rank: int, device: torch.device, seed: int) -> dict[str, f
 
 
 def analytic_gradient(weight: torch.Tensor, bias: torch.Tensor, shard: Shard) -> torch.Tensor:
-    """Gradient of the mean squared error of x W^T + b in fp64, by its closed form: weight's, then bias's.
+    """Return the gradient of the mean squared error of x W^T + b in fp64, by its closed form: weight's, then bias's.
 
     With the residual r = x W^T + b - y of shape (n, o): dL/dW = 2/(n o) r^T x and dL/db = 2/(n o) sum of r.
 
@@ -177,7 +177,7 @@ def compare_weights(rank: int, device: torch.device, seed: int) -> dict[str, Any
 
 
 def seeded_mlp(seed: int) -> torch.nn.Module:
-    """A small MLP whose weights follow from `seed`."""
+    """Return a small MLP whose weights follow from `seed`."""
     import torch
 
     torch.manual_seed(seed)
@@ -197,7 +197,7 @@ def wrap(model: torch.nn.Module, device: torch.device) -> DistributedDataParalle
 
 
 def draw_shards(seed: int, step: int) -> list[Shard]:
-    """Both ranks' inputs (batch, feature) and targets (batch, output) of one step; every rank can draw all."""
+    """Return both ranks' inputs (batch, feature) and targets (batch, output) of one step; every rank can draw all."""
     import torch
 
     generator = torch.Generator().manual_seed(seed + 1000 * (step + 1))
@@ -208,7 +208,7 @@ def draw_shards(seed: int, step: int) -> list[Shard]:
 
 
 def joined(shards: Sequence[Shard]) -> Shard:
-    """The shards as one batch."""
+    """Return the shards as one batch."""
     import torch
 
     inputs, targets = zip(*shards, strict=True)
@@ -216,7 +216,7 @@ def joined(shards: Sequence[Shard]) -> Shard:
 
 
 def train(model: torch.nn.Module, batches: Sequence[Shard], device: torch.device) -> None:
-    """One SGD step a batch.
+    """Take one SGD step a batch.
 
     Args:
         model: model to train, in place.
@@ -233,7 +233,7 @@ def train(model: torch.nn.Module, batches: Sequence[Shard], device: torch.device
 
 
 def backward(model: torch.nn.Module, batch: Shard, device: torch.device) -> None:
-    """Gradients of the mean squared error on `batch`.
+    """Compute the gradients of the mean squared error on `batch`.
 
     Args:
         model: model that receives the gradients.
@@ -246,14 +246,14 @@ def backward(model: torch.nn.Module, batch: Shard, device: torch.device) -> None
 
 
 def flat_gradients(model: torch.nn.Module) -> torch.Tensor:
-    """All gradients in one dimension, on the CPU."""
+    """Return all gradients in one dimension, on the CPU."""
     import torch
 
     return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]).cpu()
 
 
 def flat_weights(model: torch.nn.Module) -> torch.Tensor:
-    """All weights in one dimension, on the CPU."""
+    """Return all weights in one dimension, on the CPU."""
     import torch
 
     return torch.cat([p.detach().flatten() for p in model.parameters()]).cpu()

@@ -39,7 +39,7 @@ def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, di
 
 
 def model(seed: int, device: torch.device) -> torch.nn.Module:
-    """The network on `device`, or in host memory for the retry that is staged through it."""
+    """Return the network on `device`, or in host memory for the retry that is staged through it."""
     import torch
 
     network: Any = ddp_rank.seeded_mlp(seed)

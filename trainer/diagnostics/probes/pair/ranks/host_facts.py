@@ -71,13 +71,13 @@ def free_bytes(folder: Path) -> int:
 
 
 def iommu_translates(root: Path) -> bool:
-    """Whether an IOMMU is on and translates: groups exist whose type is not `identity`."""
+    """Return whether an IOMMU is on and translates: groups exist whose type is not `identity`."""
     kinds = [text(path) for path in (root / "sys/kernel/iommu_groups").glob("*/type")]
     return any(kind and kind != "identity" for kind in kinds)
 
 
 def cards_here(root: Path) -> int:
-    """Cards of this machine whether torch sees them or not: KFD's nodes with compute units, else NVIDIA's list."""
+    """Count this machine's cards, seen by torch or not: KFD's nodes with compute units, else NVIDIA's list."""
     nodes = [text(path) for path in (root / "sys/class/kfd/kfd/topology/nodes").glob("*/properties")]
     units = [line.split()[1] for node in nodes for line in node.splitlines() if line.startswith("simd_count ")]
     return sum(unit != "0" for unit in units) or len(list((root / "proc/driver/nvidia/gpus").glob("*")))

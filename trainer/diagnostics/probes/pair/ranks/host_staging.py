@@ -14,7 +14,7 @@ class Staged(nn.Module):
         self.layer, self.card = layer.cpu(), card
 
     def forward(self, rows: Tensor) -> Tensor:
-        """The layer's output for `rows` (batch, feature), both in host memory."""
+        """Return the layer's output for `rows` (batch, feature), both in host memory."""
         there = {name: weight.to(self.card) for name, weight in self.layer.named_parameters()}
         output: Tensor = torch.func.functional_call(self.layer, there, (rows.to(self.card),))
         return output.cpu()

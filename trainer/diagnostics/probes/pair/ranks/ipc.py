@@ -24,7 +24,7 @@ OTHER_BYTES = "another process read other bytes"
 
 
 def error(seconds: float = SECONDS, pair: Sequence[int] = (0, 1)) -> str:
-    """Why another process cannot read a card's memory from the second card of a pair, empty if it can."""
+    """Return why another process cannot read a card's memory from the second card of a pair, empty if it can."""
     outcome = run_limited([sys.executable, "-m", MODULE, *map(str, pair)], seconds=seconds)
     if outcome.timed_out:
         return f"opening a card's memory in another process did not end within {seconds:g} s"
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def read(given: Any, answers: Any, second: int) -> None:
-    """In the other process: copy the tensor to the second card and send its checksum, or the error.
+    """Copy, in the other process, the tensor to the second card and send its checksum, or the error.
 
     Args:
         given: queue that holds the tensor.

@@ -57,7 +57,7 @@ def measure(subject: Subject, request: Request) -> Verdict:
 
 
 def ipc_seconds(ends: float) -> float:
-    """How long another process may take to open card memory, so that the retries still end in time."""
+    """Return how long another process may take to open card memory, so that the retries still end in time."""
     return min(ipc.SECONDS, IPC_SHARE * max(0.0, ends - time.monotonic()))
 
 
@@ -67,7 +67,7 @@ def pairs_of(place: Place) -> tuple[tuple[int, ...], ...]:
 
 
 def of_pairs(subject: Subject, request: Request, limit: float) -> list[Verdict]:
-    """The verdicts on one pair after the other, up to the first that did not pass.
+    """Return the verdicts on one pair after the other, up to the first that did not pass.
 
     Args:
         limit: time limit of one run in seconds.
@@ -81,7 +81,7 @@ def of_pairs(subject: Subject, request: Request, limit: float) -> list[Verdict]:
 
 
 def of_pair(subject: Subject, request: Request, limit: float, pair: Sequence[int]) -> Verdict:
-    """The verdict on one run of both ranks, on the cards with these numbers; on the CPU where there are none.
+    """Return the verdict on one run of both ranks, on the cards with these numbers; on the CPU where there are none.
 
     Args:
         limit: time limit in seconds.
@@ -105,7 +105,7 @@ def of_pair(subject: Subject, request: Request, limit: float, pair: Sequence[int
 
 
 def chooses(pair: Sequence[int]) -> dict[str, str]:
-    """The environment in which both ranks take these cards."""
+    """Return the environment in which both ranks take these cards."""
     return {CARDS: ",".join(map(str, pair))} if pair else {}
 
 
@@ -115,7 +115,7 @@ def of_which(place: Place, pair: Sequence[int]) -> str:
 
 
 def joined(verdicts: Sequence[Verdict], place: Place) -> Verdict:
-    """One verdict on all pairs: the last one's, with the cards that took part in any and the checks of all."""
+    """Return one verdict on all pairs: the last one's, with the cards that took part in any and the checks of all."""
     cards = dict.fromkeys(card for verdict in verdicts for card in verdict.cards)
     present = placement.card_ids() if place.ran_on.kind != "cpu" else ()
     several = len(verdicts) > 1
@@ -133,7 +133,7 @@ def _named(one: Named, place: int, *, several: bool) -> Named:
 
 
 def checks(subject: Subject, outcome: Outcome, reports: Sequence[Report]) -> list[Check]:
-    """Both ranks finished, and what the subject asks of their reports.
+    """Check that both ranks finished, and what the subject requires of their reports.
 
     Args:
         reports: what each rank reported.
@@ -142,7 +142,7 @@ def checks(subject: Subject, outcome: Outcome, reports: Sequence[Report]) -> lis
 
 
 def retry_failure(subject: Subject, transport: Transport, seconds: float, pair: Sequence[int] = ()) -> str:
-    """Why both ranks do not work by another transport either; empty if they do.
+    """Return why both ranks do not work by another transport either; empty if they do.
 
     Args:
         seconds: time limit.
@@ -164,7 +164,7 @@ def retry_failure(subject: Subject, transport: Transport, seconds: float, pair: 
 
 
 def summarise(place: Place, did: str) -> str:
-    """One sentence on what ran, and on what did not."""
+    """Return one sentence on what ran, and on what did not."""
     if not place.short_of_cards:
         return f"Two ranks on two cards ({place.ran_on.name}) {did}."
     return f"Two gloo ranks on CPU {did}; {place.short_of_cards}."

@@ -60,7 +60,7 @@ def mine(rank: int, device: torch.device, seed: int) -> tuple[torch.nn.Module, t
 
 
 def pipeline(half: torch.nn.Module, rank: int, device: torch.device) -> Any:
-    """The schedule over both ranks; its loss is that piece's part of the mean over the batch.
+    """Return the schedule over both ranks; its loss is a piece's part of the mean over the batch.
 
     Args:
         half: layers of this rank.
@@ -80,7 +80,7 @@ def pipeline(half: torch.nn.Module, rank: int, device: torch.device) -> Any:
 
 
 def step(schedule: Any, rank: int, x: torch.Tensor, y: torch.Tensor) -> None:
-    """One batch through the pipeline, forward and backward: the first rank has the inputs, the last the targets.
+    """Take one batch through the pipeline, forward and backward: the first rank has the inputs, the last the targets.
 
     Args:
         schedule: schedule of `pipeline`.

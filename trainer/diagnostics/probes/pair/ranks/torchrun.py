@@ -46,7 +46,7 @@ class Place:
 
 
 def place(expect: str) -> Place:
-    """Two cards where they are, else the CPU.
+    """Return two cards where they are, else the CPU.
 
     Raises:
         NoDeviceError: the expected kind of card is not there.
@@ -68,7 +68,7 @@ def named(pair: Sequence[int]) -> str:
 
 
 def tried(pairs: Sequence[Sequence[int]]) -> str:
-    """Say which pairs were tried, where there are several."""
+    """Return which pairs were tried, where there are several."""
     words = ", ".join(f"{first} and {second}" for first, second in pairs)
     return f", on each pair of cards ({words})" if len(pairs) > 1 else ""
 
@@ -79,7 +79,7 @@ def participants(reports: Sequence[Report]) -> tuple[str, ...]:
 
 
 def limit_of(request: Request) -> float:
-    """How long the ranks may take."""
+    """Return how long the ranks may take."""
     return max(1.0, request.timeout_seconds - MARGIN_SECONDS)
 
 
@@ -113,7 +113,7 @@ def run_ranks(
 
 
 def torchrun(module: str, folder: Path, seed: int, limit: float, backend: str) -> list[str]:
-    """The argument list that starts both ranks on this machine.
+    """Return the argument list that starts both ranks on this machine.
 
     It spells out `--standalone` with an address for the name `localhost`, and passes the address on to the
     ranks: a container without a network may resolve neither `localhost` nor its own host name.
@@ -133,17 +133,17 @@ def torchrun(module: str, folder: Path, seed: int, limit: float, backend: str) -
 
 
 def rank_environment() -> dict[str, str]:
-    """This environment, with gloo bound to the loopback interface: both ranks are here, whatever else is up."""
+    """Return this environment, with gloo bound to the loopback interface, as both ranks are here."""
     return {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", **os.environ}
 
 
 def read_report(path: Path) -> Report:
-    """The phases that a rank reached; empty if it never began."""
+    """Return the phases that a rank reached; empty if it never began."""
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def hung(probe: str, device: Device, reports: Sequence[Report], limit: float) -> Verdict:
-    """The verdict on ranks that did not finish: where each of them stopped.
+    """Return the verdict on ranks that did not finish: where each of them stopped.
 
     Args:
         probe: name in its registry, such as "blas"; the verdict carries it.
@@ -161,7 +161,7 @@ def hung(probe: str, device: Device, reports: Sequence[Report], limit: float) ->
 
 
 def last_phase(report: Report) -> str:
-    """How far a rank came, as text."""
+    """Return how far a rank came, as text."""
     if not report:
         return "never started"
     phase = report[-1]["phase"]
@@ -169,7 +169,7 @@ def last_phase(report: Report) -> str:
 
 
 def cards_check(expect: str, cards: int) -> Check:
-    """Two cards, where cards are expected."""
+    """Check that there are two cards, where cards are expected."""
     if cards >= WORLD or expect in ("rocm", "cuda"):
         detail = "" if cards >= WORLD else "two cards were not tested; gloo ranks ran on the CPU instead"
         return at_least("two cards", cards, WORLD, "cards", detail)
@@ -177,7 +177,7 @@ def cards_check(expect: str, cards: int) -> Check:
 
 
 def finish_checks(outcome: Outcome, reports: Sequence[Report]) -> list[Check]:
-    """Both ranks finished, torchrun reports success, and they were two processes."""
+    """Check that both ranks finished, torchrun reports success, and they were two processes."""
     found = finished(reports)
     stops = ", ".join(f"rank {rank} {last_phase(report)}" for rank, report in enumerate(reports))
     checks = [
@@ -190,10 +190,10 @@ def finish_checks(outcome: Outcome, reports: Sequence[Report]) -> list[Check]:
 
 
 def finished(reports: Sequence[Report]) -> list[Phases]:
-    """The phases of each rank that reached its end."""
+    """Return the phases of each rank that reached its end."""
     return [phases(report) for report in reports if report and report[-1]["phase"] == "done"]
 
 
 def phases(report: Report) -> Phases:
-    """A rank's report by phase."""
+    """Return a rank's report by phase."""
     return {line["phase"]: line for line in report}

@@ -21,6 +21,8 @@ def mirrored(client, debian, lay_out, tmp_path):
     root = lay_out(cell, cells.GFX1100)
     (root / "images" / cell.name / "requirements.lock").write_text(render.requirements_lock(cell))
     client.images.get(debian).tag(MIRROR)
+    if engine.image(client, build.tag(cell)):  # left by a run that was broken off: nothing would be built
+        client.images.remove(build.tag(cell), force=True)
 
     def again(**named):
         return build.build(cell, root=root, wheelhouse=tmp_path / "wheels", **named)

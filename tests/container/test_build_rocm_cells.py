@@ -37,9 +37,14 @@ def built(request, client, small_base, stand_in, lay_out):
     (root / "images" / cell.name / "requirements.lock").write_text(render.requirements_lock(cell))
     dockerfile = (root / "images" / cell.name / "Dockerfile").read_bytes()
     assert dockerfile == (ROOT / "images" / own.name / "Dockerfile").read_bytes()
+    _remove(client, build.tag(cell))  # a run that was broken off left its image, and nothing would be built
     yield own, build.build(cell, root=root, base=small_base, wheelhouse=wheels)
-    if engine.image(client, build.tag(cell)):
-        client.images.remove(build.tag(cell), force=True)
+    _remove(client, build.tag(cell))
+
+
+def _remove(client, tag):
+    if engine.image(client, tag):
+        client.images.remove(tag, force=True)
 
 
 def cases():

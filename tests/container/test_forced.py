@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from rocmatrix.containers import engine
 from rocmatrix.images import build, render
 from rocmatrix.matrix.resolver.resolve import Request, resolve
 from tests.fixtures import cells
@@ -22,6 +23,8 @@ def forced(client, debian, stand_in, tmp_path):
     shutil.copytree(ROOT / "trainer", tmp_path / "trainer", ignore=shutil.ignore_patterns("__pycache__"))
     render.write_recipe(cell, build.made_recipe(cell, tmp_path))
     rules = [rule.id for rule in choice.forced]
+    if engine.image(client, build.tag(cell)):  # left by a run that was broken off: nothing would be built
+        client.images.remove(build.tag(cell), force=True)
     yield build.build(cell, root=tmp_path, base=debian, wheelhouse=wheels, forced=rules)
     client.images.remove(build.tag(cell), force=True)
 

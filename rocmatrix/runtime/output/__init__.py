@@ -1,1 +1,1 @@
-"""Files written whole or not at all."""
+"""Standard streams opened where they were closed, and files written whole or not at all."""

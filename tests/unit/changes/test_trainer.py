@@ -104,14 +104,15 @@ class Sign(torch.optim.SGD):
         return super().step(closure)
 '''
 OPTIMIZER = "trainer/engine/optimizer.py"
+MUON_IMPORT = "from trainer.engine.muon import Muon, adamw_step\n"
 
 
 def test_optimizer_added_with_its_name_takes_the_steps(change, run, tree):
     change.add("trainer/engine/sign.py", SIGN)
-    change.insert("trainer/config/choices.py", 'OPTIMIZERS = ("adamw", "adamw8bit", "muon"', ', "sign"')
-    change.insert(OPTIMIZER, "ADAMW, ADAMW_8BIT, MUON", ", SIGN")
-    change.insert(OPTIMIZER, "from trainer.engine.muon import Muon\n", "from trainer.engine.sign import Sign\n")
-    change.insert(OPTIMIZER, "MUON: 1.0", ", SIGN: 0.0")
+    change.insert("trainer/config/choices.py", 'OPTIMIZERS = ("adamw", "adamw8bit", "muon", "adamw-host"', ', "sign"')
+    change.insert(OPTIMIZER, "ADAMW, ADAMW_8BIT, MUON, ADAMW_HOST", ", SIGN")
+    change.insert(OPTIMIZER, MUON_IMPORT, "from trainer.engine.sign import Sign\n")
+    change.insert(OPTIMIZER, "ADAMW_HOST: 0.0", ", SIGN: 0.0")
     change.insert(
         OPTIMIZER,
         "        return muon(model, learning_rate, products=products, spectral=muon_learning_rate)\n",

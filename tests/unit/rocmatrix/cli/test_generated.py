@@ -22,10 +22,11 @@ def checkout(tmp_path):
     """A copy of what rendering reads and writes."""
     for name in ("images", "compose", "trainer", "docs", "matrix"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    told = (generated_docs.OPTIONS_FILE, generated_docs.ERRORS_FILE, generated_docs.PROBES_FILE)
+    listed = (generated_docs.OPTIONS_FILE, generated_docs.ERRORS_FILE, generated_docs.PROBES_FILE)
     tables = architectures.files(MATRIX)
     signatures = (SIGNATURES_FILE, known.FILE, searchable.RESULTS)
-    copied = (generated_docs.SCHEMA_FILE, *told, *signatures, workflow.FILE, *tables)
+    rooms = [path.relative_to(ROOT) for path in (ROOT / "rocmatrix").rglob("__init__.py")]
+    copied = (generated_docs.SCHEMA_FILE, *listed, *signatures, workflow.FILE, *tables, *rooms)
     for name in copied:
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         shutil.copy(ROOT / name, tmp_path / name)

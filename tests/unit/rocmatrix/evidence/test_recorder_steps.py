@@ -12,7 +12,7 @@ from rocmatrix.evidence import from_events, recorder, schema, store, unfinished_
 from rocmatrix.evidence.record import Record
 from rocmatrix.host.hardware import read_hardware
 from rocmatrix.images import build
-from rocmatrix.jobs import job, runner
+from rocmatrix.jobs import programs, runner
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import SMOKE
 from rocmatrix.jobs.runner import Finished, Trouble
@@ -35,7 +35,7 @@ def path(tmp_path, monkeypatch):
     path = tmp_path / "evidence.db"
     monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(path))
     monkeypatch.setenv("ROCMATRIX_NIGHT", "n7")
-    monkeypatch.setattr(job, "commit", lambda: "abc")
+    monkeypatch.setattr(programs, "commit", lambda: "abc")
     return path
 
 

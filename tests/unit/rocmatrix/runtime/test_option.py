@@ -16,7 +16,7 @@ class Own(Shared):
     cell: str = option("another text")
     target: str = option("an engine", typed="for")
     probe: tuple[str, ...] = option("may be repeated", default=())
-    log: str = positional("a file")
+    log: str = positional("a file", metavar="FILE")
     made: str = field(default="no option")
 
 

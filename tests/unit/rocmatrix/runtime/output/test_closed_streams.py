@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from rocmatrix.runtime.closed_streams import open_closed_streams
+from rocmatrix.runtime.output.closed_streams import open_closed_streams
 
 CODE = (
-    "import os, sys; from rocmatrix.runtime.closed_streams import open_closed_streams; open_closed_streams(); "
+    "import os, sys; from rocmatrix.runtime.output.closed_streams import open_closed_streams; open_closed_streams(); "
     "print('out'); print('err', file=sys.stderr); sys.stdin.read(); "
     "opened = os.open(os.devnull, os.O_RDONLY); sys.exit(0 if opened > 2 else 9)"
 )

@@ -99,9 +99,9 @@ def test_nodes_get_torchruns_variables_and_no_secret(slurm, submit, program, tmp
     assert f"--rdzv-id={number}-0" in words[0]
     assert words[0][-4:] == ["-m", "--", "trainer", "--run=a b"]
     for node in (0, 1):
-        told = (tmp_path / f"environment-{node}").read_text()
-        assert "GIVEN=it's $HOME\n" in told
-        assert "hunter2" not in told
+        environment = (tmp_path / f"environment-{node}").read_text()
+        assert "GIVEN=it's $HOME\n" in environment
+        assert "hunter2" not in environment
 
 
 def test_requeued_job_was_signalled_to_save_and_resumes(slurm, submit, program, tmp_path):

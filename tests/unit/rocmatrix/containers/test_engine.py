@@ -231,9 +231,9 @@ def test_busy_engine_is_waited_for_where_it_works_and_named_where_it_does_not_an
         assert client.api.create_container("busybox")["Id"] == "c" * 64
     with closing(engine.connect()) as client, pytest.raises(requests.RequestException) as caught:
         client.api.create_container("busybox")
-    told = console.known(caught.value)
-    assert told.code == "RM672"
-    assert "timed out" in told.what.lower()
+    error = console.known(caught.value)
+    assert error.code == "RM672"
+    assert "timed out" in error.what.lower()
 
 
 def test_client_errors_of_every_kind_have_a_code_of_their_own():

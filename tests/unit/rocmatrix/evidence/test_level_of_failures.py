@@ -22,8 +22,8 @@ def suite(hours, outcomes, *, whole=True, **fields):
     verdicts = tuple(Verdict(probe=probe, status=status) for probe, status in outcomes.items())
     statuses = {v.status for v in verdicts}
     passed = "pass" in statuses and statuses <= {"pass", "not-applicable"}  # as evidence.from_events has it
-    told = {"passed": passed, "verdicts": verdicts, "whole": whole, "hardware": rocm(cards=2)} | fields
-    return record("smoke", hours, **told)
+    values = {"passed": passed, "verdicts": verdicts, "whole": whole, "hardware": rocm(cards=2)} | fields
+    return record("smoke", hours, **values)
 
 
 def cell_status(*records):

@@ -23,17 +23,17 @@ BROKEN = "WARNING: Retrying (x) after connection broken by 'New('<c>: Failed: [E
 
 @pytest.fixture
 def pip(monkeypatch):
-    """A pip that writes a report of one file, or ends with `said`; `calls` are the commands it was started with."""
-    found = SimpleNamespace(calls=[], constraints=[], said="", printed="", answers={})
+    """A pip that writes a report of one file, or ends with `refused_with`; `calls` are the commands that started it."""
+    found = SimpleNamespace(calls=[], constraints=[], refused_with="", printed="", answers={})
 
     def run(argv, *, capture_output, text, check):
         assert (capture_output, text, check) == (True, True, False)
         found.calls.append(argv)
         found.constraints.append(Path(argv[argv.index("--constraint") + 1]).read_text(encoding="utf-8"))
-        said = found.answers.get(argv[argv.index("--constraint") - 1], found.said)
-        if not said:
+        output = found.answers.get(argv[argv.index("--constraint") - 1], found.refused_with)
+        if not output:
             Path(argv[argv.index("--report") + 1]).write_text(json.dumps({"install": [ENTRY]}), encoding="utf-8")
-        return SimpleNamespace(returncode=1 if said else 0, stderr=said, stdout=found.printed)
+        return SimpleNamespace(returncode=1 if output else 0, stderr=output, stdout=found.printed)
 
     monkeypatch.setattr(pip_report.subprocess, "run", run)
     return found
@@ -62,7 +62,7 @@ def test_another_index_and_a_folder_of_links_are_asked_as_well(pip):
 
 
 @pytest.mark.parametrize(
-    ("question", "said", "code", "where", "why"),
+    ("question", "output", "code", "where", "why"),
     [
         (PLAIN, "ERROR: no numpy", "RM105", "", "no numpy"),
         (PLAIN, BROKEN, "RM105", "", "connection broken by 'New('<c>: Failed: [Errno -2] not known ')': /torch/"),
@@ -70,8 +70,8 @@ def test_another_index_and_a_folder_of_links_are_asked_as_well(pip):
         (INDEXED, BROKEN, "RM104", "https://a.example", "https://a.example cannot be reached: [Errno -2] not known"),
     ],
 )
-def test_refusal_of_pip_is_of_the_index_where_that_is_out_of_reach(pip, question, said, code, where, why):
-    pip.said = said
+def test_refusal_of_pip_is_of_the_index_where_that_is_out_of_reach(pip, question, output, code, where, why):
+    pip.refused_with = output
     with pytest.raises(RocmatrixError) as caught:
         pip_report.ask(question)
     assert (caught.value.code, caught.value.where, caught.value.why) == (code, where, why)
@@ -122,7 +122,7 @@ def test_reason_is_the_first_broken_connection_and_the_first_error_else_the_last
 
 
 def test_packages_that_exclude_each_other_are_named_after_the_reason(pip):
-    pip.said = "ERROR: ResolutionImpossible"
+    pip.refused_with = "ERROR: ResolutionImpossible"
     pip.printed = "Collecting a\nThe conflict is caused by:\n    a 1 depends on b<2\n    c 1 depends on b>2\n\nTo fix"
     with pytest.raises(RocmatrixError, match="RM105") as caught:
         pip_report.ask(PLAIN)

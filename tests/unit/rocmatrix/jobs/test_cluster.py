@@ -25,8 +25,8 @@ from tests.fixtures.clusters import IMAGE, KUBERNETES, SLURM, file_of
 def test_rank_count_is_one_a_card_unless_another_is_given(prepare):
     machine = {"cell": cells.GFX1100, "machine": sysfs.two_rx_7900_xt}
     assert {"--gres=gpu:2", "--nproc-per-node=2"} <= set(file_of(prepare(SLURM, **machine)).split())
-    told = replace(SLURM, processes=3, cards=4)
-    assert {"--gres=gpu:4", "--nproc-per-node=3"} <= set(file_of(prepare(told, **machine)).split())
+    placement = replace(SLURM, processes=3, cards=4)
+    assert {"--gres=gpu:4", "--nproc-per-node=3"} <= set(file_of(prepare(placement, **machine)).split())
 
 
 @pytest.mark.parametrize("to", [replace(KUBERNETES, cards=1), replace(SLURM, under="docker", cards=1)])

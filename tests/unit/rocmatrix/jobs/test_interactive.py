@@ -17,9 +17,9 @@ from tests.fixtures import cells, sysfs
 
 
 def spec_on(machine, cell=cells.GFX1100, *, by_cdi_name=False, **choices):
-    asked = Chosen(**{"image": "", "command": (), "run_folder": Path("/srv/run"), "user": "1000:1000"} | choices)
+    choices_ = Chosen(**{"image": "", "command": (), "run_folder": Path("/srv/run"), "user": "1000:1000"} | choices)
     return interactive.spec_for(
-        asked, cell=cell, hardware=read_hardware(machine), root=machine.root, by_cdi_name=by_cdi_name
+        choices_, cell=cell, hardware=read_hardware(machine), root=machine.root, by_cdi_name=by_cdi_name
     )
 
 

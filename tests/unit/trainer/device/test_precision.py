@@ -125,7 +125,7 @@ def test_overflows_are_skipped_and_counted() -> None:
     run.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**26)  # above what fp16 holds: the first steps overflow
     before = {name: value.clone() for name, value in run.model.named_parameters()}
     seen: list[float] = []
-    run.optimizer.register_step_post_hook(lambda *told: seen.append(1.0))
+    run.optimizer.register_step_post_hook(lambda *skipped: seen.append(1.0))
     weights(run)
     assert run.state.skipped > 0
     assert len(seen) == 21 - run.state.skipped

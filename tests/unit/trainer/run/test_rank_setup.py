@@ -51,9 +51,9 @@ class Voting(Ranks):
 
 def test_plain_process_is_not_watched_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert limits_of(DistributedConfig()) is None
-    asked = limits_of(DistributedConfig(hang_timeout=5.0))
-    assert asked
-    assert (asked.floor, asked.ceiling) == (5.0, 5.0)
+    limits = limits_of(DistributedConfig(hang_timeout=5.0))
+    assert limits
+    assert (limits.floor, limits.ceiling) == (5.0, 5.0)
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
     among_ranks = limits_of(DistributedConfig(hang_floor=7.0))
     assert among_ranks

@@ -43,8 +43,8 @@ def test_entry_states_what_is_seen_cause_remedy_versions_share_expiry_and_source
 
 
 def test_page_loads_nothing_and_holds_no_markup_of_the_data():
-    wanted = re.findall(r"<(?:script|link|img|iframe)\b[^>]*(?:src|href)=|url\(|@import|fetch\(", text())
-    assert wanted == []
+    loaded = re.findall(r"<(?:script|link|img|iframe)\b[^>]*(?:src|href)=|url\(|@import|fetch\(", text())
+    assert loaded == []
     hostile = SIGNATURES[0].model_copy(update={"sample": "<img src=x onerror=alert(1)>"})
     assert "<img" not in searchable.page([hostile], searchable.Shares(cases=1, explained={}))
 

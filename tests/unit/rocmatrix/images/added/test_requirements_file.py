@@ -17,7 +17,7 @@ def write(tmp_path, text, name="requirements.txt"):
     return path
 
 
-def asked(path):
+def requirements_of(path):
     return [line.name_and_bounds for line in requirements_file.read(path)]
 
 
@@ -42,7 +42,7 @@ def test_file_as_pip_takes_it_is_read(tmp_path):
 def test_file_with_a_byte_order_mark_is_read(tmp_path, encoding):
     data = "tqdm==4.70.1\r\nrich\r\n".encode(encoding)
     assert data.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    assert asked(write(tmp_path, data)) == ["tqdm==4.70.1", "rich"]
+    assert requirements_of(write(tmp_path, data)) == ["tqdm==4.70.1", "rich"]
 
 
 @pytest.mark.parametrize(

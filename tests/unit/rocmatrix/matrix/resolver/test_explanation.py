@@ -114,8 +114,8 @@ def test_rules_are_never_left_out_or_reported_twice():
             assert {rule.id for rule in rules_on(MATRIX, subject)} == rules
             if release is MATRIX.releases[-1]:
                 found = {section.name: section.points for section in sections(MATRIX, subject, today=TODAY)}
-                said = [point.about for name in ("rules", "cautions", "general") for point in found[name]]
-                assert sorted(said) == sorted(rules)
+                rule_ids = [point.about for name in ("rules", "cautions", "general") for point in found[name]]
+                assert sorted(rule_ids) == sorted(rules)
 
 
 def test_programs_get_every_point_with_source_confidence_and_date():
@@ -123,9 +123,11 @@ def test_programs_get_every_point_with_source_confidence_and_date():
     assert described["schema"] == SCHEMA
     assert described["refusal"] is None
     assert described["cell"]["name"] == "rocm6.2-torch2.5.1-gfx1100"
-    told = [point for name in ("rules", "cautions", "general", "support", "libraries") for point in described[name]]
-    assert len(told) > 20
-    assert all(point["sources"] and point["confidence"] and point["date"] and point["expires"] for point in told)
+    all_points = [
+        point for name in ("rules", "cautions", "general", "support", "libraries") for point in described[name]
+    ]
+    assert len(all_points) > 20
+    assert all(point["sources"] and point["confidence"] and point["date"] and point["expires"] for point in all_points)
 
 
 def test_json_states_whether_the_cell_is_locked():

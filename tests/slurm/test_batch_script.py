@@ -23,7 +23,7 @@ from tests.fixtures import cells
 pytestmark = pytest.mark.slurm
 
 # What Python gets are torchrun's words; a note of them and of the environment is all that this one does.
-TELL = """#!/bin/sh
+REPORT = """#!/bin/sh
 printf '%s\\n' "$@" >{folder}/words-$SLURM_NODEID
 env >{folder}/environment-$SLURM_NODEID
 """
@@ -91,7 +91,7 @@ def test_slurm_accepts_every_script(slurm, tmp_path, under):
 
 
 def test_nodes_get_torchruns_variables_and_no_secret(slurm, submit, program, tmp_path):
-    number = submit(program(TELL))
+    number = submit(program(REPORT))
     slurm.wait(number, "COMPLETED")
     words = [(tmp_path / f"words-{node}").read_text().splitlines() for node in (0, 1)]
     assert words[0] == words[1]

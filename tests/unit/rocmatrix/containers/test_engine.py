@@ -99,7 +99,7 @@ def test_address_wins_over_a_context(contexts, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "host", ["ssh://me@lab", "tcp://10.0.0.5:2376", "tcp://[fd00::5]:2376", "https://lab.example:2376", "SSH://lab"]
 )
-def test_engine_on_another_machine_is_refused_before_it_is_asked(host, monkeypatch):
+def test_engine_on_another_machine_is_refused_before_it_is_queried(host, monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", host)
     monkeypatch.setattr(engine, "_client", lambda: pytest.fail("it was asked"))
     expect_rm201("the engine's address is not this machine's", host)

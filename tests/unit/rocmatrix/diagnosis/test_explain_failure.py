@@ -23,7 +23,7 @@ from tests.fixtures.cells import CPU, GFX906
 
 FAULT = "RuntimeError: HIP error: invalid device function"
 INVALID_ISA = "Queue aborting with error : HSA_STATUS_ERROR_INVALID_ISA: code: 0x100f"
-SAID = "hip-invalid-device-function: "
+REPORTED = "hip-invalid-device-function: "
 
 
 def job_request(program):
@@ -52,7 +52,7 @@ def test_failed_training_is_explained_and_keeps_its_status(job, capfd, status):
         jobs.train(job_request("train"), Kept())
     assert ended.value.code == status
     stderr = capfd.readouterr().err
-    assert SAID in stderr
+    assert REPORTED in stderr
     assert "this changes no verdict" in stderr
     assert stderr.count("\n") <= explain_failure.LINES_SHOWN + 4  # one above it, and three of the error
 
@@ -70,7 +70,7 @@ def test_failed_probe_is_explained_from_its_own_output_and_stays_rm208(job, capf
         jobs.smoke(job_request("smoke"), Smoke())
     assert ended.value.code == 2
     stderr = capfd.readouterr().err
-    assert SAID in stderr
+    assert REPORTED in stderr
     assert "RM208" in stderr
 
 
@@ -107,7 +107,7 @@ def test_failed_probe_with_passing_checks_is_read(job, capfd, tmp_path):
     with pytest.raises(SystemExit):
         jobs.smoke(job_request("smoke"), Smoke())
     stderr = capfd.readouterr().err
-    assert SAID in stderr
+    assert REPORTED in stderr
     assert f"where: {tmp_path / 'smoke.log'}" in stderr
 
 

@@ -1,4 +1,4 @@
-"""What passed and does not now is a failure; figures that drift are reported, by units of which the worse way is known."""
+"""What passed and does not now is a failure; figures that drift are reported where the worse direction is known."""
 
 import pytest
 from hypothesis import given

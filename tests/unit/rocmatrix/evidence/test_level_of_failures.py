@@ -173,7 +173,7 @@ def numbered(runs: list[Record], clock: list[int]) -> list[Record]:
 
 
 def expected(runs: list[Record]) -> bool:
-    """Say, in other words than the code: is the last word on each probe, of a whole run after its failure, a pass?"""
+    """Return, written apart from the code, whether each probe last passed, in a whole run after its failure."""
     counted = [r for r in runs if r.trouble is None]
     if not any(r.passed and r.whole and r.hardware.device == "rocm" for r in counted):
         return False

@@ -214,7 +214,7 @@ def test_installed_torch_without_what_the_trainer_imports_is_refused_with_what_i
     assert caught.value.what == f"{first} lacks numpy; {second} lacks torch"
 
 
-def test_python_that_is_named_is_the_only_one_asked(stand_ins, monkeypatch, tmp_path):
+def test_python_that_is_named_is_the_only_one_tried(stand_ins, monkeypatch, tmp_path):
     stand_ins("python3", "torch", *native_env.IMPORTED)
     monkeypatch.setenv("ROCMATRIX_PYTHON", str(tmp_path / "other"))
     with pytest.raises(RocmatrixError, match="no Python was found"):

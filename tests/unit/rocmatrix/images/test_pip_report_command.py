@@ -40,7 +40,7 @@ def pip(monkeypatch):
 
 
 def test_pip_gets_the_whole_question_and_its_report_is_read(pip):
-    assert pip_report.ask(PLAIN) == [NUMPY]
+    assert pip_report.query(PLAIN) == [NUMPY]
     (argv,) = pip.calls
     scratch = argv[argv.index("--report") + 1].removesuffix("/report.json")
     assert argv == [
@@ -54,8 +54,8 @@ def test_pip_gets_the_whole_question_and_its_report_is_read(pip):
     assert pip.constraints == ["a==1\nb==2\n"]
 
 
-def test_another_index_and_a_folder_of_links_are_asked_as_well(pip):
-    pip_report.ask(INDEXED)
+def test_another_index_and_a_folder_of_links_are_queried_as_well(pip):
+    pip_report.query(INDEXED)
     (argv,) = pip.calls
     assert argv[-7:-2] == ["--extra-index-url", "https://a.example", "--find-links", "/links", "torch==9"]
     assert pip.constraints == [""]
@@ -73,12 +73,12 @@ def test_another_index_and_a_folder_of_links_are_asked_as_well(pip):
 def test_refusal_of_pip_is_of_the_index_where_that_is_out_of_reach(pip, question, output, code, where, why):
     pip.refused_with = output
     with pytest.raises(RocmatrixError) as caught:
-        pip_report.ask(question)
+        pip_report.query(question)
     assert (caught.value.code, caught.value.where, caught.value.why) == (code, where, why)
     assert caught.value.what == f"{question.requirements[0]} for Python {question.python}"
 
 
-def test_questions_to_sources_of_the_machine_are_asked_each_on_its_own_and_an_index_out_of_reach_once(pip):
+def test_questions_to_sources_of_the_machine_are_queried_each_on_its_own_and_an_index_out_of_reach_once(pip):
     again = Question(python="3.12", requirements=("torch==9",), index="https://a.example")
     other = Question(python="3.12", requirements=("torch==9",), index="https://b.example")
     pip.answers = {"torch==9": BROKEN}
@@ -90,7 +90,7 @@ def test_questions_to_sources_of_the_machine_are_asked_each_on_its_own_and_an_in
     assert len(pip.calls) == 3
 
 
-def test_index_that_answers_is_asked_on_after_one_question_that_nothing_fits(pip):
+def test_index_that_answers_is_queried_on_after_one_question_that_nothing_fits(pip):
     second = Question(python="3.12", requirements=("six",), index="https://a.example")
     pip.answers = {"torch==9": "ERROR: no torch"}
     found = pip_report.query_all([INDEXED, second])
@@ -125,7 +125,7 @@ def test_packages_that_exclude_each_other_are_named_after_the_reason(pip):
     pip.refused_with = "ERROR: ResolutionImpossible"
     pip.printed = "Collecting a\nThe conflict is caused by:\n    a 1 depends on b<2\n    c 1 depends on b>2\n\nTo fix"
     with pytest.raises(RocmatrixError, match="RM105") as caught:
-        pip_report.ask(PLAIN)
+        pip_report.query(PLAIN)
     assert caught.value.why == "ResolutionImpossible\na 1 depends on b<2\nc 1 depends on b>2"
     many = "The conflict is caused by:\n" + "".join(f"  {n}{'x' * 300}\n" for n in range(9))
     assert pip_report.conflict(many) == [f"{n}{'x' * 239}" for n in range(8)]

@@ -91,7 +91,7 @@ def test_command_asks_for_one_wheel_of_the_images_python_without_a_cache(tmp_pat
     ]
 
 
-def test_torch_that_no_mirror_has_is_asked_of_its_own_index(cell, pip, tmp_path):
+def test_torch_that_no_mirror_has_is_queried_of_its_own_index(cell, pip, tmp_path):
     pip.refusals = {0: "ERROR: no torch"}
     wheelhouse.fetch(cell, tmp_path / "w")
     first, second, third = pip.calls
@@ -100,7 +100,7 @@ def test_torch_that_no_mirror_has_is_asked_of_its_own_index(cell, pip, tmp_path)
     assert second[second.index("--python-version") + 1] == cell.python
 
 
-def test_wheel_that_no_source_has_is_rm104_with_what_each_said(cell, pip, tmp_path):
+def test_wheel_that_no_source_has_is_rm104_with_the_answer_of_each(cell, pip, tmp_path):
     pip.refusals = {0: "ERROR: no torch", 1: "ERROR: none either"}
     with pytest.raises(RocmatrixError, match="RM104") as caught:
         wheelhouse.fetch(cell, tmp_path / "w")
@@ -111,7 +111,7 @@ def test_wheel_that_no_source_has_is_rm104_with_what_each_said(cell, pip, tmp_pa
 
 
 @pytest.mark.parametrize("number", [28, 122])
-def test_full_disk_is_rm205_and_no_other_source_is_asked(cell, pip, tmp_path, number):
+def test_full_disk_is_rm205_and_no_other_source_is_queried(cell, pip, tmp_path, number):
     pip.refusals = {0: f"ERROR: [Errno {number}] full"}
     with pytest.raises(RocmatrixError, match="RM205") as caught:
         wheelhouse.fetch(cell, tmp_path / "w")

@@ -38,7 +38,7 @@ def test_cards_are_chosen_by_number(tmp_path):
     assert [row.host for row in spec.of(Device)] == ["/dev/kfd", "/dev/dri/renderD129"]
 
 
-def test_cards_can_be_asked_for_by_their_cdi_names(tmp_path):
+def test_cards_can_be_requested_by_their_cdi_names(tmp_path):
     spec = spec_on(sysfs.two_rx_7900_xt(tmp_path), by_cdi_name=True)
     assert [row.value for row in spec.of(CdiDevice)] == ["amd.com/gpu=0", "amd.com/gpu=1"]
 

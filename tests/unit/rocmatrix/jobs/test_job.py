@@ -111,14 +111,14 @@ def cpu_build_only(monkeypatch):
     monkeypatch.setattr(native_env, "prepare", lambda *args, **kwargs: fallback)
 
 
-def test_smoke_run_expects_what_was_asked_for_not_what_fits(cpu_build_only, tmp_path):
+def test_smoke_run_expects_what_was_requested_not_what_fits(cpu_build_only, tmp_path):
     host = read_hardware(sysfs.mi50(tmp_path))
     prepared = job.native_job(job_request("smoke"), matrix=MATRIX, cell=cells.GFX906, hardware=host)
     assert "--expect=rocm" in prepared.argv
 
 
 @pytest.mark.parametrize("requested", [{"gpu": "gfx906"}, {"cell": cells.GFX906.name}, {"rocm": "6.3"}])
-def test_card_asked_for_by_name_never_becomes_a_cpu(cpu_build_only, tmp_path, requested):
+def test_card_requested_by_name_never_becomes_a_cpu(cpu_build_only, tmp_path, requested):
     host = read_hardware(sysfs.no_driver(tmp_path))
     with pytest.raises(RocmatrixError, match="RM403"):
         job.native_job(job_request(request=Request(**requested)), matrix=MATRIX, cell=cells.GFX906, hardware=host)

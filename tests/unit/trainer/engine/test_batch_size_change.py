@@ -236,7 +236,7 @@ def test_size_that_memory_allowed_stays_the_limit_of_larger_batches() -> None:
     assert (made.state.micro_batch.limit, made.state.micro_batch.halvings) == (50, 1)
 
 
-def test_rows_at_a_time_grow_with_the_batch_up_to_what_was_asked_for() -> None:
+def test_rows_at_a_time_grow_with_the_batch_up_to_what_was_requested() -> None:
     for requested, expected in ((None, [8, 16, 50]), (12, [8, 12, 12]), (4, [4, 4, 4])):
         made = training(batch_schedule=GROWING, micro_batch=requested)
         sizes: list[int] = []

@@ -200,7 +200,7 @@ class Health:
 
 
 @pytest.mark.parametrize("moved", [[], ["0000:03:00.0"]])
-def test_health_is_written_once_at_the_end_and_what_moved_is_said(
+def test_health_is_written_once_at_the_end_and_what_moved_is_reported(
     tmp_path: Path, clock: Clock, capsys: pytest.CaptureFixture[str], moved: list[str]
 ) -> None:
     telemetry = Telemetry(file=tmp_path / "t.jsonl", clock=clock)

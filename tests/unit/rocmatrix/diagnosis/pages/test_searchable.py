@@ -84,7 +84,7 @@ def test_pasted_line_finds_its_entry_first(tmp_path, line, expected):
     assert len(found) < len(SIGNATURES) / 4
 
 
-def test_address_of_an_entry_opens_it_and_words_of_nothing_are_said(tmp_path):
+def test_address_of_an_entry_opens_it_and_search_without_a_result_is_reported(tmp_path):
     found, opened = shown(tmp_path, "#kfd-missing")
     assert (len(found), opened) == (len(SIGNATURES), ["kfd-missing"])
     assert shown(tmp_path, "#q=zzzzqqqq")[0] == []

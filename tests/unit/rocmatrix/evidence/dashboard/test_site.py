@@ -259,13 +259,13 @@ def fetch(own):
     with site.server(own, 0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
 
-        def ask(path):
+        def get(path):
             connection = http.client.HTTPConnection(*server.server_address, timeout=20)
             connection.request("GET", path)
             answer = connection.getresponse()
             return answer.status, answer.read()
 
-        yield ask
+        yield get
         server.shutdown()
 
 

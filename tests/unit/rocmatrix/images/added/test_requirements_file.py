@@ -82,7 +82,7 @@ def test_file_that_names_itself_is_rm017(tmp_path):
 
 
 @given(st.permutations(["rich>=13", "tqdm", "peft[a,b]>=0.1", "six==1.16; python_version<'4'"]), st.booleans())
-def test_name_depends_on_what_is_asked_for_alone(tmp_path_factory, lines, spaced):
+def test_name_depends_on_what_is_requested_alone(tmp_path_factory, lines, spaced):
     folder = tmp_path_factory.mktemp("lines")
     text = "\n".join(f"  {line}   # why" if spaced else line.replace("peft[a,b]", "PEFT[b,a]") for line in lines)
     word = requirements_file.take(write(folder, text), folder)

@@ -162,9 +162,9 @@ def test_request_that_names_every_axis_leaves_only_the_python_open():
 @pytest.mark.parametrize("request_", [Request(gpu="MI50", rocm="6.2"), Request(gpu="MI50", rocm="6.2", torch="2.5.0")])
 def test_rule_of_a_patch_release_next_to_it_is_shown(request_):
     argued = explain(MATRIX, request_, today=TODAY)
-    beside = {point.about: point for point in points(argued, "neighbours")}
-    assert beside["gfx906-mi50-torch-2.5.1"].verdict == "broken"
-    assert beside["gfx906-mi50-torch-2.5.1"].says.startswith("rocm6.2-torch2.5.1: ")
+    neighbours = {point.about: point for point in points(argued, "neighbours")}
+    assert neighbours["gfx906-mi50-torch-2.5.1"].verdict == "broken"
+    assert neighbours["gfx906-mi50-torch-2.5.1"].says.startswith("rocm6.2-torch2.5.1: ")
     assert "gfx906-mi50-torch-2.5.1" not in abouts(argued, "rules")
 
 
@@ -302,7 +302,7 @@ def test_headline_of_several_cards_is_the_one_that_holds_for_all(name, verdict, 
 
 
 @pytest.mark.parametrize("name", ["gfx110X-dgpu", "RDNA3", "RX 7900 XTX and RX 9999 XT"])
-def test_name_of_cards_with_different_headlines_is_asked_back(name):
+def test_name_of_cards_with_different_headlines_is_answered_with_a_question(name):
     with pytest.raises(RocmatrixError, match="RM010"):
         explain(MATRIX, Request(gpu=name), today=TODAY)
 

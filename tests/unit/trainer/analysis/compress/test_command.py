@@ -73,7 +73,7 @@ def test_predict_takes_the_folder(folder: Path, method: str) -> None:
     assert len(output.read_text().splitlines()) == 301
 
 
-def test_pruned_weights_are_zero_in_the_share_asked_for(folder: Path) -> None:
+def test_pruned_weights_are_zero_in_the_share_requested(folder: Path) -> None:
     content = record(folder, "prune")
     weights = with_zeros(load_file(folder / "one-prune" / "model.safetensors"))
     layers = [value for name, value in weights.items() if name.endswith("weight") and "embedding" not in name]

@@ -66,7 +66,7 @@ def test_trial_is_a_process_of_its_own_with_the_ways_settings(monkeypatch: pytes
     assert found == Verdict(transport="nccl-no-p2p", rank=1, cause=cause, seconds=1.235)
 
 
-def test_messages_of_nccl_are_as_a_person_asked_for_them() -> None:
+def test_messages_of_nccl_are_as_a_person_requested_them() -> None:
     assert selection.environment(GLOO, {"NCCL_DEBUG": "INFO"}) == {"NCCL_DEBUG": "INFO"}
     assert selection.environment(GLOO, {}) == {"NCCL_DEBUG": "WARN"}
 

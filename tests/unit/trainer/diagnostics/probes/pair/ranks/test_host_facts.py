@@ -64,7 +64,7 @@ def test_full_file_system_in_place_of_shared_memory_is_seen(machine: Path) -> No
     assert host_facts.read(2).shm_free == 0
 
 
-def test_ipc_is_asked_for_as_long_as_there_is_time(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ipc_is_requested_as_long_as_there_is_time(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     timeouts: list[float] = []
 
     def refuse(seconds: float) -> str:

@@ -139,13 +139,13 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, default=200)
     parser.add_argument("--one", choices=["scan", "plain loop"])
     parser.add_argument("--log", type=Path)
-    wanted = parser.parse_args()
-    if wanted.one:
-        print(json.dumps(one(wanted.one, wanted.log)))
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(one(options.one, options.log)))
         return
     python, load = platform.python_version(), os.getloadavg()[0]
     machine = f"{platform.machine()}, {os.cpu_count()} processors, Python {python}, load {load:.1f}"
-    figures = list(rows(wanted.megabytes))
+    figures = list(rows(options.megabytes))
     found = {"date": date.today().isoformat(), "machine": machine, "data": "synthetic", "rows": figures}
     RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(RESULTS.read_text(encoding="utf-8"))

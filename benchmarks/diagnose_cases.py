@@ -97,16 +97,16 @@ def answers(found: Diagnosis) -> Iterator[tuple[str, bool]]:
 def verdict(case: Case, known: tuple[Signature, ...]) -> tuple[str, str]:
     """Return how the diagnosis of a case is judged, and the id of its first answer."""
     found = diagnosed(case.log, known)
-    told = list(answers(found))
+    named = list(answers(found))
     first = found.best.signature.id if found.best else "-"
-    if told and case.is_named_in(told[0][0]):
+    if named and case.is_named_in(named[0][0]):
         return "right first", first
-    if any(case.is_named_in(text) for text, _ in told[1:FIRST]):
-        return ("first three, wrong first" if told[0][1] else "first three"), first
-    if not told:
+    if any(case.is_named_in(text) for text, _ in named[1:FIRST]):
+        return ("first three, wrong first" if named[0][1] else "first three"), first
+    if not named:
         remarks = [f"{match.title} {match.cause}" for match in found.ranked.remarks[:FIRST]]
         return ("as a remark" if any(map(case.is_named_in, remarks)) else "nothing"), first
-    return ("wrong first" if told[0][1] else "open"), first
+    return ("wrong first" if named[0][1] else "open"), first
 
 
 def measured(name: str, known: tuple[Signature, ...], *, verbose: bool) -> dict[str, object]:
@@ -146,12 +146,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--set", choices=SETS)
     parser.add_argument("-v", "--verbose", action="store_true")
-    wanted = parser.parse_args()
+    options = parser.parse_args()
     known = (*signature.load(ROOT), *project_errors.signatures())
-    names = [wanted.set] if wanted.set else [name for name in SETS if cases(name)]
-    rows = [measured(name, known, verbose=wanted.verbose) for name in names]
+    names = [options.set] if options.set else [name for name in SETS if cases(name)]
+    rows = [measured(name, known, verbose=options.verbose) for name in names]
     print(json.dumps(rows, indent=1))
-    if not wanted.set:
+    if not options.set:
         found = {"date": date.today().isoformat(), "signatures": len(signature.load(ROOT)), "rows": rows}
         found["explains"] = explained(known)
         RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

@@ -209,18 +209,18 @@ def main() -> None:
     """Diagnose every healthy log, print what is named in one, and keep the counts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--real", action="store_true")
-    wanted = parser.parse_args()
+    options = parser.parse_args()
     known = (*signature.load(ROOT), *project_errors.signatures())
     counts: Counter[str] = Counter()
     named: list[str] = []
-    for name, text in (*real(), *(() if wanted.real else synthetic())):
+    for name, text in (*real(), *(() if options.real else synthetic())):
         best = diagnosed(text, known).best
         counts["synthetic" if name.startswith("synthetic") else "real"] += 1
         if best is not None:
             named.append(f"{name}: {best.signature.id}: {best.text[:160]}")
     found = {"date": date.today().isoformat(), "logs": dict(counts), "with a cause named": named}
     print(json.dumps(found, indent=1))
-    if not wanted.real:
+    if not options.real:
         RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 

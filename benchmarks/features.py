@@ -33,17 +33,17 @@ def main() -> None:
     arguments.add_argument("--market", choices=MARKETS, default="futures")
     arguments.add_argument("--bars", type=int)
     arguments.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
-    asked = arguments.parse_args()
-    usual, name, options = MARKETS[asked.market]
-    bars = asked.bars or usual
+    typed = arguments.parse_args()
+    usual, name, options = MARKETS[typed.market]
+    bars = typed.bars or usual
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "synthetic.csv"
-        write(asked.market, data, bars)
-        options = (*options, *(AROUND_THE_CLOCK if asked.market == "crypto" else ()))
-        runs = [measured(data, Path(folder), workers, options) for workers in sorted({1, asked.workers})]
+        write(typed.market, data, bars)
+        options = (*options, *(AROUND_THE_CLOCK if typed.market == "crypto" else ()))
+        runs = [measured(data, Path(folder), workers, options) for workers in sorted({1, typed.workers})]
     same = len({run.pop("sha256") for run in runs}) == 1
-    said = {
-        "data": f"SYNTHETIC: {bars:,} seeded minute bars, {asked.market}",
+    record = {
+        "data": f"SYNTHETIC: {bars:,} seeded minute bars, {typed.market}",
         "what": "one process from CSV text to an Arrow file of features, the start of Python included",
         "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} processors, shared with other work",
         "load_average": os.getloadavg(),
@@ -51,8 +51,8 @@ def main() -> None:
         "files_equal_for_all_workers": same,
         "runs": runs,
     }
-    (RESULTS / name).write_text(json.dumps(said, indent=1) + "\n")
-    print(json.dumps(said, indent=1))
+    (RESULTS / name).write_text(json.dumps(record, indent=1) + "\n")
+    print(json.dumps(record, indent=1))
 
 
 def write(market: str, path: Path, bars: int) -> None:

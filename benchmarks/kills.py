@@ -104,7 +104,7 @@ def kill_one(output: Path, name: str, seconds: float, rng: random.Random) -> lis
     return hits
 
 
-def kills(count: int, output: Path, want: dict[str, bytes], seconds: float, rng: random.Random) -> dict[str, Any]:
+def kills(count: int, output: Path, expected: dict[str, bytes], seconds: float, rng: random.Random) -> dict[str, Any]:
     """Return what became of `count` runs, each killed at least once."""
     hits: Counter[str] = Counter()
     same = complete = clean = 0
@@ -112,7 +112,7 @@ def kills(count: int, output: Path, want: dict[str, bytes], seconds: float, rng:
         name = f"kill{number}"
         hits.update(kill_one(output, name, seconds, rng))
         complete += finish(output, name, output / f"{name}.log") == 0
-        same += fingerprint(output / name) == want
+        same += fingerprint(output / name) == expected
         clean += {path.name for path in (output / name).iterdir()} == {*SAME, *ABOUT}
         shutil.rmtree(output / name)
     return {
@@ -147,11 +147,11 @@ def _remove_all_but_state(folder: Path) -> None:
             path.unlink()
 
 
-def damage_some(count: int, output: Path, want: dict[str, bytes], rng: random.Random) -> dict[str, Any]:
+def damage_some(count: int, output: Path, expected: dict[str, bytes], rng: random.Random) -> dict[str, Any]:
     """Damage the newest one, two or all checkpoints of a stopped run, go on with it, and return what became of it."""
     log, ways = output / "stopped.log", damages()
     stopped = stop_in_the_middle(output, log)
-    told, same, complete = 0, 0, 0
+    recognised, same, complete = 0, 0, 0
     used: Counter[str] = Counter()
     for number in range(count):
         name, twin = f"damage{number}", output / f".damage{number}.partial"
@@ -168,13 +168,13 @@ def damage_some(count: int, output: Path, want: dict[str, bytes], rng: random.Ra
         found = [event["path"] for event in events if event["event"] == "checkpoint_damaged"]
         resumed = next(event for event in events if event["event"] == "resumed")
         good = [int(folder.name[5:]) for folder in folders[len(hit) :]]
-        told += len(found) == len(hit) and resumed["step"] == (good[0] if good else 0)
-        same += fingerprint(output / name) == want
+        recognised += len(found) == len(hit) and resumed["step"] == (good[0] if good else 0)
+        same += fingerprint(output / name) == expected
         shutil.rmtree(output / name)
     return {
         "runs": count,
         "damaged_checkpoints": sum(used.values()),
-        "recognised_and_the_one_before_used": told,
+        "recognised_and_the_one_before_used": recognised,
         "complete": complete,
         "identical": same,
         "ways": dict(used),
@@ -241,26 +241,26 @@ def main() -> int:
     parser.add_argument("--damages", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--result", type=Path, default=ROOT / "benchmarks" / "results" / "kills.json")
-    told = parser.parse_args()
-    rng = random.Random(told.seed)
+    options = parser.parse_args()
+    rng = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder)
         finish(output, "warm", output / "warm.log")
         began = time.monotonic()
         assert finish(output, "undisturbed", output / "undisturbed.log") == 0
         seconds = time.monotonic() - began
-        want = fingerprint(output / "undisturbed")
-        assert fingerprint(output / "warm") == want
+        expected = fingerprint(output / "undisturbed")
+        assert fingerprint(output / "warm") == expected
         result = {
             "machine": f"{platform.machine()}, {os.cpu_count()} CPUs, torch {torch.__version__}, CPU only",
             "undisturbed_seconds": round(seconds, 3),
-            "seed": told.seed,
-            "kills": kills(told.kills, output, want, seconds, rng),
-            "damages": damage_some(told.damages, output, want, rng),
+            "seed": options.seed,
+            "kills": kills(options.kills, output, expected, seconds, rng),
+            "damages": damage_some(options.damages, output, expected, rng),
             "seconds": round(time.monotonic() - began, 1),
         }
-    told.result.parent.mkdir(parents=True, exist_ok=True)
-    told.result.write_text(json.dumps(result, indent=2) + "\n")
+    options.result.parent.mkdir(parents=True, exist_ok=True)
+    options.result.write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))
     killed, damaged = result["kills"], result["damages"]
     good = all(killed["runs"] == killed[name] for name in ("complete", "identical", "no_leftovers"))

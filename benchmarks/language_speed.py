@@ -290,7 +290,7 @@ def gib_of(name: str) -> int:
     return CASES[name].expected if name in CASES else PEER_GIB
 
 
-def run_all(names: list[str], asked: argparse.Namespace, results: dict[str, Any]) -> None:
+def run_all(names: list[str], options: argparse.Namespace, results: dict[str, Any]) -> None:
     """Run the cases, `--workers` at a time within the card's memory, and write the results after each."""
     waiting, room, lock = list(names), [MOST_GIB], threading.Condition()
 
@@ -299,22 +299,22 @@ def run_all(names: list[str], asked: argparse.Namespace, results: dict[str, Any]
             with lock:
                 while waiting and gib_of(waiting[0]) > room[0]:
                     lock.wait()
-                if not waiting or time.monotonic() > asked.until:
+                if not waiting or time.monotonic() > options.until:
                     return
                 name = waiting.pop(0)
                 room[0] -= gib_of(name)
-            found = child(command(name, asked.steps, asked.peers), members)
+            found = child(command(name, options.steps, options.peers), members)
             with lock:
                 room[0] += gib_of(name)
                 results["cases"][name] = found
                 shown = {key: value for key, value in found.items() if key not in ("chosen", "settings")}
                 print(f"{name}: {json.dumps(shown)[:900]}", flush=True)
-                asked.results.write_text(json.dumps(results, indent=1) + "\n")
+                options.results.write_text(json.dumps(results, indent=1) + "\n")
                 lock.notify_all()
 
     with tempfile.TemporaryDirectory() as folder:
-        members = Path(folder) / "members" if asked.workers > 1 else None
-        threads = [threading.Thread(target=work, args=(members,)) for _ in range(asked.workers)]
+        members = Path(folder) / "members" if options.workers > 1 else None
+        threads = [threading.Thread(target=work, args=(members,)) for _ in range(options.workers)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -332,16 +332,16 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1e9, help="after which no further case is begun")
     parser.add_argument("--peers", type=Path)
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "language_speed.json")
-    asked = parser.parse_args()
-    asked.peers = asked.peers.resolve() if asked.peers else None
-    if asked.one:
-        found = one(asked.one, asked.steps, asked.peers, Alone(asked.alone))
+    options = parser.parse_args()
+    options.peers = options.peers.resolve() if options.peers else None
+    if options.one:
+        found = one(options.one, options.steps, options.peers, Alone(options.alone))
         print("FIGURES " + json.dumps(found), flush=True)
         return
-    asked.until = time.monotonic() + asked.seconds
+    options.until = time.monotonic() + options.seconds
     known = [*CASES, "equal", *NANO, *PEERS]
-    names = list(dict.fromkeys(name for each in asked.cases for name in known if fnmatch(name, each)))
-    run_all(names, asked, {"machine": facts(), "cases": {}})
+    names = list(dict.fromkeys(name for each in options.cases for name in known if fnmatch(name, each)))
+    run_all(names, options, {"machine": facts(), "cases": {}})
 
 
 if __name__ == "__main__":

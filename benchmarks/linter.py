@@ -48,8 +48,8 @@ class Case:
     def judged(self, findings: tuple[LintFinding, ...]) -> str:
         """Return "useful" or "missed" for a mistake; for a sound file the worst that is said, "silent" for notes."""
         if self.sound:
-            told = {finding.severity for finding in findings}
-            return "error" if "error" in told else "warning" if "warning" in told else "silent"
+            severities = {finding.severity for finding in findings}
+            return "error" if "error" in severities else "warning" if "warning" in severities else "silent"
         at = {f"{line}" for line in self.lines}
         named = (one.rule in self.rules and one.where.rpartition(":")[2] in at for one in findings)
         return "useful" if any(named) else "missed"
@@ -94,16 +94,16 @@ def main() -> None:
     """Print the figures; with --files keep those of today next to those of the first time."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--files", type=Path)
-    wanted = parser.parse_args()
+    options = parser.parse_args()
     found = {name: {"first": summary({case: case.first for case in cases(name)})} for name in SETS}
-    for name in SETS if wanted.files else ():
-        rows = {case: now(case, wanted.files / name) for case in cases(name)}
+    for name in SETS if options.files else ():
+        rows = {case: now(case, options.files / name) for case in cases(name)}
         found[name]["now"] = summary(rows)
         for case, judged in rows.items():
             if judged in ("missed", "error", "warning", "refused", "absent"):
                 print(f"{judged:8} {case.file}: {case.source}")
     print(json.dumps(found, indent=1))
-    if wanted.files:
+    if options.files:
         RESULTS.write_text(json.dumps({"date": date.today().isoformat(), **found}, indent=1) + "\n", encoding="utf-8")
 
 

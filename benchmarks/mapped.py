@@ -46,8 +46,8 @@ def figures(pid: int) -> dict[str, int]:
 def watched(command: list[str], limit: int | None) -> dict[str, Any]:
     """Run `command` and return its exit status, the peak of each figure and its last words."""
     began, peak = time.perf_counter(), dict.fromkeys(KEPT, 0)
-    with tempfile.TemporaryFile("w+") as said:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=said)
+    with tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output)
         if limit:
             resource.prlimit(process.pid, resource.RLIMIT_DATA, (limit, limit))
         while process.poll() is None and time.perf_counter() - began < LONGEST:
@@ -55,10 +55,10 @@ def watched(command: list[str], limit: int | None) -> dict[str, Any]:
             time.sleep(0.02)
         process.kill()
         process.wait()
-        said.seek(0)
-        words = said.read()
-    told = {"exit": process.returncode, "seconds": round(time.perf_counter() - began, 1), "limit": limit}
-    return told | {"peak_bytes": peak} | ({"said": words[-500:]} if process.returncode else {})
+        output.seek(0)
+        words = output.read()
+    result = {"exit": process.returncode, "seconds": round(time.perf_counter() - began, 1), "limit": limit}
+    return result | {"peak_bytes": peak} | ({"said": words[-500:]} if process.returncode else {})
 
 
 def trained(folder: Path, name: str, feed: str, limit: int | None, share: float = 1.0) -> dict[str, Any]:
@@ -87,18 +87,18 @@ def main() -> int:
     parser.add_argument("--bars", type=int, default=5_200_000)
     parser.add_argument("--limit", type=int, default=1150, help="MiB of RLIMIT_DATA")
     parser.add_argument("--scratch", type=Path, help="folder on a disk (default: the system's)")
-    told = parser.parse_args()
-    load, limit = os.getloadavg()[0], told.limit * 2**20
-    with tempfile.TemporaryDirectory(dir=told.scratch) as scratch:
+    options = parser.parse_args()
+    load, limit = os.getloadavg()[0], options.limit * 2**20
+    with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
         folder = Path(scratch)
-        write_synthetic(folder / "bars.csv", told.bars)
+        write_synthetic(folder / "bars.csv", options.bars)
         csv = (folder / "bars.csv").stat().st_size
         # the first makes the features of all bars, and learns from the last of them
         runs = [trained(folder, "features-limited", "mapped", limit, share=0.02)]
         runs += [trained(folder, *way) for way in [("mapped-limited", "mapped", limit), ("device", "device", None)]]
         arrow = sum(file.stat().st_size for file in (folder / "cache").glob("*.arrow"))
     result = {
-        "data": f"{NAME}; {told.bars:,} bars",
+        "data": f"{NAME}; {options.bars:,} bars",
         "machine": f"{platform.machine()}, {os.cpu_count()} processors, shared with other work",
         "load_before": load,
         "csv_bytes": csv,

@@ -76,17 +76,17 @@ def main() -> int:
     parser.add_argument("--rows-csv", type=int, default=300_000)
     parser.add_argument("--limit", type=int, default=1400, help="MiB of RLIMIT_DATA")
     parser.add_argument("--scratch", type=Path, help="folder on a disk (default: the system's)")
-    told = parser.parse_args()
-    load, limit = os.getloadavg()[0], told.limit * 2**20
-    with tempfile.TemporaryDirectory(dir=told.scratch) as scratch:
+    options = parser.parse_args()
+    load, limit = os.getloadavg()[0], options.limit * 2**20
+    with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
         large, text = Path(scratch, "table.parquet"), Path(scratch, "table.csv")
-        written(large, told.rows, told.columns)
+        written(large, options.rows, options.columns)
         runs = [trained(large, "mapped-limited", "mapped", limit), trained(large, "memory", "host", None)]
-        written(text, told.rows_csv, told.columns)
+        written(text, options.rows_csv, options.columns)
         runs += [trained(text, "csv-mapped", "mapped", None), trained(text, "csv-memory", "host", None)]
-    matrix = told.rows * (told.columns + 1) * 8
+    matrix = options.rows * (options.columns + 1) * 8
     result = {
-        "data": f"SYNTHETIC; {told.rows:,} rows of {told.columns + 2} columns, {told.rows_csv:,} rows as CSV",
+        "data": f"SYNTHETIC; {options.rows:,} rows of {options.columns + 2} columns, {options.rows_csv:,} rows as CSV",
         "machine": f"{platform.machine()}, {os.cpu_count()} processors, shared with other work",
         "load_before": load,
         "matrix_bytes": matrix,

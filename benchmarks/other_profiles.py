@@ -61,8 +61,8 @@ def recorded(seed: int) -> dict[str, Any]:
 def main() -> None:
     """Write the record."""
     packages = {name: version(name) for name in ("volprofile", "pandas-ta-classic")}
-    said = {"packages": packages, "data": "SYNTHETIC, seeded", "tick": TICK, "bins": BINS, "lowest": LOWEST}
-    RECORD.write_text(json.dumps({**said, "cases": [recorded(seed) for seed in range(6)]}) + "\n")
+    record = {"packages": packages, "data": "SYNTHETIC, seeded", "tick": TICK, "bins": BINS, "lowest": LOWEST}
+    RECORD.write_text(json.dumps({**record, "cases": [recorded(seed) for seed in range(6)]}) + "\n")
 
 
 if __name__ == "__main__":

@@ -225,17 +225,17 @@ def main() -> int:
     parser.add_argument("--width", type=int, help="of both hidden layers (default: 512 on a CPU, 8192 on a card)")
     parser.add_argument("--pairs", type=int, default=30)
     parser.add_argument("--minutes", type=float, default=0.5, help="of measuring checkpoints")
-    told = parser.parse_args()
+    options = parser.parse_args()
     make_reproducible(seed=0, threads=1)
-    accelerator = choose(told.device)
-    width = told.width or (512 if accelerator.kind == "cpu" else 8192)
+    accelerator = choose(options.device)
+    width = options.width or (512 if accelerator.kind == "cpu" else 8192)
     result: dict[str, Any] = {
         "machine": f"{accelerator.name} ({accelerator.arch}), {platform.machine()}, {os.cpu_count()} CPUs",
         "torch": torch.__version__,
         "load_before": os.getloadavg()[0],
-        "overhead": overhead(width, accelerator.device, told.pairs),
-        "host_microseconds_a_step": host_cost(accelerator.device, told.pairs),
-        "checkpoint": checkpoint_cost(width, accelerator.device, told.minutes),
+        "overhead": overhead(width, accelerator.device, options.pairs),
+        "host_microseconds_a_step": host_cost(accelerator.device, options.pairs),
+        "checkpoint": checkpoint_cost(width, accelerator.device, options.minutes),
         "start_to_first_step_seconds": resume_seconds(accelerator.device),
     }
     path = ROOT / "benchmarks" / "results" / f"overhead-{accelerator.kind}.json"

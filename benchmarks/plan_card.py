@@ -305,8 +305,8 @@ def child(name: str, gate: Path) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         return {"failed": f"no end after {PATIENCE} s"}
     lines = [line for line in done.stdout.splitlines() if line.startswith("FIGURES ")]
-    said = (done.stdout + done.stderr).replace(f"{ROOT}/", "")  # the record names no folder of the machine
-    return json.loads(lines[-1][8:]) if lines else {"failed": said[-1500:]}
+    output = (done.stdout + done.stderr).replace(f"{ROOT}/", "")  # the record names no folder of the machine
+    return json.loads(lines[-1][8:]) if lines else {"failed": output[-1500:]}
 
 
 def run_all(names: list[str], workers: int, results: Path, until: float) -> None:

@@ -349,18 +349,18 @@ def main() -> None:
     parser.add_argument("--host", action="store_true")
     parser.add_argument("--card", action="store_true")
     parser.add_argument("--results", type=Path, default=RESULTS / "plan_error.json")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     torch.set_num_threads(1)
-    path = asked.results
+    path = options.results
     results = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     results["machine"] = {"torch": torch.__version__, "record": "language_speed.json: NVIDIA H200"}
-    every = not (asked.host or asked.record or asked.card)
-    if asked.record or every:
+    every = not (options.host or options.record or options.card)
+    if options.record or every:
         results["on record"] = on_record()
-    if asked.card or every:
+    if options.card or every:
         results["on a card"] = on_card()
         results["on a card, made again"] = on_card("plan_card_again.json")
-    if asked.host or every:
+    if options.host or every:
         results["on a CPU"] = on_host()
     path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 

@@ -93,8 +93,8 @@ def main() -> None:
     print("bars    rows  compiled     numpy     numba   (microseconds a bar)")
     cases = [measured(*case, compiled=compiled, numba=numba) for case in CASES]
     versions = {name: importlib.metadata.version(name) for name in ("numpy", *(("numba",) if numba else ()))}
-    said = {"data": "SYNTHETIC", "processors": os.cpu_count(), "load_average": os.getloadavg(), "versions": versions}
-    RESULTS.write_text(json.dumps({**said, "cases": cases}, indent=1) + "\n")
+    record = {"data": "SYNTHETIC", "processors": os.cpu_count(), "load_average": os.getloadavg(), "versions": versions}
+    RESULTS.write_text(json.dumps({**record, "cases": cases}, indent=1) + "\n")
 
 
 def numba_loop() -> Callable[..., object] | None:

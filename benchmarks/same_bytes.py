@@ -59,7 +59,7 @@ def made(name: str) -> str:
     return f"{MADE}/{name}"
 
 
-def asked_of(name: str, run: str, data: str) -> tuple[str, ...]:
+def of_finished_run(name: str, run: str, data: str) -> tuple[str, ...]:
     """Return `predict`, `report` or `compress` of a finished run, writing below `MADE`."""
     model = () if name == "report" else (f"--model={MADE}/runs/{run}",)
     folder = (f"{MADE}/runs/{run}",) if name == "report" else ()
@@ -99,18 +99,18 @@ CASES = (
     ),
     Case(
         name="predict-bars",
-        argv=(*asked_of("predict", "bars", SAMPLE), f"--output={FORECASTS[0]}"),
+        argv=(*of_finished_run("predict", "bars", SAMPLE), f"--output={FORECASTS[0]}"),
         files=FORECASTS[:1],
     ),
     Case(
         name="predict-table",
-        argv=(*asked_of("predict", "table", TABLE), f"--output={FORECASTS[1]}"),
+        argv=(*of_finished_run("predict", "table", TABLE), f"--output={FORECASTS[1]}"),
         files=FORECASTS[1:],
     ),
-    Case(name="report", argv=(*asked_of("report", "bars", SAMPLE), f"--output={REPORT}"), files=(REPORT,)),
+    Case(name="report", argv=(*of_finished_run("report", "bars", SAMPLE), f"--output={REPORT}"), files=(REPORT,)),
     Case(
         name="compress",
-        argv=(*asked_of("compress", "bars", SAMPLE), f"--output={SMALLER}", "--epochs=2"),
+        argv=(*of_finished_run("compress", "bars", SAMPLE), f"--output={SMALLER}", "--epochs=2"),
         files=(f"{SMALLER}/*/model.safetensors",),
     ),
     Case(name="explain-gfx1100", argv=("explain", "--gpu=gfx1100"), host=True, printed=True),

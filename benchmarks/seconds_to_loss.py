@@ -200,11 +200,11 @@ def one(name: str, text: Path, steps: int | None, peers: Path | None) -> dict[st
         return ours(text, name, steps or OUR_STEPS, Path(folder))
 
 
-def child(name: str, asked: argparse.Namespace) -> dict[str, Any]:
+def child(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """Run one case in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.seconds_to_loss", str(asked.text), "--one", name]
-    command += ["--peers", str(asked.peers)] if asked.peers else []
-    command += ["--steps", str(asked.steps)] if asked.steps else []
+    command = [sys.executable, "-m", "benchmarks.seconds_to_loss", str(options.text), "--one", name]
+    command += ["--peers", str(options.peers)] if options.peers else []
+    command += ["--steps", str(options.steps)] if options.steps else []
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=500)
     lines = [line for line in done.stdout.splitlines() if line.startswith("FIGURES ")]
     return json.loads(lines[-1][8:]) if lines else {"failed": (done.stdout + done.stderr)[-1500:]}
@@ -219,17 +219,17 @@ def main() -> None:
     parser.add_argument("--steps", type=int)
     parser.add_argument("--peers", type=Path)
     parser.add_argument("--results", type=Path, default=RESULTS)
-    asked = parser.parse_args()
-    asked.text = asked.text.resolve()
-    asked.peers = asked.peers.resolve() if asked.peers else None
-    if asked.one:
-        print("FIGURES " + json.dumps(one(asked.one, asked.text, asked.steps, asked.peers)), flush=True)
+    options = parser.parse_args()
+    options.text = options.text.resolve()
+    options.peers = options.peers.resolve() if options.peers else None
+    if options.one:
+        print("FIGURES " + json.dumps(one(options.one, options.text, options.steps, options.peers)), flush=True)
         return
-    results: dict[str, Any] = {"machine": facts(), "text_bytes": asked.text.stat().st_size, "cases": {}}
-    for name in asked.cases:
-        results["cases"][name] = found = child(name, asked)
+    results: dict[str, Any] = {"machine": facts(), "text_bytes": options.text.stat().st_size, "cases": {}}
+    for name in options.cases:
+        results["cases"][name] = found = child(name, options)
         print(f"{name}: {json.dumps(found)[:1500]}", flush=True)
-        asked.results.write_text(json.dumps(results, indent=1) + "\n")
+        options.results.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

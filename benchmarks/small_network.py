@@ -101,9 +101,9 @@ class Plain:
         self.model.train()
         total = torch.zeros((), device=self.device, dtype=torch.float64)
         for inputs, targets in self.loader:
-            here, wanted = (value.to(self.device, non_blocking=True) for value in (inputs, targets))
+            here, there = (value.to(self.device, non_blocking=True) for value in (inputs, targets))
             self.optimizer.zero_grad()
-            loss = nn.functional.mse_loss(self.model(here), wanted)
+            loss = nn.functional.mse_loss(self.model(here), there)
             loss.backward()
             self.optimizer.step()
             total += loss.detach() * len(here)
@@ -154,9 +154,9 @@ def seconds(work: Callable[[], None], device: str) -> float:
     return time.perf_counter() - began
 
 
-def differences(found: list[float], want: list[float]) -> list[float]:
+def differences(found: list[float], expected: list[float]) -> list[float]:
     """Return by how much losses differ, epoch by epoch, relative."""
-    return [abs(one - other) / abs(other) for one, other in zip(found, want, strict=True)]
+    return [abs(one - other) / abs(other) for one, other in zip(found, expected, strict=True)]
 
 
 def in_fp64(part: TensorPartition, batch: int, device: str, folder: Path) -> float:
@@ -219,22 +219,23 @@ def main() -> int:
     parser.add_argument("--batches", default="32,256,1024,4096")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--conditions", default="not stated", help="who else uses the machine, for the raw results")
-    told = parser.parse_args()
+    options = parser.parse_args()
     make_reproducible(seed=SEED, threads=1)
     load_before = os.getloadavg()[0]
-    accelerator, part = choose(told.device), data(told.rows)
+    accelerator, part = choose(options.device), data(options.rows)
     with tempfile.TemporaryDirectory() as folder:
         found = [
-            compare(part, int(batch), accelerator.device, told.turns, Path(folder)) for batch in told.batches.split(",")
+            compare(part, int(batch), accelerator.device, options.turns, Path(folder))
+            for batch in options.batches.split(",")
         ]
     result = {
         "machine": f"{accelerator.name} ({accelerator.arch}), {platform.machine()}, {os.cpu_count()} CPUs",
         "torch": torch.__version__,
-        "conditions": told.conditions,
+        "conditions": options.conditions,
         "load_before": load_before,
         "load_after": os.getloadavg()[0],
         "parameters": sum(value.numel() for value in network("cpu").parameters()),
-        "rows": told.rows,
+        "rows": options.rows,
         "data": "random rows from a seed",
         "tolerance": {"fp32, first epoch": TOLERANCE, "fp64": TOLERANCE_FP64},
         "batches": found,

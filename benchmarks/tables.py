@@ -172,13 +172,13 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--seeds", type=int, default=5)
     arguments.add_argument("--only", nargs="*", help="sets to measure again; the others stay")
-    asked = arguments.parse_args()
+    options = arguments.parse_args()
     packages = (torch, sklearn, statsmodels, lightgbm)
     versions = {package.__name__: package.__version__ for package in packages}
-    sets = json.loads(RESULTS.read_text())["sets"] if RESULTS.exists() and asked.only else {}
+    sets = json.loads(RESULTS.read_text())["sets"] if RESULTS.exists() and options.only else {}
     with tempfile.TemporaryDirectory() as folder:
-        for name in asked.only or [*CLASSES, *NUMBERS]:
-            sets[name] = compared(name, asked.seeds, Path(folder))
+        for name in options.only or [*CLASSES, *NUMBERS]:
+            sets[name] = compared(name, options.seeds, Path(folder))
             print(
                 page({name: sets[name]}).splitlines()[-1], "as good" if sets[name]["as_good"] else "WORSE", flush=True
             )

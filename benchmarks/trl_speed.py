@@ -186,8 +186,8 @@ def main() -> None:
     parser.add_argument("batch", type=int)
     parser.add_argument("flags", nargs="*")
     parser.add_argument("--alone", type=Path)
-    asked = parser.parse_args()
-    found = measured(asked.what, asked.shape, asked.batch, asked.flags, Alone(asked.alone))
+    options = parser.parse_args()
+    found = measured(options.what, options.shape, options.batch, options.flags, Alone(options.alone))
     print("FIGURES " + json.dumps(found), flush=True)
 
 

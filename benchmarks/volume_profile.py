@@ -37,24 +37,24 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--sessions", type=int, default=300)
     arguments.add_argument("--developing", type=int, default=3, help="sessions whose every bar is compared")
-    asked = arguments.parse_args()
-    bars = synthetic_bars(388 * asked.sessions)
+    options = arguments.parse_args()
+    bars = synthetic_bars(388 * options.sessions)
     days = bars.date.astype("M8[D]")
     starts = np.flatnonzero(np.concatenate([[True], days[1:] != days[:-1]]))
-    few = bars[: int(starts[asked.developing])]
-    said = {
+    few = bars[: int(starts[options.developing])]
+    record = {
         "data": f"synthetic: {len(bars):,} seeded minute bars, {len(starts)} sessions",
         "machine": f"{platform.machine()}, {os.cpu_count()} processors, shared with other work; one thread each",
         "load_average": os.getloadavg(),
         "conventions": THEIRS.as_dict(),
         "finished": compared(finished(bars, starts), finished_theirs(bars, starts)),
         "developing": compared(
-            growing(few, starts[: asked.developing]), growing_theirs(few, starts[: asked.developing])
+            growing(few, starts[: options.developing]), growing_theirs(few, starts[: options.developing])
         ),
         "developing_all": {"profiles_per_second": round(growing(bars, starts)[1])},
     }
-    RESULTS.write_text(json.dumps(said, indent=1) + "\n")
-    print(json.dumps(said, indent=1))
+    RESULTS.write_text(json.dumps(record, indent=1) + "\n")
+    print(json.dumps(record, indent=1))
 
 
 def compared(ours: tuple[np.ndarray[Any, Any], float], theirs: tuple[np.ndarray[Any, Any], float]) -> dict[str, Any]:

@@ -27,18 +27,18 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="try survivors and changed functions alone")
     parser.add_argument("--reasons", action="store_true", help="apply equal.toml to the record, and run nothing")
     parser.add_argument("--fresh", action="store_true", help="try survivors again, each in a process of its own")
-    asked = parser.parse_args()
-    if asked.stale:
+    options = parser.parse_args()
+    if options.stale:
         print("\n".join(report.stale(report.recorded())) or "every score is of the source as it is")
         return 0
-    if asked.reasons:
+    if options.reasons:
         report.write(report.reapply(report.recorded()))
-    elif asked.named:
+    elif options.named:
         report.keep_named(named.run_all())
     else:
-        for module in plan.chosen(asked.module):
-            only = report.to_try_again(module) if asked.again else None
-            report.keep_module(trial.run(module, fresh=asked.fresh, only=only))
+        for module in plan.chosen(options.module):
+            only = report.to_try_again(module) if options.again else None
+            report.keep_module(trial.run(module, fresh=options.fresh, only=only))
     print(report.table(report.recorded()))
     return 0 if report.good(report.recorded()) else 1
 

@@ -65,7 +65,7 @@ class Loop:
         function = mangled_name_from_mutant_name(name)
         first = sorted(tests, key=lambda test: -self._kills[function, test.nodeid])
         seconds = CPU_LEAST + CPU_TIMES * sum(self._seconds[test.nodeid] for test in tests)
-        killer, told = os.pipe()
+        killer, writer = os.pipe()
         sys.stdout.flush()
         child = os.fork()
         if not child:
@@ -74,10 +74,10 @@ class Loop:
                 set_mutant_under_test(name)
                 following = [*first[1:], None]
                 place = next((n for n, pair in enumerate(zip(first, following, strict=True)) if fails(*pair)), None)
-                os.write(told, b"" if place is None else str(place).encode())
+                os.write(writer, b"" if place is None else str(place).encode())
                 os._exit(place is not None)
             os._exit(1)
-        os.close(told)
+        os.close(writer)
         outcome = ended(child)
         with os.fdopen(killer, "rb", buffering=0) as stream:
             os.set_blocking(killer, False)  # what a mutant left running may hold the other end

@@ -100,9 +100,9 @@ def generate() -> None:
     set_mutant_under_test("")
 
 
-def is_wanted(name: str, change: list[str], wanted: dict[str, Any]) -> bool:
+def is_chosen(name: str, change: list[str], chosen: dict[str, Any]) -> bool:
     """Whether a mutant is one of those to try again: it survived, or its function was changed since."""
-    return change in wanted["changes"] or any(f".{each}__mutmut" in name for each in wanted["functions"])
+    return change in chosen["changes"] or any(f".{each}__mutmut" in name for each in chosen["functions"])
 
 
 def main() -> None:
@@ -117,8 +117,8 @@ def main() -> None:
     data = SourceFileMutationData(path=module)
     data.load()
     changes = {name: change_of(name, module) for name in data.exit_code_by_key}
-    wanted = json.loads(chosen[0].read_text()) if chosen else None
-    tried = [name for name, change in changes.items() if wanted is None or is_wanted(name, change, wanted)]
+    selected = json.loads(chosen[0].read_text()) if chosen else None
+    tried = [name for name, change in changes.items() if selected is None or is_chosen(name, change, selected)]
     os.chdir("mutants")
     loop = Loop(tried)
     status = pytest.main(["-q", *config().pytest_add_cli_args, *config().pytest_add_cli_args_test_selection], [loop])

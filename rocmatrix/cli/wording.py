@@ -1,9 +1,9 @@
 """Check prose and names against the term list of docs/style.md; `python -m rocmatrix.cli.wording`.
 
 Prose is what people read: docstrings, messages and help (string constants that hold a space) of both programs, and
-documents written by hand. Names are those that both programs define, local ones too, and those of tests; the page's
-second list holds for functions, classes, parameters and attributes alone. Comments, other names in tests and data
-(YAML) are not read.
+documents written by hand. Names are those that both programs, benchmarks and tests define, local ones too; the page's
+second list holds for functions, classes, parameters and attributes of the programs alone, its third for all names.
+Comments and data (YAML) are not read.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from pathlib import Path
 from rocmatrix.cli.rooms import PROGRAMS
 from rocmatrix.runtime.paths import ROOT, STYLE
 
-TESTS = "tests"
+TESTS, BENCHMARKS = "tests", "benchmarks"
 STORED = {"says"}  # a field of signatures.yaml and of JSON that other programs read: it keeps its name
 GENERATED = {"docs/errors.md", "docs/doctor.md", "docs/failures.md"}  # their sources are read instead
 DOCUMENTS = ("*.md", "docs/*.md")
 _PARTS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 _TERMS = re.compile(r"<!-- begin terms -->\n(.*?)<!-- end terms -->\n?", re.DOTALL)
 _INTERFACE_TERMS = re.compile(r"<!-- begin names -->\n(.*?)<!-- end names -->\n?", re.DOTALL)
+_VALUE_TERMS = re.compile(r"<!-- begin values -->\n(.*?)<!-- end values -->\n?", re.DOTALL)
 _OPENINGS = re.compile(r"<!-- begin openings -->\n(.*?)<!-- end openings -->\n?", re.DOTALL)
 _NOT_PROSE = re.compile(r"```.*?```|<!-- begin (\w+) -->.*?<!-- end \1 -->", re.DOTALL)
 
@@ -53,6 +54,14 @@ def interface_terms(style: str) -> dict[str, str]:
     Raises ValueError if the page lists none.
     """
     return _table(_INTERFACE_TERMS, style, "list of names")
+
+
+def name_terms(style: str) -> dict[str, str]:
+    """Return each term of the style page that no name has, with what to write instead: the first list and the third.
+
+    Raises ValueError if one of them is not on the page.
+    """
+    return terms(style) | _table(_VALUE_TERMS, style, "list of names of values")
 
 
 def _table(pattern: re.Pattern[str], style: str, name: str) -> dict[str, str]:
@@ -88,23 +97,22 @@ def places(root: Path, banned: dict[str, str]) -> list[Place]:
 
 
 def named(root: Path, banned: dict[str, str], no_subject: set[str], interface: dict[str, str]) -> list[Place]:
-    """Return every faulty name that a program defines and every faulty test name, by path and line.
+    """Return every faulty name that a program, a benchmark or a test defines, by path and line.
 
     Args:
-        root: folder with both programs and the tests.
-        banned: each banned term with what to write instead.
+        root: folder with both programs, benchmarks and tests.
+        banned: each term that no name has, with what to write instead.
         no_subject: words with which no test's name begins.
-        interface: terms that are banned in names other than those of variables, with what to write instead.
+        interface: terms that no function, class, parameter or attribute of a program has, with what to write instead.
     """
     found: list[Place] = []
-    for folder in (*PROGRAMS, TESTS):
+    for folder in (*PROGRAMS, BENCHMARKS, TESTS):
         for file in sorted((root / folder).rglob("*.py")):
             path = file.relative_to(root).as_posix()
             for line, name, variable in _defined(ast.parse(file.read_text(encoding="utf-8"))):
-                if folder == TESTS and not name.startswith("test_"):
-                    continue
-                terms = banned if variable or folder == TESTS else banned | interface
-                better = (_subject(name, no_subject) if folder == TESTS else None) or _better(name, terms)
+                terms = banned if variable or folder not in PROGRAMS else banned | interface
+                is_test = folder == TESTS and name.startswith("test_")
+                better = (_subject(name, no_subject) if is_test else None) or _better(name, terms)
                 if better:
                     found.append(Place(path=path, line=line, term=name, better=better))
     return sorted(found, key=lambda place: (place.path, place.line))
@@ -163,7 +171,7 @@ def main() -> int:
     """Print every finding in the checkout to standard error, and their number. Returns the exit status."""
     style = STYLE.read_text(encoding="utf-8")
     banned = terms(style)
-    found = [*places(ROOT, banned), *named(ROOT, banned, openings(style), interface_terms(style))]
+    found = [*places(ROOT, banned), *named(ROOT, name_terms(style), openings(style), interface_terms(style))]
     print(*found, f"{len(found)} banned terms and names", sep="\n", file=sys.stderr)
     return 1 if found else 0
 

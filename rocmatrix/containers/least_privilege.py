@@ -277,9 +277,9 @@ def callbacks(files: Sequence[Path]) -> Iterator[settings.Mount]:
 
 def memory(cell: Cell, *, host_bytes: int | None) -> Iterator[settings.SharedMemory]:
     """Yield the size of shared memory. `host_bytes` is the host's memory, None where the host is not known."""
-    wanted, users = (8 * GIB, "RCCL and data loader workers") if cell.architecture else (GIB, "data loader workers")
+    shared, users = (8 * GIB, "RCCL and data loader workers") if cell.architecture else (GIB, "data loader workers")
     yield settings.SharedMemory(
-        bytes=min(wanted, host_bytes // 2) if host_bytes else wanted,
+        bytes=min(shared, host_bytes // 2) if host_bytes else shared,
         reason=f"{users} pass batches through it, and the engine's 64 MiB end in a bus error; taken as it fills, "
         "and at most half of the host's memory, the kernel's own bound",
         source=f"pytorch/pytorch#40632; {AMD}",

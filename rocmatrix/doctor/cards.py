@@ -117,12 +117,12 @@ def integrated(host: Host) -> Finding:
     if not machine.hides_integrated:
         return Finding(code="D205", status="ok", seen="there is none next to a discrete card")
     small = [card for card in machine.cards if card.integrated]
-    wanted = without_integrated(machine, {})
+    visible = without_integrated(machine, {})
     names = ", ".join(f"card {card.index} ({card.gfx})" for card in small)
     environment = host.environment or {}
     if any(environment.get(name) for name in VISIBILITY):
         return Finding(code="D205", status="ok", seen=f"{names} is there, and the environment chooses devices")
-    fix = " ".join(f"export {name}={value}" for name, value in wanted.items())
+    fix = " ".join(f"export {name}={value}" for name, value in visible.items())
     seen = f"{names} is part of the processor; runs of this project hide it, other programs see it"
     return Finding(code="D205", status="warning", seen=seen, fix=fix)
 
@@ -203,10 +203,10 @@ def _short_of_partitions(machine: Hardware) -> list[str]:
         alike = [len(other) for other, own in rows if own == mode and other[0].gfx == group[0].gfx]
         counted = max(alike) if mode in PARTITIONS or (mode is None and len(group) > 1) else 1
         numbered = max(card.partition for card in group) + 1
-        wanted = max(counted, numbered, PARTITIONS.get(mode or "", 1))
-        if len(group) < wanted:
-            least = "at least " if mode == "CPX" and wanted == PARTITIONS["CPX"] else ""
-            short.append(f"{group[0].pci_address or f'card {group[0].index}'} shows {len(group)} of {least}{wanted}")
+        expected = max(counted, numbered, PARTITIONS.get(mode or "", 1))
+        if len(group) < expected:
+            least = "at least " if mode == "CPX" and expected == PARTITIONS["CPX"] else ""
+            short.append(f"{group[0].pci_address or f'card {group[0].index}'} shows {len(group)} of {least}{expected}")
     return short
 
 

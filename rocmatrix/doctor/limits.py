@@ -113,12 +113,12 @@ def shared_memory(host: Host) -> Finding:
     size = host.shared_memory_bytes
     if size is None:
         return Finding(code="D303", status="unknown", seen=RECORDED)
-    wanted = SHARED_MEMORY if host.hardware.cards else GIB
+    needed = SHARED_MEMORY if host.hardware.cards else GIB
     seen = f"{size / GIB:.1f} GiB here; runs in containers get their own"
-    if size >= wanted:
+    if size >= needed:
         return Finding(code="D303", status="ok", seen=seen)
-    fix = f"sudo mount -o remount,size={wanted // GIB}G /dev/shm"
-    return Finding(code="D303", status="warning", seen=f"{seen}, and a native run wants {wanted // GIB} GiB", fix=fix)
+    fix = f"sudo mount -o remount,size={needed // GIB}G /dev/shm"
+    return Finding(code="D303", status="warning", seen=f"{seen}, and a native run wants {needed // GIB} GiB", fix=fix)
 
 
 @check(
@@ -236,9 +236,9 @@ def disk(host: Host) -> Finding:
         seen = "the engine's folder is not to be seen here" if host.engine else RECORDED
         return Finding(code="D403", status="unknown", seen=seen)
     gpu = host.cell.architecture is not None if host.cell else bool(host.hardware.cards)
-    wanted, kind = (ROCM_IMAGE, "a ROCm") if gpu else (CPU_IMAGE, "a CPU")
-    seen = f"{host.disk.free_bytes / GIB:.0f} GiB free below {host.disk.path}; {kind} image wants {wanted // GIB}"
-    if host.disk.free_bytes >= wanted:
+    needed, kind = (ROCM_IMAGE, "a ROCm") if gpu else (CPU_IMAGE, "a CPU")
+    seen = f"{host.disk.free_bytes / GIB:.0f} GiB free below {host.disk.path}; {kind} image wants {needed // GIB}"
+    if host.disk.free_bytes >= needed:
         return Finding(code="D403", status="ok", seen=seen)
     fix = "docker system df, then docker image prune and docker builder prune; or move the engine's data-root"
     return Finding(code="D403", status="warning", seen=f"{seen}: no image can be built, a native run can go", fix=fix)

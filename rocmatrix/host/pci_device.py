@@ -189,11 +189,11 @@ def active_profile(text: str) -> str | None:
 def _folders(files: Files, address: str | None, minor: int | None, device_id: int | None) -> Iterator[str]:
     """Yield the folders that could be the card's. A partition's render node belongs to a platform device."""
     for top in SYS_FOLDERS:
-        wanted = [f"{top}/bus/pci/devices/{address}"] if address else []
-        wanted += [f"{top}/class/drm/renderD{minor}/device"] if minor else []
+        paths = [f"{top}/bus/pci/devices/{address}"] if address else []
+        paths += [f"{top}/class/drm/renderD{minor}/device"] if minor else []
         # for a time, kernels added a partition's number to the function of its address
-        wanted += [f"{top}/bus/pci/devices/{address[:-1]}0"] if address else []
-        for folder in wanted:
+        paths += [f"{top}/bus/pci/devices/{address[:-1]}0"] if address else []
+        for folder in paths:
             if files.word(f"{folder}/vendor") is not None or files.exists(f"{folder}/mem_info_vram_total"):
                 yield files.real(folder) or folder
     yield from _cards(files, address, device_id)

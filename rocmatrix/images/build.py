@@ -161,11 +161,11 @@ class _Parts:
         return Built(tag=tag(self.cell), inputs=inputs, argv=tuple(argv), labels=labels)
 
 
-def _unplanned(error: RocmatrixError, meant: Built) -> RocmatrixError:
+def _unplanned(error: RocmatrixError, planned: Built) -> RocmatrixError:
     """Return the failure to get a base as one of a build; what else went wrong stays what it is."""
     if error.code != "RM204":
         return error
-    return BuildFailedError(error, planned=meant, trouble=Trouble(stage="registry", detail=error.render()))
+    return BuildFailedError(error, planned=planned, trouble=Trouble(stage="registry", detail=error.render()))
 
 
 def _unlocked(cell: Cell, why: str) -> RocmatrixError:

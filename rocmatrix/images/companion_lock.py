@@ -99,10 +99,12 @@ def resolve(
         companions: packages to resolve next to the cell's wheels.
         lines: requirements of a file, those that apply to the cell.
     """
-    wanted = [companion for companion in companions if not companion.provided]
+    installed = [companion for companion in companions if not companion.provided]
     offered = _offered(matrix, cell)
-    recorded = {companion.package: offered[companion.package] for companion in wanted if companion.package in offered}
-    requirements = [requirement(companion, cell) for companion in wanted if companion.package not in recorded]
+    recorded = {
+        companion.package: offered[companion.package] for companion in installed if companion.package in offered
+    }
+    requirements = [requirement(companion, cell) for companion in installed if companion.package not in recorded]
     packages = [line for line in lines if not line.only_bounds and line.name not in conflicts.provided(cell)]
     requirements += [_requirement_of_line(matrix, cell, line) for line in packages]
     if not requirements:
@@ -150,11 +152,11 @@ def _resolved_by_pip(
 def _answered(question: pip_report.Question, cell: Cell) -> list[Resolved]:
     """Return pip's answer; a package that asks for torch's own companions needs the release's own index, too."""
     try:
-        return pip_report.ask(question)
+        return pip_report.query(question)
     except RocmatrixError as error:
         if error.code != "RM105" or question.index or not any(name in error.why for name in cell.release.companions):
             raise
-    return pip_report.ask(replace(question, index=cell.release.index))
+    return pip_report.query(replace(question, index=cell.release.index))
 
 
 def _added_by(

@@ -149,11 +149,13 @@ def question(matrix: Matrix, target: Target, *, upgrade: bool) -> Question:
     pins = target.release.pins
     if _torch_recorded(target, recorded):
         names = dict.fromkeys((*TRAINER_REQUIREMENTS, *TORCH_REQUIREMENTS))
-        wanted = tuple(name + pins.get(name, "") for name in names)
-        return Question(python=target.python, requirements=wanted, constraints=constraints)
-    wanted = (target.release.requirement(target.architecture), *TRAINER_REQUIREMENTS)
-    wanted += tuple(name + bounds for name, bounds in pins.items())
-    return Question(python=target.python, requirements=wanted, constraints=constraints, index=target.release.index)
+        requirements = tuple(name + pins.get(name, "") for name in names)
+        return Question(python=target.python, requirements=requirements, constraints=constraints)
+    requirements = (target.release.requirement(target.architecture), *TRAINER_REQUIREMENTS)
+    requirements += tuple(name + bounds for name, bounds in pins.items())
+    return Question(
+        python=target.python, requirements=requirements, constraints=constraints, index=target.release.index
+    )
 
 
 def _torch_recorded(target: Target, recorded: dict[str, Wheel]) -> bool:

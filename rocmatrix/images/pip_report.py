@@ -79,12 +79,12 @@ def _in_turn(group: list[Question]) -> list[tuple[Question, Answer]]:
 
 def _answer(question: Question) -> Answer:
     try:
-        return ask(question)
+        return query(question)
     except RocmatrixError as error:
         return error
 
 
-def ask(question: Question) -> list[Resolved]:
+def query(question: Question) -> list[Resolved]:
     """Return the files pip chose. Raises RM104 where the index cannot be reached, RM105 where nothing fits."""
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.json"

@@ -38,7 +38,7 @@ class Several:
     """What a name of several architectures may mean: names of one each, and whether each part names one of them."""
 
     names: tuple[str, ...]
-    all_meant: bool
+    names_all: bool
 
 
 def several(architectures: Mapping[str, Architecture], name: str) -> Several | None:
@@ -64,11 +64,11 @@ def _is_open(reading: Reading) -> bool:
 
 
 def _several(architectures: Mapping[str, Architecture], reading: Reading) -> Several:
-    meant = [(card, gfx) for card, gfx in reading.rows if not reading.agreed or gfx in reading.agreed]
-    meant = _without_processors(architectures, reading, meant)
-    own = {gfx: sum(gfx == other for _, other in meant) for _, gfx in meant}
-    names = [card if own[gfx] == 1 and _is_of_one(architectures, card) else gfx for card, gfx in meant]
-    return Several(names=tuple(dict.fromkeys(names)), all_meant=all(len(each) == 1 for each in reading.sets))
+    rows = [(card, gfx) for card, gfx in reading.rows if not reading.agreed or gfx in reading.agreed]
+    rows = _without_processors(architectures, reading, rows)
+    own = {gfx: sum(gfx == other for _, other in rows) for _, gfx in rows}
+    names = [card if own[gfx] == 1 and _is_of_one(architectures, card) else gfx for card, gfx in rows]
+    return Several(names=tuple(dict.fromkeys(names)), names_all=all(len(each) == 1 for each in reading.sets))
 
 
 def _without_processors(

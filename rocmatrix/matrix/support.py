@@ -32,8 +32,8 @@ class SupportTable(Strict):
 
     def names(self, cards: Iterable[str]) -> bool:
         """Return whether it lists one of these cards."""
-        wanted = set(cards)
-        return any(wanted & set(self.cards(gfx)) for gfx in {*self.listed, *self.maintained})
+        given = set(cards)
+        return any(given & set(self.cards(gfx)) for gfx in {*self.listed, *self.maintained})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +87,8 @@ def support(
         return Support(listing="not read", cards=(), tables=read)
     listed = {name for table in read for name in table.listed.get(architecture, ())}
     cards = tuple(dict.fromkeys(name for table in read for name in table.cards(architecture)))
-    meant = cards if card is None else tuple(name for name in cards if name == card)
+    matching = cards if card is None else tuple(name for name in cards if name == card)
     listing: Listing = "not listed"
-    if meant:
-        listing = "listed" if listed & set(meant) else "maintained"
+    if matching:
+        listing = "listed" if listed & set(matching) else "maintained"
     return Support(listing=listing, cards=cards, tables=read)

@@ -41,10 +41,12 @@ def choose(matrix: Matrix, selection: Sequence[str]) -> tuple[list[Cell], list[s
     architectures = {cell.architecture for cell in matrix.cells if cell.architecture}
     names = [cell.name for cell in matrix.cells]
     others = [_named(matrix, word) for word in selection if word not in (*names, *architectures, "cpu")]
-    wanted = [c for c in matrix.cells if not selection or c.name in selection or (c.architecture or "cpu") in selection]
-    wanted += {cell.name: cell for cell in others}.values()
-    chosen = [cell for cell in wanted if not cell.unlocked_because and not cell.broken_by]
-    left_out = [f"{c.name}: {c.unlocked_because or c.broken_by[0].summary}" for c in wanted if c not in chosen]
+    selected = [
+        c for c in matrix.cells if not selection or c.name in selection or (c.architecture or "cpu") in selection
+    ]
+    selected += {cell.name: cell for cell in others}.values()
+    chosen = [cell for cell in selected if not cell.unlocked_because and not cell.broken_by]
+    left_out = [f"{c.name}: {c.unlocked_because or c.broken_by[0].summary}" for c in selected if c not in chosen]
     if not chosen:
         raise RocmatrixError("RM631", what="no cell is left to build", why="\n".join(left_out))
     return in_order(chosen), left_out

@@ -61,9 +61,9 @@ def nearest(name: str, known: Iterable[str], *, most: int = 3) -> list[str]:
 
     def resemblance(candidate: str) -> tuple[float, int]:
         # Names of chips differ by one digit, which the ratio alone cannot rank: same places break ties.
-        wanted, folded = name.casefold(), candidate.casefold()
-        ratio = difflib.SequenceMatcher(None, wanted, folded).ratio()
-        return ratio, sum(a == b for a, b in zip(wanted, folded, strict=False))
+        typed, folded = name.casefold(), candidate.casefold()
+        ratio = difflib.SequenceMatcher(None, typed, folded).ratio()
+        return ratio, sum(a == b for a, b in zip(typed, folded, strict=False))
 
     ranked = sorted(known, key=resemblance, reverse=True)
     return [candidate for candidate in ranked[:most] if resemblance(candidate)[0] >= 0.5]

@@ -89,11 +89,11 @@ def _empty(held: Library) -> Finding:
 
 def _indexed(held: Library, library: KernelLibrary, architecture: str) -> list[Finding]:
     """Where other architectures have an index, this one needs its own: without it its kernels are not looked at."""
-    wanted, any_index = library.index_of(architecture), library.index_of("gfx[0-9a-f]+")
-    if wanted is None or any_index is None or not any(map(any_index.search, held.paths)):
+    of_target, any_index = library.index_of(architecture), library.index_of("gfx[0-9a-f]+")
+    if of_target is None or any_index is None or not any(map(any_index.search, held.paths)):
         return []
     filled = {file.path for file in held.files}
-    if any(wanted.search(path) and path in filled for path in held.paths):
+    if any(of_target.search(path) and path in filled for path in held.paths):
         return []
     what = f"{held.name} has no index for {architecture}, so its kernels would not be found"
     return [Finding(code="RM214", what=what, places=tuple(filter(any_index.search, held.paths)))]

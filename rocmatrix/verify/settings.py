@@ -76,10 +76,10 @@ def _inherited(config: Mapping[str, Any], base: Mapping[str, Any]) -> Iterable[s
 
 
 def _variables(config: Mapping[str, Any], cell: Cell, base: Mapping[str, Any] | None) -> Iterable[str]:
-    wanted, found = expected(cell, base), config.get("Env") or []
+    required, found = expected(cell, base), config.get("Env") or []
     names = [pair.partition("=")[0] for pair in found]
     yield from (f"{name} is set twice" for name in sorted({name for name in names if names.count(name) > 1}))
     for name, value in _pairs(found).items():
-        if wanted.get(name) != value:
-            yield f"{name}={value}" + (f", not {wanted[name]}" if name in wanted else " is not the recipe's")
-    yield from (f"{name} is not set" for name in wanted if name not in names)
+        if required.get(name) != value:
+            yield f"{name}={value}" + (f", not {required[name]}" if name in required else " is not the recipe's")
+    yield from (f"{name} is not set" for name in required if name not in names)

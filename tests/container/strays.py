@@ -47,7 +47,7 @@ def walk(folder: Path) -> Iterator[Path]:
 
 
 def open_to_all(path: Path) -> bool:
-    """Say whether everyone may write here, though it is no place for that, or others may delete there."""
+    """Return whether everyone may write here, though it is no place for that, or others may delete there."""
     mode = path.lstat().st_mode
     if stat.S_ISLNK(mode) or not mode & stat.S_IWOTH:
         return False
@@ -55,7 +55,7 @@ def open_to_all(path: Path) -> bool:
 
 
 def by_hash(path: Path) -> bool:
-    """Say whether byte code is valid without a look at its source's time."""
+    """Return whether byte code is valid without a look at its source's time."""
     with path.open("rb") as file:
         return int.from_bytes(file.read(8)[4:], "little") == UNCHECKED_HASH
 

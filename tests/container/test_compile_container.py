@@ -43,19 +43,19 @@ def test_promised_compile_that_cannot_run_fails_smoke(cpu_image, run):
 def test_second_container_takes_what_the_first_compiled_from_the_volume(client, cpu_image, tmp_path):
     volume = client.volumes.create()
     try:
-        told = [_compile(client, cpu_image.tag, volume.name) for _ in range(2)]
+        outputs = [_compile(client, cpu_image.tag, volume.name) for _ in range(2)]
     finally:
         volume.remove(force=True)
-    assert told[0]["fxgraph_cache_hit"] == 0
-    assert told[0]["fxgraph_cache_miss"] >= 1
-    assert told[1]["fxgraph_cache_hit"] >= 1
-    assert told[1]["fxgraph_cache_miss"] == 0
+    assert outputs[0]["fxgraph_cache_hit"] == 0
+    assert outputs[0]["fxgraph_cache_miss"] >= 1
+    assert outputs[1]["fxgraph_cache_hit"] >= 1
+    assert outputs[1]["fxgraph_cache_miss"] == 0
 
 
 def _compile(client, image, volume):
-    said = client.containers.run(
+    output = client.containers.run(
         image, ["-c", COUNT], entrypoint="python", remove=True, user="12345:12345", read_only=True,
         network_mode="none", environment={"USER": "trainer", "OMP_NUM_THREADS": "1"},
         tmpfs={"/tmp": "rw,noexec,nosuid,nodev,mode=1777"}, volumes={volume: {"bind": "/cache", "mode": "rw"}},
     )  # fmt: skip
-    return json.loads(said.decode().splitlines()[-1])
+    return json.loads(output.decode().splitlines()[-1])

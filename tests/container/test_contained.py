@@ -166,7 +166,7 @@ def test_leftovers_of_a_killed_program_are_removed_when_old(client, image, monke
         assert old.id in {each["Id"] for each in left(client)}
         is_old = orphan_cleanup._is_old
         monkeypatch.setattr(orphan_cleanup, "LEFT_UNSTARTED", timedelta(0))
-        monkeypatch.setattr(orphan_cleanup, "_is_old", lambda *asked: asked[1] == old.id and is_old(*asked))
+        monkeypatch.setattr(orphan_cleanup, "_is_old", lambda *filters: filters[1] == old.id and is_old(*filters))
         time.sleep(1.1)
         job.run(argv(image, "true"), show=lambda _: None)
         assert old.id not in {each["Id"] for each in left(client)}

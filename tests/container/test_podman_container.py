@@ -57,8 +57,8 @@ def run(podman, spec):
 
 def test_arbitrary_user_opens_the_nodes_it_was_given_and_no_others(podman, run_folder, stand_ins):
     hardware, places = stand_ins
-    asked = ["/dev/kfd", "/dev/dri/renderD128", "/dev/dri/renderD129"]
-    command = ["sh", "-c", f"id -G; id -u; {TRY_TO_OPEN}", "sh", *asked]
+    nodes = ["/dev/kfd", "/dev/dri/renderD128", "/dev/dri/renderD129"]
+    command = ["sh", "-c", f"id -G; id -u; {TRY_TO_OPEN}", "sh", *nodes]
     done = run(podman, on_stand_ins(spec_for(hardware, run_folder, command, cards=[0], image=IMAGE), places))
     assert done.returncode == 0, done.stderr
     opened = ["/dev/kfd open", "/dev/dri/renderD128 open", "/dev/dri/renderD129 closed"]

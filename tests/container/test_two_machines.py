@@ -80,14 +80,14 @@ def events(container, name):
     return [event for event in found if event["event"] == name]
 
 
-def said(machines):
+def logs_of(machines):
     return "\n".join(f"{one.name}: {one.logs(tail=30).decode()}" for one in machines)
 
 
 def until(condition, machines, seconds=180):
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, said(machines)
+        assert time.monotonic() < end, logs_of(machines)
         time.sleep(0.2)
 
 
@@ -105,7 +105,7 @@ def test_training_resumes_when_a_machine_was_killed_and_came_back(machines):
     second.start()
     until((run / "model.safetensors").exists, (first, second))
     for machine in (first, second):
-        assert machine.wait(timeout=120)["StatusCode"] == 0, said((first, second))
+        assert machine.wait(timeout=120)["StatusCode"] == 0, logs_of((first, second))
     (resumed,) = [event for one in (first, second) for event in events(one, "resumed")]
     assert not resumed["from_start"]
     assert epochs().count(1) == 1, f"begun anew: {epochs()}"

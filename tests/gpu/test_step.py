@@ -96,9 +96,9 @@ def test_placements_give_the_same_bits() -> None:
 
 
 def test_network_with_dropout_draws_the_same_numbers() -> None:
-    found, want = (training(model=network(), device="cuda") for _ in range(2))
+    found, expected = (training(model=network(), device="cuda") for _ in range(2))
     choose_step("graph", found)
     torch.manual_seed(3)
     ended = {name: value.clone() for name, value in weights(found).items()}
     torch.manual_seed(3)
-    assert same(ended, weights(want))
+    assert same(ended, weights(expected))

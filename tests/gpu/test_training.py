@@ -78,18 +78,18 @@ def test_memory_that_really_runs_out_gives_the_weights_of_the_smaller_size(capsy
         run = large(None)
         found = {name: value.cpu() for name, value in weights(run).items()}
         size = run.state.micro_batch.size
-        told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        events_ = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         del run
         torch.cuda.empty_cache()
-        want = {name: value.cpu() for name, value in weights(large(size)).items()}
+        expected = {name: value.cpu() for name, value in weights(large(size)).items()}
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
         torch.cuda.empty_cache()
     assert size < 65_536
-    shrunk = [event for event in told if event["event"] == "out_of_memory"]
+    shrunk = [event for event in events_ if event["event"] == "out_of_memory"]
     assert shrunk
     assert shrunk[0]["memory"].keys() == {"reserved", "allocated", "peak", "free", "total", "fragmented"}
-    assert same(found, want)
+    assert same(found, expected)
 
 
 @pytest.mark.gpu

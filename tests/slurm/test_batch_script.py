@@ -23,7 +23,7 @@ from tests.fixtures import cells
 pytestmark = pytest.mark.slurm
 
 # What Python gets are torchrun's words; a note of them and of the environment is all that this one does.
-TELL = """#!/bin/sh
+REPORT = """#!/bin/sh
 printf '%s\\n' "$@" >{folder}/words-$SLURM_NODEID
 env >{folder}/environment-$SLURM_NODEID
 """
@@ -91,7 +91,7 @@ def test_slurm_accepts_every_script(slurm, tmp_path, under):
 
 
 def test_nodes_get_torchruns_variables_and_no_secret(slurm, submit, program, tmp_path):
-    number = submit(program(TELL))
+    number = submit(program(REPORT))
     slurm.wait(number, "COMPLETED")
     words = [(tmp_path / f"words-{node}").read_text().splitlines() for node in (0, 1)]
     assert words[0] == words[1]
@@ -99,9 +99,9 @@ def test_nodes_get_torchruns_variables_and_no_secret(slurm, submit, program, tmp
     assert f"--rdzv-id={number}-0" in words[0]
     assert words[0][-4:] == ["-m", "--", "trainer", "--run=a b"]
     for node in (0, 1):
-        told = (tmp_path / f"environment-{node}").read_text()
-        assert "GIVEN=it's $HOME\n" in told
-        assert "hunter2" not in told
+        environment = (tmp_path / f"environment-{node}").read_text()
+        assert "GIVEN=it's $HOME\n" in environment
+        assert "hunter2" not in environment
 
 
 def test_requeued_job_was_signalled_to_save_and_resumes(slurm, submit, program, tmp_path):

@@ -101,8 +101,8 @@ def test_nodes_own_python_sees_slurms_choice_once(elsewhere, tmp_path):
 def test_missing_tool_of_a_node_is_named_with_its_code(elsewhere, tmp_path):
     number = submit(elsewhere, tmp_path, "--under", "docker", "--cell", CPU, "--rdma")
     elsewhere.wait(number, "FAILED")
-    said = (tmp_path / f"r-{number}.log").read_text()
-    assert f"rocmatrix RM425: no /dev/infiniband on {other_machine.NAME}" in said
+    log = (tmp_path / f"r-{number}.log").read_text()
+    assert f"rocmatrix RM425: no /dev/infiniband on {other_machine.NAME}" in log
 
 
 def test_two_ranks_of_one_node_train_in_the_real_engine_without_a_network(tmp_path):

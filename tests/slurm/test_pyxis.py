@@ -96,8 +96,8 @@ def test_node_without_adapters_ends_the_job_before_an_image_is_unpacked(elsewher
     (elsewhere.notes / "container").unlink(missing_ok=True)
     number = submit(elsewhere, tmp_path, "--cell", CELL, "--cards", "1", "--rdma")
     elsewhere.wait(number, "FAILED")
-    said = (tmp_path / f"r-{number}.log").read_text()
-    assert f"rocmatrix RM425: no /dev/infiniband on {other_machine.NAME}" in said
+    log = (tmp_path / f"r-{number}.log").read_text()
+    assert f"rocmatrix RM425: no /dev/infiniband on {other_machine.NAME}" in log
     assert not (elsewhere.notes / "container").exists()
 
 
@@ -110,5 +110,5 @@ def test_site_without_pyxis_names_what_its_srun_lacks(elsewhere, tmp_path):
         elsewhere.wait(number, "FAILED")
     finally:
         srun.write_text(text)
-    said = (tmp_path / f"r-{number}.log").read_text()
-    assert f"rocmatrix RM425: srun knows no --container-image on {other_machine.NAME}" in said
+    log = (tmp_path / f"r-{number}.log").read_text()
+    assert f"rocmatrix RM425: srun knows no --container-image on {other_machine.NAME}" in log

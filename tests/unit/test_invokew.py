@@ -100,8 +100,8 @@ def test_two_calls_at_once_make_one_environment(checkout):
     first, second = (
         subprocess.Popen([str(checkout / "invokew"), "--list"], stderr=subprocess.PIPE, text=True) for _ in range(2)
     )
-    said = [process.communicate(timeout=120)[1] for process in (first, second)]
-    assert sum("Making" in words for words in said) == 1
+    outputs = [process.communicate(timeout=120)[1] for process in (first, second)]
+    assert sum("Making" in words for words in outputs) == 1
     assert not (checkout / ".venv.lock").exists()
 
 
@@ -229,11 +229,11 @@ def test_python_that_wheels_are_locked_for_comes_before_a_newer_one(checkout, tm
         (tmp_path / name).chmod(0o755)
     text = (checkout / "invokew").read_text()
     body = text[text.index("suits() {") : text.index("# A kernel lock on descriptor")]
-    asked = subprocess.run(
+    done = subprocess.run(
         ["/bin/sh", "-c", f"fail() {{ echo none; exit 2; }}\n{body}\nfind_python"],
         env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert asked.stdout.strip() == str(tmp_path / "python3.13")
+    assert done.stdout.strip() == str(tmp_path / "python3.13")
 
 
 def test_newest_python_of_the_wrapper_is_the_newest_that_wheels_are_locked_for():

@@ -177,8 +177,8 @@ def load_network(folder: Path, metadata: Metadata) -> nn.Module:
     content = path.read_bytes() if path.is_file() else b""  # a pipe is no file, and not waited for
     recorded = metadata.artifacts.get(WEIGHTS)
     if recorded is None or hashlib.sha256(content).hexdigest() != recorded.sha256:
-        wanted = f"{recorded.bytes:,} bytes with SHA-256 {recorded.sha256}" if recorded else "no such file"
-        why = f"metadata.json records {wanted}"
+        expected = f"{recorded.bytes:,} bytes with SHA-256 {recorded.sha256}" if recorded else "no such file"
+        why = f"metadata.json records {expected}"
         raise TrainerError("RM547", what=f"the file has {len(content):,} bytes of its own", where=str(path), why=why)
     try:
         require_size(vars(metadata.model), len(content))

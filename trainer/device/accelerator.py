@@ -93,14 +93,14 @@ def _automatic(cards: list[Accelerator]) -> Accelerator:
 
 
 def _named(requested: str, cards: list[Accelerator]) -> Accelerator:
-    wanted = "cuda:0" if requested == "cuda" else requested
+    name = "cuda:0" if requested == "cuda" else requested
     known = {device.device: device for device in (_cpu(), *cards)}
-    if wanted not in known:
+    if name not in known:
         here = ", ".join(f"{device.device} ({device.name}, {device.arch})" for device in known.values())
         raise TrainerError("RM520", what=f"no device {requested!r} with {_build()}", why=f"here are: {here}")
-    if fault := _fault(wanted):
-        raise TrainerError("RM520", what=f"{wanted} ({known[wanted].name}) does not compute", why=fault)
-    return replace(known[wanted], reason="asked for with --device")
+    if fault := _fault(name):
+        raise TrainerError("RM520", what=f"{name} ({known[name].name}) does not compute", why=fault)
+    return replace(known[name], reason="asked for with --device")
 
 
 def _build() -> str:

@@ -123,13 +123,13 @@ def compared(name: str, device: torch.device) -> tuple[str | None, float]:
         RuntimeError: where the device does not compute in it, or has no memory left.
     """
     left, right = _operands()
-    want = _reference(left, right)
+    expected = _reference(left, right)
     _sample(left.float(), right.float(), device, name)  # libraries load at the first call
     began = time.perf_counter()
     got = _sample(left.float(), right.float(), device, name)
     seconds = time.perf_counter() - began
     limit = ROUNDINGS[name] * torch.finfo(DTYPES[name] if name != "fp64" else torch.float32).eps
-    for label, value, reference in zip(("product", "softmax", "gradient"), got, want, strict=True):
+    for label, value, reference in zip(("product", "softmax", "gradient"), got, expected, strict=True):
         off = _difference(value, reference)
         if not off <= limit:  # a NaN is not
             return f"its {label} is off by {off:.2g} of fp64's, {limit:.2g} is allowed", seconds

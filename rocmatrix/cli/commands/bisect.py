@@ -54,7 +54,7 @@ def bisect(args: Bisect) -> None:
     _plan(steps, known, within)
     if args.dry_run:
         return
-    found = search.search(known, lambda place: _ask(steps[place], probe, args.base or None))
+    found = search.search(known, lambda place: _outcome_of(steps[place], probe, args.base or None))
     _print_found(steps, found)
 
 
@@ -107,7 +107,7 @@ def _plan(steps: Sequence[Step], known: dict[int, Answer], within: Span) -> None
     say(f"at most {search.most_questions(within, known)} versions are built and smoked, more where some give no answer")
 
 
-def _ask(step: Step, probe: str, base: str | None) -> Answer:
+def _outcome_of(step: Step, probe: str, base: str | None) -> Answer:
     """Build and smoke one version with the one probe; a version that cannot be asked is skipped, with its reason."""
     from rocmatrix.evidence.level import NOT_APPLICABLE_STATUSES, PASSED
     from rocmatrix.jobs.job import JobRequest

@@ -149,11 +149,11 @@ def list_probes(names: Collection[str], *, as_json: bool = False) -> None:
     for name in names:
         if name not in known:
             raise RocmatrixError("RM404", what=f"no probe is called {name!r}", next=suggestion(name, known))
-    meant = [each for each in probes if not names or {each["probe"], each["part_of"]} & {*names}]
+    selected = [each for each in probes if not names or {each["probe"], each["part_of"]} & {*names}]
     if as_json:
-        print(json.dumps(meant, indent=1))
+        print(json.dumps(selected, indent=1))
         return
-    rows = ((each["probe"], str(each["cards"]), f"{each['timeout_seconds']:g} s", each["summary"]) for each in meant)
+    rows = ((each["probe"], str(each["cards"]), f"{each['timeout_seconds']:g} s", each["summary"]) for each in selected)
     table(("PROBE", "CARDS", "LIMIT", "WHAT IT PROVES"), rows)
 
 

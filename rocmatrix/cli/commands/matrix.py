@@ -213,7 +213,7 @@ def outdated(args: Outdated) -> None:
     if args.statements:
         _list_statements(known, as_json=args.json)
         return
-    answers = [freshness.ask(known, index) for index in freshness.indexes(known)] if args.online else []
+    answers = [freshness.query(known, index) for index in freshness.indexes(known)] if args.online else []
     others = chain(doctors.statements(ROOT), signature.statements(ROOT))
     found = freshness.outdated(known, today=today(), answers=answers, others=others)
     if args.json:

@@ -34,8 +34,8 @@ def main(argv: Sequence[str]) -> None:
     if name not in known():
         raise RocmatrixError("RM404", what=f"{name} is no command", next=suggestion(name, known()))
     command = known()[name]
-    if asked := [word for word in typed if word in HELP]:
-        everything = asked[-1] == HELP[-1] or "all" in typed[typed.index(asked[-1]) + 1 :][:1]
+    if help_options := [word for word in typed if word in HELP]:
+        everything = help_options[-1] == HELP[-1] or "all" in typed[typed.index(help_options[-1]) + 1 :][:1]
         print(task_help.page(command, program=PROGRAM, everything=everything, width=width))
         return
     typed_flags = parsed(command, typed)

@@ -198,9 +198,9 @@ def in_docker(spec: RunSpec, *, cards: bool, rdma: bool = False) -> Launcher:
     """
     remove = f"srun --ntasks-per-node=1 docker rm --force {CONTAINER} >/dev/null 2>&1 || :"
     kept = tuple(one for one in spec.settings if not _cache_volume(one))
-    asked = replace(spec, entrypoint="python", settings=(*kept, *([locked_memory()] if rdma else [])))
+    in_container = replace(spec, entrypoint="python", settings=(*kept, *([locked_memory()] if rdma else [])))
     return Launcher(
-        command=(shlex.join(docker_options(asked)), f"--name={CONTAINER}", shlex.quote(spec.image)),
+        command=(shlex.join(docker_options(in_container)), f"--name={CONTAINER}", shlex.quote(spec.image)),
         environment={"ROCMATRIX_CACHE": f"rocmatrix-cache-{spec.cell}"},
         before=("# Left from a run that was killed on one of these nodes.", remove),
         after=(remove,),

@@ -132,19 +132,19 @@ def _torch_of_install(argv: Sequence[str], where: str) -> Iterator[Pair]:
     others = index is None and any(_OTHER_INDEX.search(word) for word in argv)
     for word in argv:
         try:
-            wanted = Requirement(word)
+            requirement = Requirement(word)
         except InvalidRequirement:
             continue
-        if wanted.name.lower() != "torch" or others:
+        if requirement.name.lower() != "torch" or others:
             continue
-        if re.search(r"\+rocm[\d.]+(?:\.(?:git|lw)|a\d)", str(wanted.specifier)):
+        if re.search(r"\+rocm[\d.]+(?:\.(?:git|lw)|a\d)", str(requirement.specifier)):
             continue  # AMD's own build, of other pairs than PyTorch's index
-        if re.search(r"\.dev\d", str(wanted.specifier)):
+        if re.search(r"\.dev\d", str(requirement.specifier)):
             continue  # a nightly build, of which no list is kept
-        exact = re.search(r"\+rocm(\d+(?:\.\d+)*)", str(wanted.specifier))
+        exact = re.search(r"\+rocm(\d+(?:\.\d+)*)", str(requirement.specifier))
         rocm = index or (exact[1] if exact else None)
         if rocm is not None:
-            yield Pair(torch=re.sub(r"\+[\w.]+", "", str(wanted.specifier)), rocm=rocm, where=where)
+            yield Pair(torch=re.sub(r"\+[\w.]+", "", str(requirement.specifier)), rocm=rocm, where=where)
 
 
 def _instructions(text: str) -> Iterator[dict[str, Any]]:

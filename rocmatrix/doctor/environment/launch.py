@@ -130,7 +130,7 @@ def _options(argv: Sequence[str]) -> tuple[dict[str, list[str]], str | None, boo
 
 
 def _stands_for_options(argv: Sequence[str], after: int) -> bool:
-    """Say whether the word before `after` is a variable with more options, or another such variable, behind it."""
+    """Return whether the word before `after` is a variable with more options, or another such variable, behind it."""
     if not _UNKNOWN.match(argv[after - 1]) or after >= len(argv):
         return False
     several = "[@]" in argv[after - 1] or "[*]" in argv[after - 1]

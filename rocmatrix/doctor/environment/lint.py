@@ -135,7 +135,7 @@ def _overrides(test: str, value: str, subject: Subject) -> bool:
 
 
 def _not_among(override: str, targets: str) -> bool:
-    """Say whether an override names none of the targets that are compiled for; what cannot be known is none."""
+    """Return whether an override names none of the targets that are compiled for; what cannot be known is none."""
     try:
         named = gfx.from_isa_version(override)
     except ValueError:
@@ -146,7 +146,7 @@ def _not_among(override: str, targets: str) -> bool:
 
 
 def _same_family(one: str, other: str) -> bool:
-    """Say whether two names differ in their stepping alone: gfx1031 and gfx1030 do, gfx906 and gfx1030 do not."""
+    """Return whether two names differ in their stepping alone: gfx1031 and gfx1030 do, gfx906 and gfx1030 do not."""
     return one[:-1] == other[:-1]
 
 

@@ -77,7 +77,7 @@ def _of_packages(subject: Subject, listed: Sequence[Install], matrix: Matrix) ->
     for command in subject.commands:
         yield from requirement.of_command(command)
         yield from quotes.of_command(command)
-    if indexes.meant(subject):
+    if indexes.refuses_cuda(subject):
         rocm = subject.rocm or releases.rocm_of_image(subject.image)
         yield from without_rocm.found(listed, rocm or next((one.rocm for one in listed if one.rocm), None))
 
@@ -218,14 +218,14 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
 
 
 def _of_amd(subject: Subject) -> bool:
-    """Return whether a card of AMD is meant for certain: a node for graphics and --privileged serve others, too."""
+    """Return whether a card of AMD is intended for certain: a node for graphics and --privileged serve others, too."""
     launch = subject.launch
     given = launch is not None and any("kfd" in device for device in launch.devices)
     return subject.for_amd or given or any(row.name.startswith(_OF_AMD) for row in subject.variables)
 
 
 def _loses_groups(launch: Launch) -> bool:
-    """Say whether a start that root does not make hands on none of its user's groups: names and numbers are the
+    """Return whether a start that root does not make hands on none of its user's groups: names and numbers are the
     container's own there."""
     return launch.rootful is not True and not launch.partial and "keep-groups" not in launch.groups
 

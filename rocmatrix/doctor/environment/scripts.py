@@ -39,13 +39,13 @@ def of_requirements(path: Path) -> tuple[Subject, ...]:
     written = read_text(path).splitlines()
     rows = [re.sub(r"(?:^|\s)#.*", "", row).split(" --hash")[0].strip(" \\") for row in written]
     options = " ".join(list(dict.fromkeys(row for row in rows if row.startswith("-")))[:_MOST])
-    wanted = [(number, row) for number, row in enumerate(rows, 1) if row and not row.startswith("-")]
+    requirements = [(number, row) for number, row in enumerate(rows, 1) if row and not row.startswith("-")]
     commands = tuple(
         Command(text=f"pip install {options} {shlex.quote(row.replace(' ', ''))}", where=f"{path}:{number}")
-        for number, row in wanted
+        for number, row in requirements
     )
     pairs = tuple(pair for command in commands for pair in installed(command.text, command.where))
-    places = [(row, f"{path}:{number}") for number, row in wanted]
+    places = [(row, f"{path}:{number}") for number, row in requirements]
     notes = [note for row, place in places for note in requirement.of_requirement(row, place)]
     notes += [note for row, place in places for note in requirement.of_one_machine(row, place)][:1]
     notes += requirement.of_wheels(places)

@@ -74,10 +74,10 @@ def _served(pair: Pair, release: Release) -> bool:
 
 
 def _beyond(pair: Pair, releases: Sequence[Release]) -> bool:
-    """Say whether a torch is asked for that is newer than every release known."""
+    """Return whether a torch is asked for that is newer than every release known."""
     newest = max(Version(release.torch) for release in releases)
-    asked = (row.version.removesuffix(".*") for row in SpecifierSet(pair.torch))
-    return any(Version(version) > newest for version in asked)
+    versions = (row.version.removesuffix(".*") for row in SpecifierSet(pair.torch))
+    return any(Version(version) > newest for version in versions)
 
 
 def _list(versions: Iterable[str]) -> str:

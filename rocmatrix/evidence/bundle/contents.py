@@ -117,8 +117,8 @@ def logs(folder: Path, *, cell: str = "") -> list[Path]:
         cell: name of a cell; empty for all.
     """
     found = [path for path in folder.glob("*.log") if path.is_file() and not path.is_symlink()]
-    wanted = [path for path in found if not cell or cell in path.name or path.name.startswith("traceback-")]
-    return sorted(wanted, key=lambda path: (-path.stat().st_mtime_ns, path.name))[:MOST_LOGS]
+    selected = [path for path in found if not cell or cell in path.name or path.name.startswith("traceback-")]
+    return sorted(selected, key=lambda path: (-path.stat().st_mtime_ns, path.name))[:MOST_LOGS]
 
 
 def _tail(text: str, identity: Identity, *, cut: bool) -> str:

@@ -130,10 +130,10 @@ def write(root: Path, torch: str) -> None:
 
 def _resolved(torch: str, python: str) -> Iterator[tuple[str, dict[str, Any]]]:
     with tempfile.TemporaryDirectory() as scratch:
-        wanted, lock = Path(scratch) / "torch.in", Path(scratch) / "pylock.toml"
-        wanted.write_text(f"torch=={torch}\n", encoding="utf-8")
+        requirements, lock = Path(scratch) / "torch.in", Path(scratch) / "pylock.toml"
+        requirements.write_text(f"torch=={torch}\n", encoding="utf-8")
         argv = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--format", "pylock.toml", "--python-version"]
-        argv += [python, "--python-platform", PLATFORM, str(wanted), "--output-file", str(lock)]
+        argv += [python, "--python-platform", PLATFORM, str(requirements), "--output-file", str(lock)]
         if subprocess.run(argv, check=False).returncode:
             raise RocmatrixError("RM105", what=f"torch {torch} for Python {python}", where=str(LOCK))
         packages = tomllib.loads(lock.read_text(encoding="utf-8"))["packages"]

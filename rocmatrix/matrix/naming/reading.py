@@ -188,11 +188,11 @@ def _generic(architectures: Mapping[str, Architecture], name: str) -> frozenset[
 
 
 def _family(architectures: Mapping[str, Architecture], kind: str, generation: str | None) -> frozenset[str]:
-    wanted = f"{kind.upper()} {generation}" if generation not in (None, "1") else kind.upper()
+    family = f"{kind.upper()} {generation}" if generation not in (None, "1") else kind.upper()
     if kind == "gcn":
         return frozenset(["gfx803"] if generation in ("3", "4") else [])
     return frozenset(
-        gfx for gfx, entry in architectures.items() if entry.family == wanted and gfx not in _FIRST_SILICON
+        gfx for gfx, entry in architectures.items() if entry.family == family and gfx not in _FIRST_SILICON
     )
 
 

@@ -171,9 +171,9 @@ def recorded(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> tuple[
 
 def _of_release(matrix: Matrix, request: Request, release: str) -> Request:
     """Return a request for a build before a release as one for that release, or for any torch where it has none."""
-    asked = replace(request, torch=release)
+    of_release = replace(request, torch=release)
     found = any(same_version(release, each.torch) and agrees(request.rocm, each.rocm) for each in matrix.releases)
-    return asked if found else replace(request, torch=None)
+    return of_release if found else replace(request, torch=None)
 
 
 def _existed(matrix: Matrix, rocm: str | None, torch: str | None) -> bool:

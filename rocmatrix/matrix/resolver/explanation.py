@@ -102,9 +102,9 @@ def explain(
     """
     axes.checked_python(python)
     if request.gpu and (several := card_names.several(matrix.architectures, request.gpu)):
-        asked = [replace(request, gpu=name) for name in several.names]
-        each = [explain(matrix, one, today=today, python=python, measured=measured) for one in asked]
-        if several.all_meant or len({one.judged.verdict for one in each}) == 1:
+        requests = [replace(request, gpu=name) for name in several.names]
+        each = [explain(matrix, one, today=today, python=python, measured=measured) for one in requests]
+        if several.names_all or len({one.judged.verdict for one in each}) == 1:
             return _of_all(matrix, each, request, several.names)
     if request.gpu and (kind := card_names.unserved(matrix.architectures, request.gpu)):
         return _without_code(matrix, request, kind, today=today, python=python)

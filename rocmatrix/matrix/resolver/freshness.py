@@ -130,7 +130,7 @@ def indexes(matrix: Matrix) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cell.release.index for cell in matrix.cells if cell.recommended))
 
 
-def ask(matrix: Matrix, index: str) -> Answer:
+def query(matrix: Matrix, index: str) -> Answer:
     """Ask one index for versions of torch that the matrix does not hold. Without a network the answer states so."""
     try:
         with urllib.request.urlopen(f"{index}/torch/", timeout=TIMEOUT) as response:

@@ -151,8 +151,8 @@ def _derived(matrix: Matrix, request: Request) -> Iterator[Cell]:
         return
     for release in releases_of(matrix, request):
         held = release.architectures or ()
-        wanted = [None] if release.rocm is None else [gfx for gfx in order if gfx in held]
-        for architecture in wanted if request.gpu in (None, "cpu") else [request.gpu]:
+        architectures = [None] if release.rocm is None else [gfx for gfx in order if gfx in held]
+        for architecture in architectures if request.gpu in (None, "cpu") else [request.gpu]:
             cell = matrix.derived(architecture, release, python=request.python)
             if cell is not None:
                 yield cell
@@ -208,10 +208,10 @@ def _for_these_cards(matrix: Matrix, request: Request, cards: tuple[str, ...]) -
 def _unlocked(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> str:
     """Return what the best card could be served by at one's own risk, as text; "" where every cell is broken."""
     for card in dict.fromkeys(cards):
-        asked = replace(request, gpu=card)
-        working = [cell for cell in _candidates(matrix, asked) if not cell.broken_by]
+        of_card = replace(request, gpu=card)
+        working = [cell for cell in _candidates(matrix, of_card) if not cell.broken_by]
         if working:
-            return f"; unlocked: --cell {min(working, key=preference(asked)).name} --allow-unlocked"
+            return f"; unlocked: --cell {min(working, key=preference(of_card)).name} --allow-unlocked"
     return ""
 
 
@@ -228,10 +228,10 @@ def _check_names(matrix: Matrix, request: Request) -> None:
         ("torch", request.torch, torch, agrees),
         ("Python", request.python, python, same_version),
     )
-    for axis, wanted, known, is_one in axes:
-        if wanted is not None and not any(is_one(wanted, version) for version in known):
-            hint = suggestion(wanted, list(dict.fromkeys(known)))
-            raise RocmatrixError("RM010", what=f"no release has {axis} {wanted!r}", next=hint)
+    for axis, requested, known, is_one in axes:
+        if requested is not None and not any(is_one(requested, version) for version in known):
+            hint = suggestion(requested, list(dict.fromkeys(known)))
+            raise RocmatrixError("RM010", what=f"no release has {axis} {requested!r}", next=hint)
 
 
 def _merits(cell: Cell) -> str:

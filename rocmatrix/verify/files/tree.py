@@ -77,7 +77,7 @@ class Tree:
         )
 
     def _read(self, entry: Entry) -> tuple[bytes, bytes]:
-        wanted = READ.fullmatch(entry.path) is not None and entry.size <= LARGEST
+        is_read = READ.fullmatch(entry.path) is not None and entry.size <= LARGEST
         sha256, md5 = hashlib.sha256(), None
         if not entry.path.startswith((f"{VENV}/", f"{TRAINER}/")):
             md5 = hashlib.md5(usedforsecurity=False)
@@ -87,9 +87,9 @@ class Tree:
                 sha256.update(piece)
                 if md5 is not None:
                     md5.update(piece)
-                if wanted:
+                if is_read:
                     kept += piece
-        if wanted:
+        if is_read:
             self.texts[entry.path] = bytes(kept)
         return sha256.digest(), md5.digest() if md5 else b""
 

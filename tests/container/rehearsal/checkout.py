@@ -128,7 +128,7 @@ class Running:
         return self.end()
 
     def end(self):
-        status = self.checkout.ask({"wait": self.pid})["status"]
+        status = self.checkout.request({"wait": self.pid})["status"]
         return Ended(status, self.text)
 
 
@@ -154,7 +154,7 @@ class Checkout:
         self.worker.wait(timeout=20)
         self.worker.stdout.close()
 
-    def ask(self, request):
+    def request(self, request):
         self.worker.stdin.write(json.dumps(request) + "\n")
         self.worker.stdin.flush()
         return json.loads(self.worker.stdout.readline())
@@ -170,8 +170,8 @@ class Checkout:
             "ROCMATRIX_EVIDENCE": str(self.evidence),
             **self.environment,
         }
-        asked = {"argv": list(argv), "environment": environment, "output": str(output), **more}
-        return Running(self, self.ask(asked)["pid"], output)
+        request = {"argv": list(argv), "environment": environment, "output": str(output), **more}
+        return Running(self, self.request(request)["pid"], output)
 
     def run(self, *argv, **more):
         """Run a command to its end."""
@@ -223,11 +223,11 @@ class Checkout:
         page = self.place / "page"
         ended = self.run("evidence", "--cell", self.cell, "--json", "dashboard", "--out", str(page))
         assert ended.status == 0, ended.text
-        told, _ = json.JSONDecoder().raw_decode(ended.text[ended.text.index("{") :])
-        assert all("simulated" in record["marks"] for record in told["records"])
-        own, simulated = ([s for s in told["standings"] if s["simulated"] is kind] for kind in (False, True))
+        reported, _ = json.JSONDecoder().raw_decode(ended.text[ended.text.index("{") :])
+        assert all("simulated" in record["marks"] for record in reported["records"])
+        own, simulated = ([s for s in reported["standings"] if s["simulated"] is kind] for kind in (False, True))
         assert [s["level"] for s in own] == ["rendered"]  # no card of the cell's ever ran it
-        return Truth(simulated, told["records"], (page / "cells" / f"{self.cell}.html").read_text())
+        return Truth(simulated, reported["records"], (page / "cells" / f"{self.cell}.html").read_text())
 
 
 class Truth:

@@ -21,26 +21,26 @@ LOADED = (
 )  # fmt: skip
 
 
-def begin(asked):
+def begin(request):
     """Fork the command off; return its process."""
     if pid := os.fork():
         return pid
     os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    output = os.open(asked["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    output = os.open(request["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     for descriptor, target in ((os.open(os.devnull, os.O_RDONLY), 0), (output, 1), (output, 2)):
         os.dup2(descriptor, target)
-    os.environ.update(asked["environment"])
+    os.environ.update(request["environment"])
     status = 70
     try:
-        sys.argv = ["invokew", *asked["argv"]]
-        set_clock(asked.get("hours", 0))
-        for place, value in asked.get("settings", {}).items():
+        sys.argv = ["invokew", *request["argv"]]
+        set_clock(request.get("hours", 0))
+        for place, value in request.get("settings", {}).items():
             module, _, name = place.rpartition(".")
             setattr(importlib.import_module(module), name, value)
         from rocmatrix.cli.program import program
 
-        program.run(["./invokew", *asked["argv"]], exit=False)
+        program.run(["./invokew", *request["argv"]], exit=False)
         status = 0
     except SystemExit as ended:
         status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
@@ -79,12 +79,12 @@ def main():
     read()
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
-        asked = json.loads(line)
-        if "wait" in asked:
-            _, status = os.waitpid(asked["wait"], 0)
+        request = json.loads(line)
+        if "wait" in request:
+            _, status = os.waitpid(request["wait"], 0)
             answer = {"status": os.waitstatus_to_exitcode(status)}
         else:
-            answer = {"pid": begin(asked)}
+            answer = {"pid": begin(request)}
         print(json.dumps(answer), flush=True)
 
 

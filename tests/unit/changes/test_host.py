@@ -75,9 +75,9 @@ def test_scheduler_added_as_text_and_destination_is_submitted_to(change, invokew
     sent = invokew("submit", "--engine=pbs", "--gpu=cpu", "--run=r", "--nodes=3", "--server=s", "--dry-run")
     assert "#PBS -N r\n#PBS -l select=3\n" in sent
     assert sent.splitlines()[-1].startswith("qsub ")
-    told = invokew("--help", "submit")
-    assert "the server of OpenPBS" in told
-    assert "--engine={kubernetes,pbs,slurm}" in told
+    help_text = invokew("--help", "submit")
+    assert "the server of OpenPBS" in help_text
+    assert "--engine={kubernetes,pbs,slurm}" in help_text
     change.is_row("an emitter for another scheduler", name="pbs", number=2)
 
 

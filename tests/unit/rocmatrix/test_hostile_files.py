@@ -39,12 +39,12 @@ def ends(capsys):
             status = 0
         except SystemExit as ended:
             status = ended.code or 0
-        told = capsys.readouterr().err
-        assert "RM499" not in told, (case, told[-600:])
-        assert "Traceback" not in told, (case, told[-600:])
+        stderr = capsys.readouterr().err
+        assert "RM499" not in stderr, (case, stderr[-600:])
+        assert "Traceback" not in stderr, (case, stderr[-600:])
         assert status in (0, 1, 2), (case, status)
-        assert status != 2 or "RM" in told, (case, told)
-        return status, told
+        assert status != 2 or "RM" in stderr, (case, stderr)
+        return status, stderr
 
     return run
 
@@ -56,10 +56,10 @@ def imported(path):
 def texts_of(document):
     """Yield the file as it was spoiled, and again with the hash that its content has then, where it has one."""
     yield {**document}
-    told = {name: value for name, value in document.items() if name != "id"}
+    texts = {name: value for name, value in document.items() if name != "id"}
     try:
-        made = Record.model_validate_json(json.dumps(told))
-        yield {**told, "id": made.id}
+        made = Record.model_validate_json(json.dumps(texts))
+        yield {**texts, "id": made.id}
     except ValueError:
         return
 
@@ -71,8 +71,8 @@ def test_damaged_records_are_imported_or_refused_with_a_code(tmp_path, ends):
         for made in texts_of(document):
             content = {"format": import_export.FORMAT, "schema": import_export.SCHEMA, "records": [made]}
             path.write_bytes(hostile.text_of(content))
-            status, told = ends(case, evidence.evidence, imported(path))
-            assert status == 0 or "RM622" in told, (case, told)
+            status, message = ends(case, evidence.evidence, imported(path))
+            assert status == 0 or "RM622" in message, (case, message)
             refused += status == 2
     assert refused > len(cases) / 2
     status, _ = ends("the page of what was taken", dashboard.dashboard, Dashboard(out=str(tmp_path / "out"), port=0))
@@ -85,8 +85,8 @@ def test_damaged_records_are_imported_or_refused_with_a_code(tmp_path, ends):
 def test_texts_that_are_no_evidence_are_refused(tmp_path, ends, case):
     path = tmp_path / "sent.json"
     path.write_bytes(hostile.TEXTS[case])
-    status, told = ends(case, evidence.evidence, imported(path))
-    assert (status, "RM622" in told) == (2, True)
+    status, message = ends(case, evidence.evidence, imported(path))
+    assert (status, "RM622" in message) == (2, True)
 
 
 DATABASES = {

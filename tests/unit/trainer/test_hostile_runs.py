@@ -82,14 +82,14 @@ class Programs:
         """Return how a program ended: ok, or its code; fail where it has none of its own, or answered with NaN."""
         self.capsys.readouterr()
         status = main(argv)
-        told = self.capsys.readouterr()
-        events = [json.loads(line) for line in told.out.splitlines() if line.startswith("{")]
+        captured = self.capsys.readouterr()
+        events = [json.loads(line) for line in captured.out.splitlines() if line.startswith("{")]
         errors = [event["code"] for event in events if event["event"] == "error"]
         code = errors[0] if errors else "ok"
-        assert (status == 0) == (code == "ok"), (case, argv[0], status, told.err[-600:])
-        assert code not in ("RM599", "RM598"), (case, argv[0], told.err[-600:])
-        assert "Traceback" not in told.err, (case, argv[0], told.err[-600:])
-        assert not any(word in told.out for word in (": NaN", ": Infinity", ": -Infinity")), (case, argv[0])
+        assert (status == 0) == (code == "ok"), (case, argv[0], status, captured.err[-600:])
+        assert code not in ("RM599", "RM598"), (case, argv[0], captured.err[-600:])
+        assert "Traceback" not in captured.err, (case, argv[0], captured.err[-600:])
+        assert not any(word in captured.out for word in (": NaN", ": Infinity", ": -Infinity")), (case, argv[0])
         self.codes[code] = self.codes.get(code, 0) + 1
         return str(code)
 

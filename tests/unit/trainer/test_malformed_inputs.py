@@ -101,15 +101,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def trained(folder: Path, number: int, *words: str) -> str:
     """Run `train` and return what is wrong with how it ended; empty for an end in text with a code."""
-    said, events = io.StringIO(), io.StringIO()
-    with redirect_stderr(said), redirect_stdout(events):
+    stderr, events = io.StringIO(), io.StringIO()
+    with redirect_stderr(stderr), redirect_stdout(events):
         try:
             status = main(["train", *QUICK, f"--output={folder / 'runs'}", f"--run=r{number}", *words])
         except SystemExit as ended:  # argparse's own, as for --help
             status = int(ended.code or 0)
         except BaseException as error:
             return f"raised {error!r}"
-    text = said.getvalue()
+    text = stderr.getvalue()
     if status not in ACCEPTED_STATUS or "RM599" in text or "Traceback" in text:
         return f"status {status}: {text[-400:]}"
     if status == 2 and not any(line.startswith("RM") for line in text.splitlines()):

@@ -170,13 +170,13 @@ def area(lanes: Lanes, need: Integers, *, up_first: bool) -> tuple[Integers, Int
     whole_up, whole_down = np.zeros_like(need), np.zeros_like(need)
     number, left = np.arange(len(need)), lanes
     up, down = _opened(left, lanes.stop - lanes.cell, up=True), _opened(left, lanes.cell - lanes.start + 1, up=False)
-    wanted = need
+    needed = need
     while len(number):
         for _ in range(SETTLED):
-            _narrow(left, up, down, wanted, up_first)
+            _narrow(left, up, down, needed, up_first)
         whole_up[number], whole_down[number] = up.low, down.low
         keep = np.flatnonzero((up.low < up.high) | (down.low < down.high))
-        number, left, wanted = number[keep], left.some(keep), wanted[keep]
+        number, left, needed = number[keep], left.some(keep), needed[keep]
         up, down = (Side(**{name: values[keep] for name, values in vars(side).items()}) for side in (up, down))
     return _ends(lanes, whole_up, whole_down, need, up_first)
 

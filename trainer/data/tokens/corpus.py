@@ -185,7 +185,7 @@ def opened(folder: Path, tokenizer: Tokenizer) -> TokenStream:
 
 def _mapped(folder: Path, entry: dict[str, Any], dtype: Any) -> Ids:
     path = folder / entry["file"]
-    wanted = entry["tokens"] * np.dtype(dtype).itemsize
-    if path.stat().st_size != wanted:
-        raise ValueError(f"{path.name} has {path.stat().st_size} bytes instead of {wanted}")
-    return np.memmap(path, dtype=dtype, mode="r") if wanted else np.empty(0, dtype=dtype)
+    size = entry["tokens"] * np.dtype(dtype).itemsize
+    if path.stat().st_size != size:
+        raise ValueError(f"{path.name} has {path.stat().st_size} bytes instead of {size}")
+    return np.memmap(path, dtype=dtype, mode="r") if size else np.empty(0, dtype=dtype)

@@ -45,5 +45,5 @@ def bucket_bytes(link: Link | None) -> int:
     """
     if link is None:
         return UNMEASURED
-    wanted = WORTH * link.latency_s * link.bus_bytes_per_s
-    return min(LARGEST, max(SMALLEST, 1 << (int(wanted) - 1).bit_length()))
+    worth = WORTH * link.latency_s * link.bus_bytes_per_s
+    return min(LARGEST, max(SMALLEST, 1 << (int(worth) - 1).bit_length()))

@@ -79,8 +79,8 @@ class Callbacks:
 
     def checkpoint_due(self, run: Any) -> bool:
         """Return whether any callback wants a checkpoint."""
-        wanted = [due(run) for due in self._hooks["checkpoint_due"]]  # each is called: it may count
-        return any(wanted)
+        due_now = [due(run) for due in self._hooks["checkpoint_due"]]  # each is called: it may count
+        return any(due_now)
 
     def on_checkpoint(self, run: Any, *, final: bool) -> None:
         """Take a checkpoint."""

@@ -109,15 +109,15 @@ def load(name: str) -> UserCallback:
     Raises:
         TrainerError: RM732, with the reason.
     """
-    place, _, wanted = name.rpartition(":")
-    if not place or not wanted.isidentifier():
+    place, _, class_name = name.rpartition(":")
+    if not place or not class_name.isidentifier():
         raise refused(name, "it is not FILE.py:Class or package.module:Class")
     module = module_of(name, place)
-    kind = getattr(module, wanted, None)
+    kind = getattr(module, class_name, None)
     if not (isinstance(kind, type) and issubclass(kind, Callback)):
         found = [n for n, each in vars(module).items() if isinstance(each, type) and issubclass(each, Callback)]
         others = ", ".join(n for n in found if n != Callback.__name__) or "none"
-        raise refused(name, f"{place} has no subclass of Callback named {wanted}; it has {others}")
+        raise refused(name, f"{place} has no subclass of Callback named {class_name}; it has {others}")
     path = str(module.__file__)
     try:
         callback = kind()

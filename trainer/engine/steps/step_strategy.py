@@ -187,10 +187,10 @@ def compared(training: Training, name: str, rows: Tensor, count: int, before: Me
         "graph": cuda_graph.GraphSteps,
         "direct": manual_autograd.DirectSteps,
     }
-    want, eager = timed(training, before, lambda losses: eager_steps(training, rows, losses), count)
+    expected, eager = timed(training, before, lambda losses: eager_steps(training, rows, losses), count)
     steps = makers[name](training)
     found, faster = timed(training, before, lambda losses: steps.take(rows, losses), count)
-    apart = max(distance(one, other) for one, other in zip(found, want, strict=True))
+    apart = max(distance(one, other) for one, other in zip(found, expected, strict=True))
     tolerance = TOLERANCE.get(training.state.losses.dtype, 0.0)
     return Trial(steps=steps, count=count, apart=apart, tolerance=tolerance, eager=eager, faster=faster)
 

@@ -75,8 +75,8 @@ def _targets(model: nn.Module, adapted: list[str], family: str) -> list[str]:
     bases = [name.removesuffix(".base") for name in linear_modules(model)]
     everything = [file_module(family, name) for name in bases]
     leaves = sorted({name.rsplit(".", 1)[-1] for name in stored})
-    meant = [name for name in everything if name.rsplit(".", 1)[-1] in leaves]
-    return leaves if sorted(meant) == sorted(stored) else sorted(stored)
+    matching = [name for name in everything if name.rsplit(".", 1)[-1] in leaves]
+    return leaves if sorted(matching) == sorted(stored) else sorted(stored)
 
 
 def read(model: nn.Module, folder: Path, *, family: str) -> LoraConfig:

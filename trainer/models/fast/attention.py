@@ -75,16 +75,16 @@ def choose(
     """
     grouped = call.config.heads != call.config.kv_heads
     kernels = [Kernel(name=name, grouped=form) for name in KERNELS for form in ((True, False) if grouped else (False,))]
-    wanted = [kernel for kernel in kernels if only_name in (None, kernel.label)]
+    selected = [kernel for kernel in kernels if only_name in (None, kernel.label)]
     exact = results(partial(written_out, scale=call.scale), [each.double().cpu() for each in drawn(call.small)])
     against = refused or {}
     trials = [
         Trial(name=kernel.label, refused=against[kernel.name])
         if kernel.name in against
         else examined(kernel, call, exact)
-        for kernel in wanted
+        for kernel in selected
     ]
-    kernel = leanest(wanted, trials)
+    kernel = leanest(selected, trials)
     if kernel is None:
         return None, Choice(name="torch's choice", why=reason(trials), trials=tuple(trials))
     scores = "" if kernel.name == "math" else " and holds no scores"

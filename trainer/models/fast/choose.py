@@ -89,8 +89,8 @@ def _blocks(decoder: Decoder, request: Request) -> Choice:
     blocks = [cast(Block, block) for block in decoder.model.layers]
     activation = decoder.config.feed_forward.activation
     candidates, why = _candidates(blocks, activation, request)
-    wanted = request.earlier("blocks")
-    if wanted == "plain":
+    earlier = request.earlier("blocks")
+    if earlier == "plain":
         return Choice(name="plain", why="the unfinished run computed them so")
     plain, exact = Trial(name="plain"), []
     if candidates:
@@ -102,10 +102,10 @@ def _blocks(decoder: Decoder, request: Request) -> Choice:
         plain = _plain(blocks[0], request, exact)
     trials, kept = [plain], None
     for name, make in candidates.items():
-        if wanted not in (None, name):
+        if earlier not in (None, name):
             continue
         trials.append(_tried(blocks[0], make, request, plain, exact, name))
-        if _better(trials[-1], plain, requested=wanted is not None):
+        if _better(trials[-1], plain, requested=earlier is not None):
             kept = name
             break
     decoder.model.stream = request.stream if request.dtype.itemsize == 2 else None

@@ -86,10 +86,10 @@ def choose(call: Call, only_name: str | None = None, refused: Mapping[str, str] 
     """
     against = {"compiled" if name == "compile" else name: why for name, why in (refused or {}).items()}
     known = {name: make for name, make in candidates().items() if name not in against}
-    wanted = {name: make for name, make in known.items() if only_name in (None, name)} or {"plain": known["plain"]}
+    selected = {name: make for name, make in known.items() if only_name in (None, name)} or {"plain": known["plain"]}
     exact = softmax_gradient(*(_wide(each) for each in drawn(replace(call, tokens=ROWS, device=torch.device("cpu")))))
     made: dict[str, Softmax] = {}
-    trials = [examined(name, make, call, exact, made) for name, make in wanted.items()]
+    trials = [examined(name, make, call, exact, made) for name, make in selected.items()]
     best = fastest(trials, by=WITH_GRADIENT)
     name = best.name if best else "plain"
     head = Head(softmax=made.get(name, softmax_gradient), chunk=call.chunk, wide=wide_product(call.device, call.dtype))

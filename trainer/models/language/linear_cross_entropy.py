@@ -168,7 +168,7 @@ class _CrossEntropySum(torch.autograd.Function):
     def forward(
         ctx: Any, hidden: Tensor, weight: Tensor, labels: Tensor, weights: Tensor | None, head: Head, learning: bool
     ) -> Tensor:
-        wants_hidden, wants_weight = (learning and wanted for wanted in ctx.needs_input_grad[:2])
+        wants_hidden, wants_weight = (learning and needed for needed in ctx.needs_input_grad[:2])
         wide, cast = _wide(hidden.dtype), weight.to(hidden.dtype)
         total = torch.zeros((), dtype=wide, device=hidden.device)
         by_hidden = torch.empty_like(hidden) if wants_hidden else None

@@ -69,9 +69,9 @@ class Site:
 
         A namespace whose quota counts limits refuses a pod without them (ResourceQuota, limits.cpu and limits.memory).
         """
-        asked = {name: text for name, text in (("cpu", self.cpu), ("memory", self.memory)) if text}
+        requests = {name: text for name, text in (("cpu", self.cpu), ("memory", self.memory)) if text}
         devices = ({self.card: str(cards)} if cards else {}) | ({self.rdma: "1"} if self.rdma else {})
-        parts = {"requests": asked, "limits": asked | devices}
+        parts = {"requests": requests, "limits": requests | devices}
         return {name: part for name, part in parts.items() if part}
 
 

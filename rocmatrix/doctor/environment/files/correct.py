@@ -134,9 +134,9 @@ def _same_but_corrected(found: Correction, lint: Lint) -> None:
             raise RocmatrixError(
                 "RM685", what="the result cannot be checked", where=str(found.path), why=error.brief
             ) from None
-    wanted = old - Counter(finding.rule for finding in found.done)
-    if new - wanted:
-        rules = ", ".join(sorted(new - wanted))
+    expected = old - Counter(finding.rule for finding in found.done)
+    if new - expected:
+        rules = ", ".join(sorted(new - expected))
         raise RocmatrixError("RM685", what=f"the result still has, or newly has: {rules}", where=str(found.path))
     if twice := new_keys - old_keys:
         raise RocmatrixError("RM685", what=f"the result has a key twice: {', '.join(twice)}", where=str(found.path))

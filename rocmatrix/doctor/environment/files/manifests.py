@@ -92,9 +92,9 @@ def _container(path: Path, pod: Mapping[str, yaml.Node], container: Mapping[str,
     paths = [text(items(items(row).get("hostPath")).get("path")) for row in members(pod.get("volumes"))]
     user = text(own.get("runAsUser") or shared.get("runAsUser")) or None
     groups = tuple(text(row) for row in members(shared.get("supplementalGroups")))
-    asked = _resources(container)
+    resources = _resources(container)
     notes = tuple(_gpu_notes(path, container, image, variables, privileged and "/dev/kfd" in paths))
-    for_card = AMD in asked["limits"]
+    for_card = AMD in resources["limits"]
     notes += tuple(_mounted(path, pod, container)) if not privileged else ()
     notes += tuple(_pod_notes(path, pod, container, user=user, groups=groups)) if for_card else ()
     return Subject(
@@ -118,13 +118,13 @@ def _gpu_notes(
     path: Path, container: Mapping[str, yaml.Node], image: str, variables: tuple[Assignment, ...], by_hand: bool
 ) -> Iterator[FileFinding]:
     """Yield what is wrong with the resources that a container asks for."""
-    asked = _resources(container)
-    limits, requests = asked["limits"], asked["requests"]
+    resources = _resources(container)
+    limits, requests = resources["limits"], resources["requests"]
     rocm = bool(re.search(r"rocm", image, re.IGNORECASE)) or any(
         row.name.startswith(("HSA_", "ROCR_", "HIP_", "PYTORCH_ROCM")) for row in variables
     )
     here = f"{path}:{container['image'].start_mark.line + 1}"
-    for section in asked.values():
+    for section in resources.values():
         if NVIDIA in section and rocm:
             line = line_of(path, section[NVIDIA])
             yield FileFinding(

@@ -170,15 +170,15 @@ def of_devcontainer(path: Path) -> tuple[Subject, ...]:
         for name, value in _entries(content.get(key))
     )
     image = str(content.get("image") or "development container")
-    launch, meant = _launch(content, image, where), _is_for_rocm(content)
+    launch, for_amd = _launch(content, image, where), _is_for_rocm(content)
     words = [str(word) for word in content.get("runArgs") or []]
     lines = tuple((word.partition("=")[2] or word, f"{path}:{_line(text, word)}") for word in words)
     launch = replace(launch, lines=lines) if launch is not None else None
-    notes = tuple(_without_devices(launch, where)) if meant and launch is not None else ()
+    notes = tuple(_without_devices(launch, where)) if for_amd and launch is not None else ()
     notes += tuple(_of_one_machine(content, path, text))
     return (
         Subject(
-            name=str(path), variables=variables, image=image, where=where, launch=launch, for_amd=meant, notes=notes,
+            name=str(path), variables=variables, image=image, where=where, launch=launch, for_amd=for_amd, notes=notes,
             compiles=True,
         ),
     )  # fmt: skip

@@ -10,7 +10,7 @@ from dataclasses import replace
 from rocmatrix.doctor.environment.intent import file_name
 from rocmatrix.doctor.environment.lint_input import Command, FileFinding, Subject
 from rocmatrix.doctor.environment.packages import nightlies
-from rocmatrix.doctor.environment.packages.indexes import meant
+from rocmatrix.doctor.environment.packages.indexes import refuses_cuda
 from rocmatrix.doctor.environment.packages.installs import installs
 from rocmatrix.doctor.environment.packages.requirement import separately
 from rocmatrix.doctor.environment.shell.words import parts
@@ -42,7 +42,7 @@ def found(subject: Subject, matrix: Matrix) -> Iterator[FileFinding]:
         if not listed or note.rule not in seen:
             seen.add(note.rule)
             yield note
-    others, of_cuda = _names_others(subject), not _serves_both(subject) and meant(subject)
+    others, of_cuda = _names_others(subject), not _serves_both(subject) and refuses_cuda(subject)
     for command in subject.commands:
         replaced = () if others else _replaced(command)
         for note in (*replaced, *nightlies.ended(command, matrix), *(_of_cuda(command) if of_cuda else ())):
@@ -55,9 +55,9 @@ def found(subject: Subject, matrix: Matrix) -> Iterator[FileFinding]:
 
 def _next_to_pypi(subject: Subject) -> Iterator[FileFinding]:
     """Yield the index of ROCm next to PyPI, in a file that leaves torch to what asks for it."""
-    asked = {one.name for command in subject.commands for one in installs(command)}
+    installed = {one.name for command in subject.commands for one in installs(command)}
     match = next((found for command in subject.commands if (found := _EXTRA.search(command.text))), None)
-    if match and asked.isdisjoint(("torch", "torchvision", "torchaudio")) and subject.commands:
+    if match and installed.isdisjoint(("torch", "torchvision", "torchaudio")) and subject.commands:
         yield FileFinding(
             rule="torch-index-next-to-pypi", where=subject.where or subject.commands[0].where, what=match[0],
             severity="note",

@@ -29,8 +29,10 @@ def found(subject: Subject) -> Iterator[FileFinding]:
     """Yield options and variables of pip and uv that give a folder for an index, or an index for a folder."""
     seen = {(note.rule, note.what) for note in subject.notes}  # a list of requirements has its options but once
     for command in subject.commands:
-        asked = of_text(command) if re.search(r"\b(?:install|download|wheel|sync|add|compile)\b", command.text) else ()
-        yield from (note for note in asked if (note.rule, note.what) not in seen)
+        requirements = (
+            of_text(command) if re.search(r"\b(?:install|download|wheel|sync|add|compile)\b", command.text) else ()
+        )
+        yield from (note for note in requirements if (note.rule, note.what) not in seen)
     for row in subject.variables:
         if _INDEX_NAMES.fullmatch(row.name) and re.match(FOLDER, row.value):
             yield _as_index(row.where, f"{row.name}={row.value}", f"{row.name[: row.name.index('_')]}_FIND_LINKS")

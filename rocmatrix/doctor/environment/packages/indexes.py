@@ -50,9 +50,9 @@ def _default_index(subject: Subject, torch: Install, installs: Sequence[Install]
     plain = subject.image is not None and (subject.image.startswith(_NO_IMAGE) or bare)
     if _OTHER_MAKER.search(subject.image or ""):
         return
-    meant = (subject.for_amd or file_is_for_amd(subject)) and subject.image is None
+    rocm = (subject.for_amd or file_is_for_amd(subject)) and subject.image is None
     plain = plain and not _of_cuda(subject.image or "") and not _rocm_is_default(subject)
-    if torch.rocm is None and not torch.indexed and (plain or (meant and not _has_index_elsewhere(subject))):
+    if torch.rocm is None and not torch.indexed and (plain or (rocm and not _has_index_elsewhere(subject))):
         yield FileFinding(
             rule="torch-from-default-index", where=torch.where,
             what=f"pip install torch on {subject.image or subject.name}", severity="error",
@@ -62,7 +62,7 @@ def _default_index(subject: Subject, torch: Install, installs: Sequence[Install]
 
 
 def _rocm_is_default(subject: Subject) -> bool:
-    """Say whether a variable or pip's own settings make an index of ROCm the one that is asked."""
+    """Return whether a variable or pip's own settings make an index of ROCm the one that is asked."""
     named = [
         row.value for row in subject.variables if row.name in ("PIP_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX")
     ]
@@ -79,7 +79,7 @@ def _with_index(installs: Sequence[Install]) -> str:
 
 
 def _has_index_elsewhere(subject: Subject) -> bool:
-    """Say whether a variable names an index, or another command of the subject has put torch for ROCm there already."""
+    """Return whether a variable names an index, or another command of the subject has put torch for ROCm there already."""
     named = any(row.name.startswith(("PIP_", "UV_")) and "INDEX" in row.name for row in subject.variables)
     return named or any(_ELSEWHERE.search(row.text) for row in subject.commands)
 
@@ -100,8 +100,8 @@ def _newer_on_pypi(torch: Install, matrix: Matrix) -> bool | None:
     """Return whether PyPI has a newer torch of those that are asked for; None where their versions are given."""
     if torch.exact or "+" in torch.versions or not (torch.newest or torch.versions):
         return None
-    asked = SpecifierSet(torch.versions)
-    fitting = [(Version(row.torch), Version(row.rocm)) for row in matrix.releases if row.rocm and row.torch in asked]
+    versions = SpecifierSet(torch.versions)
+    fitting = [(Version(row.torch), Version(row.rocm)) for row in matrix.releases if row.rocm and row.torch in versions]
     served = [version for version, rocm in fitting if rocm == Version(torch.rocm or "0")]
     if not fitting or Version(torch.rocm or "0") > max(rocm for _, rocm in fitting):
         return False
@@ -200,7 +200,7 @@ def is_rocm(image: str) -> bool:
     return bool(re.search(r"rocm|amd|hip|gfx|\$", image, re.IGNORECASE)) or image == "scratch"
 
 
-def meant(subject: Subject) -> bool:
+def refuses_cuda(subject: Subject) -> bool:
     """Return whether packages of CUDA are out of place in a subject."""
     return means_amd(subject) and not (subject.image is not None and _of_cuda(subject.image))
 

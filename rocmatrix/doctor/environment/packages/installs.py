@@ -75,23 +75,25 @@ def _of_words(rest: Sequence[str], where: str, *, uv: bool) -> Iterator[Install]
     other = any("://" in word or "-index" in word for word in rest if not _is_package_url(word))
     other = other or any(_VARIABLE.fullmatch(word) for word in _own(rest))  # an index may be in it
     mixed = index is not None and _mixed(rest, options, uv=uv)
-    for wanted in _requirements(rest):
-        exact = re.fullmatch(r"==([\d.]+)(?:\+\S+)?", str(wanted.specifier)) or _WHEEL_VERSION.search(wanted.url or "")
-        local = re.search(r"\+rocm([\d.]+)", str(wanted.specifier))
-        own = re.search(r"\+rocm(\d+\.\d+)", re.sub("%2B", "+", wanted.url or ""))
-        rocm = index or (local[1] if local else own[1] if own else None) or ("" if other or wanted.url else None)
+    for requirement in _requirements(rest):
+        exact = re.fullmatch(r"==([\d.]+)(?:\+\S+)?", str(requirement.specifier)) or _WHEEL_VERSION.search(
+            requirement.url or ""
+        )
+        local = re.search(r"\+rocm([\d.]+)", str(requirement.specifier))
+        own = re.search(r"\+rocm(\d+\.\d+)", re.sub("%2B", "+", requirement.url or ""))
+        rocm = index or (local[1] if local else own[1] if own else None) or ("" if other or requirement.url else None)
         yield Install(
-            name=wanted.name.lower().replace("_", "-"),
+            name=requirement.name.lower().replace("_", "-"),
             exact=exact[1] if exact else None,
-            newest=not wanted.specifier and not wanted.url,
+            newest=not requirement.specifier and not requirement.url,
             rocm=rocm,
             where=where,
             extra=mixed,
             local=local is not None,
             indexed=other or backend is not None or bool(options & {"--find-links", "-f"}),
             alone="--no-deps" in options,
-            by_url=wanted.url is not None,
-            versions=str(wanted.specifier),
+            by_url=requirement.url is not None,
+            versions=str(requirement.specifier),
             held=bool(options & {"-c", "--constraint", "--constraints", "--build-constraints"}),
             upgrade=bool(options & {"-U", "--upgrade", "--force-reinstall", "-I", "--ignore-installed"}),
         )

@@ -137,10 +137,10 @@ def _of_distribution(subject: Subject) -> Iterator[FileFinding]:
         return
     for command in subject.commands:
         for words in parts(command.text):
-            asked = [word for word in words if _ROCM_PACKAGE.match(word)] if "install" in words else []
-            if asked:
+            packages = [word for word in words if _ROCM_PACKAGE.match(word)] if "install" in words else []
+            if packages:
                 yield FileFinding(
-                    rule="rocm-of-the-distribution", where=command.where, what=" ".join(asked[:4]), severity="note",
+                    rule="rocm-of-the-distribution", where=command.where, what=" ".join(packages[:4]), severity="note",
                     truth=f"the file is named after ROCm {named[1]}, and the packages are the distribution's own: "
                     "their release is that of the day, and need not be the same",
                     instead="a version with each package, or AMD's packages of that release",
@@ -153,8 +153,8 @@ def _gone(subject: Subject) -> Iterator[FileFinding]:
     if codename(subject.image or "") != "noble":
         return
     for command in subject.commands:
-        asked = [word for words in _calls(command, "install") for word in words]
-        for name in sorted(_GONE.keys() & set(asked)):
+        packages = [word for words in _calls(command, "install") for word in words]
+        for name in sorted(_GONE.keys() & set(packages)):
             yield FileFinding(
                 rule="package-gone", where=command.where, what=f"{name} on {subject.image}", severity="error",
                 truth="that release has no package of the name: apt installs nothing, and the build stops",

@@ -29,13 +29,13 @@ def located(findings: Iterable[LintFinding], subjects: Iterable[Subject]) -> Ite
 
 def _place(finding: LintFinding, command: Command, variables: Sequence[Assignment]) -> str:
     path, _, first = finding.where.rpartition(":")
-    said, meant = _words_of(finding.what), _words_of(finding.truth)
-    scores = [(_holds(finding.what, row), _score(said, row), _score(meant, row)) for row in command.rows]
+    of_what, of_truth = _words_of(finding.what), _words_of(finding.truth)
+    scores = [(_holds(finding.what, row), _score(of_what, row), _score(of_truth, row)) for row in command.rows]
     if any(max(scores)[:2]):
         return f"{path}:{int(first) + scores.index(max(scores))}"
     used = [row for row in variables if re.search(rf"\$\{{?{re.escape(row.name)}\b", "\n".join(command.rows))]
-    best = max(used, key=lambda row: _score(said, row.value), default=None)
-    return best.where if best is not None and _score(said, best.value) else finding.where
+    best = max(used, key=lambda row: _score(of_what, row.value), default=None)
+    return best.where if best is not None and _score(of_what, best.value) else finding.where
 
 
 def _holds(text: str, row: str) -> bool:

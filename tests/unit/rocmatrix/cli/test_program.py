@@ -20,7 +20,7 @@ def invokew(*words):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "shown"),
     [
         (["train", "--epoch", "3"], ["--epoch is no flag of train", "did you mean --epochs"]),
         (["build", "--tourch=2"], ["--tourch is no flag of build", "did you mean --torch"]),
@@ -51,11 +51,11 @@ def invokew(*words):
         (["--config", "some.ini", "cells"], ["'some.ini'", "./invokew --help"]),
     ],
 )
-def test_wrong_usage_is_rm404_with_a_hint(words, told):
+def test_wrong_usage_is_rm404_with_a_hint(words, shown):
     done = invokew(*words)
     assert done.returncode == 2
     assert done.stderr.startswith("RM404")
-    assert all(text in done.stderr for text in told), done.stderr
+    assert all(text in done.stderr for text in shown), done.stderr
 
 
 def test_help_and_list_work_as_in_invoke():
@@ -138,9 +138,9 @@ def message(typed, text, context=None):
 
 
 def test_switch_with_a_value_is_named_with_both():
-    told = message(["train", "--quiet=no"], "No idea what 'no' is!", Known("train", "--quiet"))
-    assert "--quiet takes no value, and was given 'no'" in told
-    assert "./invokew --help train" in told
+    shown = message(["train", "--quiet=no"], "No idea what 'no' is!", Known("train", "--quiet"))
+    assert "--quiet takes no value, and was given 'no'" in shown
+    assert "./invokew --help train" in shown
 
 
 def test_unknown_word_is_a_flag_of_its_task_or_a_task():
@@ -150,8 +150,8 @@ def test_unknown_word_is_a_flag_of_its_task_or_a_task():
 
 
 def test_command_of_run_is_shown_after_its_dashes():
-    told = message(["run", "--gpu=cpu", "bash", "-c", "true"], "No idea what 'bash' is!", Known("run"))
-    assert "./invokew run --gpu=cpu -- bash" in told
+    shown = message(["run", "--gpu=cpu", "bash", "-c", "true"], "No idea what 'bash' is!", Known("run"))
+    assert "./invokew run --gpu=cpu -- bash" in shown
     assert "stands after" not in message(["cells", "bash"], "No idea what 'bash' is!", Known("cells"))
 
 

@@ -70,9 +70,9 @@ def request_(draw):
     typed = {"rocm": rocm, "torch": torch, "gpu": draw.choice([gfx, CARDS[gfx]]), "python": python, "cell": ""}
     number = {"cp313": "3.13", "python 3.14": "3.14"}.get(python, python)
     pairs = [(line, version) for line in lines for version in versions]
-    meant = [release for release in RELEASES if (release.rocm, release.torch) in pairs]
-    meant = meant or pairs  # no release joins them
-    return typed | {"companions": ",".join(added), "with_requirements": ""}, meant, gfx, number, added
+    joined = [release for release in RELEASES if (release.rocm, release.torch) in pairs]
+    joined = joined or pairs  # no release joins them
+    return typed | {"companions": ",".join(added), "with_requirements": ""}, joined, gfx, number, added
 
 
 def broken(gfx, release, rules=None):
@@ -98,12 +98,12 @@ def pythons(release):
     return {base.python for base in MATRIX.bases.values() if kind in base.serves and base.python in release.pythons}
 
 
-def expected(meant, gfx, python):
+def expected(request, gfx, python):
     """Whether an image is offered, else the code of the refusal; releases of unknown cards count where alone."""
-    if isinstance(meant[0], tuple):
-        against = [broken(gfx, pair) for pair in meant]
+    if isinstance(request[0], tuple):
+        against = [broken(gfx, pair) for pair in request]
         return "RM012" if all(against) else "RM011" if not any(against) else "RM011 or RM012"
-    known = [release for release in meant if release.architectures is not None] or meant
+    known = [release for release in request if release.architectures is not None] or request
     sound = [release for release in known if not broken(gfx, release)]
     if any(pythons(release) and python in ("", *pythons(release)) for release in sound):
         return "cell"
@@ -126,13 +126,13 @@ def drawn():
 
 def test_image_is_offered_on_random_requests_exactly_where_no_rule_calls_it_broken(drawn):
     seen = {}
-    for typed, meant, gfx, python, added in drawn:
+    for typed, releases, gfx, python, added in drawn:
         found, request = answer(typed)
         code = found if isinstance(found, str) else "cell"
-        assert code in expected(meant, gfx, python), (typed, code)
+        assert code in expected(releases, gfx, python), (typed, code)
         if code == "cell":
             assert (found.architecture, found.broken_by) == (gfx, ()), typed
-            assert found.release in meant, (typed, found.name)
+            assert found.release in releases, (typed, found.name)
             assert python in ("", found.python), (typed, found.name)
         seen[code] = seen.get(code, 0) + 1
         assert added or not request or not request.companions

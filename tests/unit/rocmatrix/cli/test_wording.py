@@ -28,7 +28,7 @@ def names(tree, source, path="trainer/engine/loop.py"):
 def test_checkout_has_no_banned_term_and_no_faulty_name():
     style = STYLE.read_text()
     assert wording.places(ROOT, wording.terms(style)) == []
-    assert wording.named(ROOT, wording.terms(style), wording.openings(style), wording.interface_terms(style)) == []
+    assert wording.named(ROOT, wording.name_terms(style), wording.openings(style), wording.interface_terms(style)) == []
 
 
 def test_terms_of_the_style_page_map_each_banned_term_to_its_replacement():
@@ -103,7 +103,7 @@ def test_interface_with_a_term_of_the_second_list_is_found_and_a_variable_is_not
 
 
 def test_second_list_of_the_style_page_is_required():
-    assert wording.interface_terms(STYLE.read_text())["asked"].startswith("requested")
+    assert wording.interface_terms(STYLE.read_text())["noted"] == "finding"
     with pytest.raises(ValueError, match="no list of names"):
         wording.interface_terms("# Style\n")
 
@@ -119,7 +119,20 @@ def test_second_list_of_the_style_page_is_required():
     ],
 )
 def test_name_of_a_test_without_a_subject_or_with_a_banned_term_is_found(tree, name, found):
-    assert names(tree, f"def {name}(told): pass\n", "tests/unit/test_loop.py") == [(1, name)] * found
+    assert names(tree, f"def {name}(x): pass\n", "tests/unit/test_loop.py") == [(1, name)] * found
+
+
+@pytest.mark.parametrize("path", ["tests/unit/test_loop.py", "tests/fixtures/cells.py", "benchmarks/tables.py"])
+def test_banned_term_in_a_name_of_a_test_or_a_benchmark_is_found_and_one_of_interfaces_is_not(tree, path):
+    source = "def ends(told, asked):\n    was_told = told\n    return lambda untold: print(told=1)\n"
+    assert names(tree, source, path) == [(1, "told"), (2, "was_told")]
+
+
+def test_third_list_of_the_style_page_is_required_and_holds_with_the_first():
+    found = wording.name_terms(STYLE.read_text())
+    assert found["wanted"].startswith("expected") and found["told"].startswith("report")
+    with pytest.raises(ValueError, match="no list of names of values"):
+        wording.name_terms(STYLE.read_text().replace("begin values", "begin"))
 
 
 def test_main_with_a_banned_term_fails_and_names_the_place(tree, monkeypatch, capsys):

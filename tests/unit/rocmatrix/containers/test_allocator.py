@@ -28,11 +28,11 @@ def test_torch_without_them_is_refused(cell):
         expandable_segments(MATRIX, cell)
 
 
-@pytest.mark.parametrize(("asked", "there"), [(True, True), (False, False)])
-def test_allocator_setting_is_set_on_request_only(tmp_path, asked, there):
+@pytest.mark.parametrize(("requested", "there"), [(True, True), (False, False)])
+def test_allocator_setting_is_set_on_request_only(tmp_path, requested, there):
     job_request = job.JobRequest(
         program=TRAIN, request=Request(cell=NEW.name), where="container", options={}, dry_run=True,
-        expandable_segments=asked,
+        expandable_segments=requested,
     )  # fmt: skip
     made = job.container_job(
         job_request, cell=NEW, hardware=read_hardware(sysfs.two_rx_7900_xt(tmp_path)), image="rocmatrix:test",

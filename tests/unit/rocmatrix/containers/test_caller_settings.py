@@ -29,9 +29,11 @@ def spec_of(tmp_path):
     """Return a function: options of `run` to the spec and the options themselves, on a machine without a card."""
 
     def spec_of(**typed):
-        asked = Run(user="1000:1000", output=str(tmp_path / "training"), **typed)
-        chosen = asked.chosen(("python", "/code/mine.py"))
-        return asked, session.spec_for(chosen, cell=cells.CPU, hardware=read_hardware(sysfs.no_driver(tmp_path / "m")))
+        options = Run(user="1000:1000", output=str(tmp_path / "training"), **typed)
+        chosen = options.chosen(("python", "/code/mine.py"))
+        return options, session.spec_for(
+            chosen, cell=cells.CPU, hardware=read_hardware(sysfs.no_driver(tmp_path / "m"))
+        )
 
     return spec_of
 
@@ -76,14 +78,14 @@ def test_file_that_is_not_there_is_rm111(tmp_path):
     "name", [name for name, each in targets.known().items() if not each.host_alone and name != "docker-sdk"]
 )
 def test_target_of_a_run_with_a_secret_holds_its_name_alone(spec_of, tmp_path, name):
-    asked, spec = spec_of(env=[f"HF_TOKEN={SECRET}"], env_file=str(env_file(tmp_path, f"OTHER={SECRET}")))
+    options, spec = spec_of(env=[f"HF_TOKEN={SECRET}"], env_file=str(env_file(tmp_path, f"OTHER={SECRET}")))
     host = Host(hardware=read_hardware(sysfs.no_driver(tmp_path / "m")))
     text = targets.target(name).text(spec, host)
     rows = targets.target(name).rows(spec, host)
     assert SECRET not in text + repr(rows) + repr(spec) + repr(vars(spec))
     assert "HF_TOKEN" in text
     assert "OTHER" in text
-    assert asked.variables == {"OTHER": SECRET, "HF_TOKEN": SECRET}
+    assert options.variables == {"OTHER": SECRET, "HF_TOKEN": SECRET}
 
 
 def test_sdk_arguments_of_a_run_with_variables_are_refused(spec_of):
@@ -104,8 +106,8 @@ def test_compose_file_of_an_empty_variable_takes_its_empty_value(spec_of):
 CLIENT = """#!{python}
 import json, os, sys
 files = [word.partition("=")[2] for word in sys.argv if word.startswith("--env-file=")]
-said = {{"argv": sys.argv, "read": [open(file).read() for file in files], "env": dict(os.environ)}}
-open({out!r}, "w").write(json.dumps(said))
+record = {{"argv": sys.argv, "read": [open(file).read() for file in files], "env": dict(os.environ)}}
+open({out!r}, "w").write(json.dumps(record))
 """
 
 
@@ -115,17 +117,17 @@ def test_engines_client_gets_the_values_and_its_command_line_does_not(spec_of, t
     client.write_text(CLIENT.format(python=sys.executable, out=str(out)))
     client.chmod(client.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{client.parent}{os.pathsep}{os.environ['PATH']}")
-    asked, spec = spec_of(env=[f"HF_TOKEN={SECRET}", "HOME=/elsewhere"])
+    options, spec = spec_of(env=[f"HF_TOKEN={SECRET}", "HOME=/elsewhere"])
     own_words = ["--env=HF_TOKEN", "run", "--env=HF_TOKEN"]
     argv = [*session.attached_argv(spec), *own_words]
-    assert session.attached(argv, variables=asked.variables) == 0
-    said = json.loads(out.read_text())
-    assert said["read"] == [f"HF_TOKEN={SECRET}\nHOME=/elsewhere\n"]
-    assert said["argv"][-len(own_words) :] == own_words
-    assert said["argv"].count("--env=HF_TOKEN") == 2
-    assert SECRET not in json.dumps(said["argv"]) + json.dumps(said["env"])
-    assert not [word for word in said["argv"] if word.startswith("--env=HOME")]
-    assert said["env"]["HOME"] == os.environ["HOME"]
+    assert session.attached(argv, variables=options.variables) == 0
+    recorded = json.loads(out.read_text())
+    assert recorded["read"] == [f"HF_TOKEN={SECRET}\nHOME=/elsewhere\n"]
+    assert recorded["argv"][-len(own_words) :] == own_words
+    assert recorded["argv"].count("--env=HF_TOKEN") == 2
+    assert SECRET not in json.dumps(recorded["argv"]) + json.dumps(recorded["env"])
+    assert not [word for word in recorded["argv"] if word.startswith("--env=HOME")]
+    assert recorded["env"]["HOME"] == os.environ["HOME"]
     written = [path for path in tmp_path.rglob("*") if path.is_file() and path != out]
     assert not [path for path in written if SECRET in path.read_text(errors="replace")]
 

@@ -83,7 +83,7 @@ def test_unknown_feature_names_the_nearest():
 
 
 def test_network_is_absent_without_a_feature():
-    assert [network_of(asked) for asked in ((), ("ipc",), ("network",), ("rdma",))] == [
+    assert [network_of(names) for names in ((), ("ipc",), ("network",), ("rdma",))] == [
         "none",
         "none",
         "bridge",

@@ -99,7 +99,7 @@ def test_address_wins_over_a_context(contexts, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "host", ["ssh://me@lab", "tcp://10.0.0.5:2376", "tcp://[fd00::5]:2376", "https://lab.example:2376", "SSH://lab"]
 )
-def test_engine_on_another_machine_is_refused_before_it_is_asked(host, monkeypatch):
+def test_engine_on_another_machine_is_refused_before_it_is_queried(host, monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", host)
     monkeypatch.setattr(engine, "_client", lambda: pytest.fail("it was asked"))
     expect_rm201("the engine's address is not this machine's", host)
@@ -231,9 +231,9 @@ def test_busy_engine_is_waited_for_where_it_works_and_named_where_it_does_not_an
         assert client.api.create_container("busybox")["Id"] == "c" * 64
     with closing(engine.connect()) as client, pytest.raises(requests.RequestException) as caught:
         client.api.create_container("busybox")
-    told = console.known(caught.value)
-    assert told.code == "RM672"
-    assert "timed out" in told.what.lower()
+    error = console.known(caught.value)
+    assert error.code == "RM672"
+    assert "timed out" in error.what.lower()
 
 
 def test_client_errors_of_every_kind_have_a_code_of_their_own():

@@ -92,7 +92,7 @@ IN_USE = docker.errors.APIError("a container uses it")
 def put(monkeypatch):
     """Seal an image of these attributes with a BuildKit that ends with a status; return its calls."""
 
-    def run(attributes, status=0, made=None, left=None, removed=None, said="no space\n", refusal=IN_USE, **more):
+    def run(attributes, status=0, made=None, left=None, removed=None, stderr="no space\n", refusal=IN_USE, **more):
         calls = []
         held = {"rocmatrix:t": SimpleNamespace(id="sha256:1", attrs=attributes), "sha256:1": left}
 
@@ -100,7 +100,7 @@ def put(monkeypatch):
             calls.append((argv, more.pop("input")))
             assert more == {"capture_output": True, "text": True, "check": False}
             held["rocmatrix:t"] = SimpleNamespace(id="sha256:2", attrs=made or sealed(attributes))
-            return SimpleNamespace(returncode=status, stderr=said)
+            return SimpleNamespace(returncode=status, stderr=stderr)
 
         def get(name):
             if held[name] is None:
@@ -154,7 +154,7 @@ def test_sealed_image_stays_as_it_is(put):
 
 def test_seal_that_buildkit_does_not_make_is_rm202_with_its_words(put):
     with pytest.raises(RocmatrixError) as caught:
-        put(IMAGE, status=1, said="x" + "y" * 1991 + " no space\n\n")
+        put(IMAGE, status=1, stderr="x" + "y" * 1991 + " no space\n\n")
     error = caught.value
     assert (error.code, error.what, error.where) == ("RM202", "the image could not be sealed", "rocmatrix:t")
     assert error.why == "y" * 1991 + " no space"

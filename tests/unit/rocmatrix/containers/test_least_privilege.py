@@ -127,8 +127,8 @@ def test_omitted_settings_are_explained_too(tmp_path):
     rows = explain(spec_for(sysfs.two_rx_7900_xt(tmp_path)))
     left_out = [row.flag for row in rows if row.value is None]
     never = ["--privileged", "--cap-add=SYS_ADMIN"]
-    ask = ["--network=host", "--security-opt=seccomp=unconfined", "--ipc=host", "--ulimit=memlock=-1"]
-    assert left_out == [*never, *ask, "--cap-add=SYS_PTRACE"]
+    options = ["--network=host", "--security-opt=seccomp=unconfined", "--ipc=host", "--ulimit=memlock=-1"]
+    assert left_out == [*never, *options, "--cap-add=SYS_PTRACE"]
 
 
 @pytest.mark.parametrize(("value", "root"), [("0:0", True), ("0:1000", True), ("1000:0", False), ("10:0", False)])

@@ -63,7 +63,7 @@ def test_portable_spec_of_a_cpu_cell_has_no_devices():
     assert spec.of(Device) + spec.of(Group) == ()
 
 
-def test_group_that_two_features_want_is_given_once():
+def test_group_that_two_features_need_is_given_once():
     groups = [Group(gid=gid, reason="for the test", source="the test") for gid in (992, 44, 992)]
     assert [setting.gid for setting in _agreed(groups)] == [992, 44]
 

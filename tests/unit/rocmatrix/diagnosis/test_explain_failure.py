@@ -23,7 +23,7 @@ from tests.fixtures.cells import CPU, GFX906
 
 FAULT = "RuntimeError: HIP error: invalid device function"
 INVALID_ISA = "Queue aborting with error : HSA_STATUS_ERROR_INVALID_ISA: code: 0x100f"
-SAID = "hip-invalid-device-function: "
+REPORTED = "hip-invalid-device-function: "
 
 
 def job_request(program):
@@ -51,10 +51,10 @@ def test_failed_training_is_explained_and_keeps_its_status(job, capfd, status):
     with pytest.raises(SystemExit) as ended:
         jobs.train(job_request("train"), Kept())
     assert ended.value.code == status
-    told = capfd.readouterr().err
-    assert SAID in told
-    assert "this changes no verdict" in told
-    assert told.count("\n") <= explain_failure.LINES_SHOWN + 4  # one above it, and three of the error
+    stderr = capfd.readouterr().err
+    assert REPORTED in stderr
+    assert "this changes no verdict" in stderr
+    assert stderr.count("\n") <= explain_failure.LINES_SHOWN + 4  # one above it, and three of the error
 
 
 def test_training_that_passed_is_not_explained_whatever_its_log(job, capfd):
@@ -69,9 +69,9 @@ def test_failed_probe_is_explained_from_its_own_output_and_stays_rm208(job, capf
     with pytest.raises(SystemExit) as ended:
         jobs.smoke(job_request("smoke"), Smoke())
     assert ended.value.code == 2
-    told = capfd.readouterr().err
-    assert SAID in told
-    assert "RM208" in told
+    stderr = capfd.readouterr().err
+    assert REPORTED in stderr
+    assert "RM208" in stderr
 
 
 @pytest.mark.parametrize("kept", [True, False])
@@ -91,12 +91,12 @@ def test_failed_training_names_its_log_and_the_cells_rule(job, capfd, tmp_path):
     job(early, cell=GFX906, host=sysfs.two_rx_7900_xt, log=log)
     with pytest.raises(SystemExit):
         jobs.train(job_request("train"), Kept())
-    told = capfd.readouterr().err.replace("x\n", "")
-    assert f"log: {log}" in told
-    assert f"diagnosis for {GFX906.name} on gfx1100, gfx1100, Linux" in told
-    assert "seen:   line 1: " in told
-    assert "rule:   gfx906-override-to-gfx1030" in told
-    assert "gfx1103-override-to-gfx1100" not in told
+    stderr = capfd.readouterr().err.replace("x\n", "")
+    assert f"log: {log}" in stderr
+    assert f"diagnosis for {GFX906.name} on gfx1100, gfx1100, Linux" in stderr
+    assert "seen:   line 1: " in stderr
+    assert "rule:   gfx906-override-to-gfx1030" in stderr
+    assert "gfx1103-override-to-gfx1100" not in stderr
     assert log.read_text().startswith(INVALID_ISA)
 
 
@@ -106,9 +106,9 @@ def test_failed_probe_with_passing_checks_is_read(job, capfd, tmp_path):
     job(f"print({failed!r}); raise SystemExit(1)", log=tmp_path / "smoke.log")
     with pytest.raises(SystemExit):
         jobs.smoke(job_request("smoke"), Smoke())
-    told = capfd.readouterr().err
-    assert SAID in told
-    assert f"where: {tmp_path / 'smoke.log'}" in told
+    stderr = capfd.readouterr().err
+    assert REPORTED in stderr
+    assert f"where: {tmp_path / 'smoke.log'}" in stderr
 
 
 def test_failed_build_is_explained_from_its_log_and_raises_what_it_raised(monkeypatch, capfd, tmp_path):

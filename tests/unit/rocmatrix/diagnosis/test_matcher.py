@@ -144,7 +144,7 @@ def test_exception_in_a_line_of_a_megabyte_is_found():
     assert families("x" * (1 << 20) + " or ValueError: a strange setting\n") == []
 
 
-def told(log):
+def signatures_of(log):
     """Return the ids of what a log's last words lead to, families included."""
     return [match.signature.id for match in ranked(log).failures]
 
@@ -153,20 +153,20 @@ def told(log):
     "before", ["", "/opt/rocm/bin/tool: ", "tool: fatal ", "src/main.zig:12:3: ", "ERROR: ", "[10:11:12] "]
 )
 def test_error_that_a_program_states_at_the_start_of_a_line_is_reported(before):
-    assert told(f"step 1 done\n{before}error: the frobnicator is not installed\n") == ["error-line"]
+    assert signatures_of(f"step 1 done\n{before}error: the frobnicator is not installed\n") == ["error-line"]
 
 
 @pytest.mark.parametrize("before", ["warning: ", "note: ", "tool: info: ", "step 7 had no ", "the last ", "loss=1 "])
 def test_error_within_a_line_or_after_a_warning_is_no_message_of_its_own(before):
-    assert told(f"step 1 done\n{before}error: the frobnicator is not installed\n") == []
+    assert signatures_of(f"step 1 done\n{before}error: the frobnicator is not installed\n") == []
 
 
 @pytest.mark.parametrize(
     "words", ["ERROR Cannot find the frobnicator", "2026-11-23 10:11:12 ERROR unable to frobnicate"]
 )
 def test_level_before_what_could_not_be_done_makes_it_a_failure(words):
-    assert told(f"step 1 done\n{words}\n") == ["error-line"]
-    assert told(f"step 1 done\n{words.replace('ERROR ', '')}\n") == []
+    assert signatures_of(f"step 1 done\n{words}\n") == ["error-line"]
+    assert signatures_of(f"step 1 done\n{words.replace('ERROR ', '')}\n") == []
 
 
 def test_traceback_names_the_packages_in_the_cause():

@@ -18,15 +18,15 @@ def found(log, here=None, failed=()):
 
 
 def first(log, **more):
-    told = found(log, **more)
-    return diagnosis.possibilities(told, told.best)[0]
+    ranked = found(log, **more)
+    return diagnosis.possibilities(ranked, ranked.best)[0]
 
 
 def test_symptom_alone_does_not_decide_among_its_causes():
-    told = found(NO_CARD)
-    assert told.best.signature.id == "no-hip-gpus-available"
-    assert not any(row.decided for row in diagnosis.possibilities(told, told.best))
-    assert "likely:" not in "\n".join(diagnosis.text_lines(told))
+    ranked = found(NO_CARD)
+    assert ranked.best.signature.id == "no-hip-gpus-available"
+    assert not any(row.decided for row in diagnosis.possibilities(ranked, ranked.best))
+    assert "likely:" not in "\n".join(diagnosis.text_lines(ranked))
 
 
 def test_sign_in_the_log_brings_its_cause_first_with_its_line():
@@ -44,7 +44,7 @@ def test_failed_check_of_the_host_brings_its_cause_first():
 def test_cause_known_on_another_card_comes_last():
     fault = "Memory access fault by GPU node-1 on address 0x7f00. Reason: Page not present or supervisor privilege.\n"
     assert "Firmware of the card" in first(fault, here=HostContext(architecture="gfx1151")).says
-    rows = diagnosis.possibilities(told := found(fault, HostContext(architecture="gfx90a")), told.best)
+    rows = diagnosis.possibilities(ranked := found(fault, HostContext(architecture="gfx90a")), ranked.best)
     assert "Firmware of the card" in rows[-1].says
 
 
@@ -66,9 +66,9 @@ def test_errno_divides_matches_of_one_line():
 
 
 def test_causes_and_tests_are_in_the_data_for_programs():
-    told = diagnosis.described(found(NO_CARD))["failures"][0]
-    assert len(told["causes"]) > 3
-    assert all(row["says"] and row["test"] for row in told["causes"])
+    ranked = diagnosis.described(found(NO_CARD))["failures"][0]
+    assert len(ranked["causes"]) > 3
+    assert all(row["says"] and row["test"] for row in ranked["causes"])
 
 
 SYMPTOM = next(each for each in SIGNATURES if each.id == "no-hip-gpus-available")
@@ -129,8 +129,8 @@ def test_cause_that_is_shown_comes_before_one_that_is_hinted_at():
 
 def test_values_of_the_line_and_packages_of_the_traceback_stand_in_causes_and_tests():
     row = Possibility(says="{maker|a maker}'s card, asked by {raised|a library}", test="look at {raised|it}")
-    (told,) = ordered(matched([row], "No HIP GPUs are available"), HERE, signs={})
-    assert (told.says, told.test) == ("HIP's card, asked by torch", "look at torch")
+    (cause,) = ordered(matched([row], "No HIP GPUs are available"), HERE, signs={})
+    assert (cause.says, cause.test) == ("HIP's card, asked by torch", "look at torch")
 
 
 def test_hint_of_a_log_orders_the_causes_of_a_real_signature():

@@ -93,8 +93,8 @@ def test_kinds_all_have_a_signature():
 def test_cause_seen_with_another_card_of_the_host_is_not_ruled_out():
     seen_on_gfx1036 = BY_ID["hip-shared-object-init-failed"]
     fits = [
-        fit(seen_on_gfx1036, HostContext(architecture=own, others=beside))
-        for own, beside in (("gfx1036", ()), ("gfx90a", ("gfx1036",)), ("gfx90a", ()))
+        fit(seen_on_gfx1036, HostContext(architecture=own, others=others))
+        for own, others in (("gfx1036", ()), ("gfx90a", ("gfx1036",)), ("gfx90a", ()))
     ]
     assert fits == [1, 0, -1]
 

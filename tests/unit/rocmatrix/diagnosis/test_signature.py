@@ -93,7 +93,7 @@ ENTRY = """
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         (("kind: cause", "kind: guess"), ":4: .*kind"),
         (("some fixed text']", "(a+)+ fixed text']"), ":6: .*inside another"),
@@ -102,10 +102,10 @@ ENTRY = """
         (("checked: in the report", "checked: surely"), ":11: .*checked"),
     ],
 )
-def test_mistake_is_reported_with_its_line(tmp_path, wrong, told):
+def test_mistake_is_reported_with_its_line(tmp_path, wrong, message):
     (tmp_path / signature.SIGNATURES_FILE).parent.mkdir(parents=True)
     (tmp_path / signature.SIGNATURES_FILE).write_text(ENTRY.replace(*wrong))
-    with pytest.raises(RocmatrixError, match=told):
+    with pytest.raises(RocmatrixError, match=message):
         signature.load(tmp_path)
 
 

@@ -40,8 +40,8 @@ def _write(path, text):
     return lambda machine: machine.write(path, text)
 
 
-def _metrics(**told):
-    return lambda machine: (machine.root / FOLDER / "gpu_metrics").write_bytes(machines.metrics(**told))
+def _metrics(**metrics):
+    return lambda machine: (machine.root / FOLDER / "gpu_metrics").write_bytes(machines.metrics(**metrics))
 
 
 def _no_atomics(machine):

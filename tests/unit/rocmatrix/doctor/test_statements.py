@@ -25,7 +25,7 @@ def test_statement_of_the_doctor_rests_on_no_private_source():
     assert [(s.entry, source) for s, source in without_a_source(FOUND)] == []
 
 
-def test_statements_of_the_doctor_past_their_day_are_asked_for():
+def test_statements_of_the_doctor_past_their_day_are_requested():
     assert outdated(MATRIX, today="2026-11-22", others=FOUND).aged == ()
     alone, both = outdated(MATRIX, today="2099-01-01").aged, outdated(MATRIX, today="2099-01-01", others=FOUND).aged
     assert len(both) - len(alone) == len(FOUND)

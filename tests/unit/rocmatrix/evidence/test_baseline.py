@@ -16,12 +16,12 @@ from tests.fixtures.evidence import IMAGE, record
 
 def proof(hours, taken, *, accepted="", **fields):
     summary = f"{size.ACCEPTED}{accepted}: {taken} bytes" if accepted else f"{taken} bytes"
-    told = {
+    values = {
         "cell": GFX1100.name,
         "numbers": (Number(probe="size", name="files", value=float(taken), unit="B"),),
         "verdicts": (Verdict(probe="size", status="passed", summary=summary),),
     }
-    return record("prove", hours, **told | fields)
+    return record("prove", hours, **values | fields)
 
 
 def of(*records, marks=()):

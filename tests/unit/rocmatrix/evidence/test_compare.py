@@ -1,4 +1,4 @@
-"""What passed and does not now is a failure; figures that drift are told, by units of which the worse way is known."""
+"""What passed and does not now is a failure; figures that drift are reported where the worse direction is known."""
 
 import pytest
 from hypothesis import given
@@ -11,19 +11,19 @@ from tests.fixtures.evidence import CARD, record, rocm, smoke
 CELL = "rocm6.3-torch2.7.1-gfx1100"
 
 
-def told(before, after):
+def changes_of(before, after):
     return [(change.probe, change.what, change.failure) for change in compare(CELL, before, after)]
 
 
 @pytest.mark.parametrize("status", ["fail", "timeout", "crash", "no-device"])
 def test_probe_that_passed_and_does_not_has_regressed(status):
-    assert told([smoke()], [smoke(24, status=status)]) == [("blas", "regressed", True)]
-    assert told([smoke(status=status)], [smoke(24)]) == [("blas", "repaired", False)]
+    assert changes_of([smoke()], [smoke(24, status=status)]) == [("blas", "regressed", True)]
+    assert changes_of([smoke(status=status)], [smoke(24)]) == [("blas", "repaired", False)]
 
 
 def test_probe_that_is_no_longer_run_has_vanished():
-    assert told([smoke(two="pass")], [smoke(24)]) == [("two_gpu_step", "vanished", True)]
-    assert told([smoke(two="fail")], [smoke(24)]) == []
+    assert changes_of([smoke(two="pass")], [smoke(24)]) == [("two_gpu_step", "vanished", True)]
+    assert changes_of([smoke(two="fail")], [smoke(24)]) == []
     (change,) = compare(CELL, [smoke(two="pass")], [smoke(24)])
     assert (change.before, change.after) == ("pass", "no verdict")
 
@@ -34,20 +34,20 @@ def test_run_without_verdicts_is_compared_by_its_end():
 
 
 def test_probe_that_passed_and_has_nothing_to_do_now_has_vanished():
-    assert told([smoke(two="pass")], [smoke(24, two="not-applicable")]) == [("two_gpu_step", "vanished", True)]
-    assert told([smoke(two="not-applicable")], [smoke(24)]) == []
+    assert changes_of([smoke(two="pass")], [smoke(24, two="not-applicable")]) == [("two_gpu_step", "vanished", True)]
+    assert changes_of([smoke(two="not-applicable")], [smoke(24)]) == []
 
 
 def test_cell_that_was_not_smoked_this_night_has_lost_nothing():
-    assert told([smoke(), record("build")], [record("build", 24)]) == []
+    assert changes_of([smoke(), record("build")], [record("build", 24)]) == []
 
 
 def test_newest_record_of_a_night_decides():
-    assert told([smoke()], [smoke(24, status="fail"), smoke(25)]) == []
+    assert changes_of([smoke()], [smoke(24, status="fail"), smoke(25)]) == []
 
 
 def test_build_that_fails_has_regressed():
-    assert told([record("build")], [record("build", 24, passed=False)]) == [("build", "regressed", True)]
+    assert changes_of([record("build")], [record("build", 24, passed=False)]) == [("build", "regressed", True)]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_drifts(unit, before, after, what):
     def made(hours, value):
         return smoke(hours, numbers=(Number(probe="blas", name="x", value=float(value), unit=unit),))
 
-    assert told([made(0, before)], [made(24, after)]) == ([("blas x", what, False)] if what else [])
+    assert changes_of([made(0, before)], [made(24, after)]) == ([("blas x", what, False)] if what else [])
 
 
 def figures(hours, *names):
@@ -132,17 +132,17 @@ def test_failed_run_on_another_makers_card_is_one_of_that_card_alone():
 
 
 def test_failed_run_before_stands_for_no_other_card():
-    assert told([lost(0), smoke(1)], [smoke(24)]) == []
+    assert changes_of([lost(0), smoke(1)], [smoke(24)]) == []
 
 
 def test_run_that_failed_with_every_verdict_passed_has_failed_at_its_end():
-    assert told([smoke()], [smoke(24, passed=False)]) == [("smoke", "regressed", True)]
-    assert told([smoke(passed=False)], [smoke(24, passed=False)]) == []
+    assert changes_of([smoke()], [smoke(24, passed=False)]) == [("smoke", "regressed", True)]
+    assert changes_of([smoke(passed=False)], [smoke(24, passed=False)]) == []
 
 
 def test_run_whose_verdicts_are_all_not_applicable_is_compared_by_its_end():
     idle = (Verdict(probe="blas", status="not-applicable"),)
-    found = told([record("bench", verdicts=idle)], [record("bench", 24, verdicts=idle, passed=False)])
+    found = changes_of([record("bench", verdicts=idle)], [record("bench", 24, verdicts=idle, passed=False)])
     assert found == [("bench", "regressed", True)]
 
 

@@ -119,7 +119,7 @@ def event(probe="blas", status="pass", **more):
 
 
 @pytest.mark.parametrize(("make", "kind"), [(of_smoke, "smoke"), (of_bench, "bench")])
-def test_record_of_verdicts_holds_the_machine_what_was_asked_and_what_was_not_answered(make, kind, host):
+def test_record_of_verdicts_holds_the_machine_what_was_requested_and_what_was_not_answered(make, kind, host):
     stated = event(
         seconds=2, summary="fine", cards=["a", 1], present=["a", 1, "b"], versions={"torch": 2, "hip": None},
         numbers=[{"name": "x", "value": 3, "unit": "s"}, {"value": True}, {"value": 10**400}, {"value": 4}, "none"],

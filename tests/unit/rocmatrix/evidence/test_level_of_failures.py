@@ -22,8 +22,8 @@ def suite(hours, outcomes, *, whole=True, **fields):
     verdicts = tuple(Verdict(probe=probe, status=status) for probe, status in outcomes.items())
     statuses = {v.status for v in verdicts}
     passed = "pass" in statuses and statuses <= {"pass", "not-applicable"}  # as evidence.from_events has it
-    told = {"passed": passed, "verdicts": verdicts, "whole": whole, "hardware": rocm(cards=2)} | fields
-    return record("smoke", hours, **told)
+    values = {"passed": passed, "verdicts": verdicts, "whole": whole, "hardware": rocm(cards=2)} | fields
+    return record("smoke", hours, **values)
 
 
 def cell_status(*records):
@@ -173,7 +173,7 @@ def numbered(runs: list[Record], clock: list[int]) -> list[Record]:
 
 
 def expected(runs: list[Record]) -> bool:
-    """Say, in other words than the code: is the last word on each probe, of a whole run after its failure, a pass?"""
+    """Return, written apart from the code, whether each probe last passed, in a whole run after its failure."""
     counted = [r for r in runs if r.trouble is None]
     if not any(r.passed and r.whole and r.hardware.device == "rocm" for r in counted):
         return False

@@ -81,8 +81,8 @@ def test_store_that_cannot_be_written_changes_no_outcome(smoking, path, status, 
     except SystemExit as ended:
         assert failed
         assert ended.code == 2
-    assert ("RM208" in (said := capsys.readouterr().err)) == failed
-    assert said.count("RM620") == 1
+    assert ("RM208" in (stderr := capsys.readouterr().err)) == failed
+    assert stderr.count("RM620") == 1
 
 
 @pytest.mark.parametrize(
@@ -119,10 +119,10 @@ def test_garbled_output_fails_and_is_on_record(smoking, path, event):
 def test_output_that_gives_no_record_fails_the_command(smoking, path, monkeypatch):
     whole, requested_probes = from_events.numbers_of, ("blas", "conv")
 
-    def broken(told):
-        if told:
+    def broken(reported):
+        if reported:
             raise KeyError("simulated")
-        return whole(told)
+        return whole(reported)
 
     monkeypatch.setattr(from_events, "numbers_of", broken)
     with pytest.raises(SystemExit):
@@ -282,11 +282,11 @@ def test_task_exports_imports_once_and_shows_levels(path, tmp_path, capsys):
         show(take=str(tmp_path / "sent.json"), evidence=other)
         assert f"2 records, {new} of them new" in capsys.readouterr().err
     show(cell="rocm6.3-torch2.7.1-gfx1100", json=True, evidence=other)
-    told = json.loads(capsys.readouterr().out)
-    (cell_status,) = told["levels"]
-    assert told["standings"] == told["levels"]  # the earlier name stays readable
+    document = json.loads(capsys.readouterr().out)
+    (cell_status,) = document["levels"]
+    assert document["standings"] == document["levels"]  # the earlier name stays readable
     assert (cell_status["level"], cell_status["current"]) == ("proven", False)
-    assert len(told["records"]) == 2
+    assert len(document["records"]) == 2
 
 
 def test_refused_file_adds_nothing(path, tmp_path, capsys):
@@ -294,9 +294,9 @@ def test_refused_file_adds_nothing(path, tmp_path, capsys):
     (tmp_path / "sent.json").write_text(text.replace('"kind": "prove"', '"kind": "smoke"'))
     with pytest.raises(SystemExit):
         show(take=str(tmp_path / "sent.json"))
-    said = capsys.readouterr().err
-    assert "RM622" in said
-    assert "line 3" in said
+    stderr = capsys.readouterr().err
+    assert "RM622" in stderr
+    assert "line 3" in stderr
     assert not path.exists()
 
 

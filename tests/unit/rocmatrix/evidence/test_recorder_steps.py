@@ -269,24 +269,24 @@ def test_note_that_cannot_be_written_is_reported_and_the_run_goes_on(path, place
         made = keep(PASSED)
     assert made.passed
     assert [each.passed for each in store.read(path)] == [True] * (part == "begin")
-    said = capsys.readouterr().err
+    stderr = capsys.readouterr().err
     why = error.what if isinstance(error, RocmatrixError) else str(error)
-    assert said == (
+    assert stderr == (
         RocmatrixError("RM620", what=f"the smoke of {CPU.name}", where=str(path), why=why).render() + "\n"
     )  # fmt: skip
 
 
 def test_store_that_cannot_be_read_knows_no_build(path, monkeypatch):
-    asked = []
+    calls = []
     for error in (sqlite3.OperationalError("x"), OSError("x"), RocmatrixError("RM621", what="x")):
 
         def refuse(file, *, cell, logs, error=error):
-            asked.append((file, cell, logs))
+            calls.append((file, cell, logs))
             raise error
 
         monkeypatch.setattr(store, "read", refuse)
         assert recorder._records(CPU.name) == []
-    assert asked == [(path, CPU.name, False)] * 3
+    assert calls == [(path, CPU.name, False)] * 3
 
 
 def test_proof_is_recorded_with_the_image_that_it_is_of(path):
@@ -305,10 +305,10 @@ def test_proof_is_recorded_with_the_image_that_it_is_of(path):
 
 
 def test_lost_runs_are_settled_in_the_file_of_this_program(path, monkeypatch):
-    asked = []
-    monkeypatch.setattr(unfinished_runs, "settle", asked.append)
+    calls = []
+    monkeypatch.setattr(unfinished_runs, "settle", calls.append)
     recorder.settle()
-    assert asked == [path]
+    assert calls == [path]
 
 
 def test_reason_that_is_no_text_is_replaced_and_a_lost_run_ended_without_a_status(path, place, monkeypatch):

@@ -54,19 +54,19 @@ def test_log_is_bounded_from_its_beginning(path):
 
 def test_writers_at_once_lose_nothing_of_a_file_that_does_not_exist_yet(path):
     writers = [writer(path, first, first + 20) for first in range(0, 80, 20)]
-    said = [process.communicate()[0].split() for process in writers]
+    outputs = [process.communicate()[0].split() for process in writers]
     assert [process.returncode for process in writers] == [0] * 4
-    assert [len(words) for words in said] == [20] * 4
+    assert [len(words) for words in outputs] == [20] * 4
     assert len(store.read(path)) == 80
 
 
 def test_killed_writer_leaves_whole_records_and_the_next_one_continues(path):
     process = writer(path, 0, 100_000)
-    said = [int(process.stdout.readline()) for _ in range(5)]
+    outputs = [int(process.stdout.readline()) for _ in range(5)]
     process.send_signal(signal.SIGKILL)
     process.wait()
     process.stdout.close()
-    assert len(store.read(path)) >= len(said)
+    assert len(store.read(path)) >= len(outputs)
     store.add(path, [smoke(7)])
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -86,9 +86,9 @@ def test_full_disk_is_reported_once_and_fails_nothing(tmp_path, capsys):
         assert len(store.read(path)) == sum(kept)
     finally:
         subprocess.run(["umount", str(disk)], check=True)
-    said = capsys.readouterr().err
-    assert said.count("RM620") == 1
-    assert "full" in said
+    stderr = capsys.readouterr().err
+    assert stderr.count("RM620") == 1
+    assert "full" in stderr
 
 
 def test_read_only_place_can_be_read(path, tmp_path):
@@ -198,12 +198,12 @@ def test_record_that_cannot_be_written_is_reported_once_a_file_with_the_reason(
     monkeypatch.setattr(store, "add", refuse)
     assert [store.save(path, record("build", cell="c")) for _ in range(2)] == [False, False]
     assert not store.save(tmp_path / "another.db", record("prove", cell="d"))
-    said = capsys.readouterr().err
+    stderr = capsys.readouterr().err
     expected = [
         RocmatrixError("RM620", what=f"the {kind} of {cell}", where=str(file), why=why).render()
         for kind, cell, file in (("build", "c", path), ("prove", "d", tmp_path / "another.db"))
     ]
-    assert said == "".join(f"{text}\n" for text in expected)
+    assert stderr == "".join(f"{text}\n" for text in expected)
 
 
 def test_folder_or_pipe_in_place_of_the_file_is_no_empty_evidence(tmp_path):

@@ -42,18 +42,18 @@ def image(id_="sha256:held", **labels):
 REMEMBERED = image(**{"base": "m/u:1", "base.id": "sha256:old"})
 
 
-def test_base_that_an_image_was_made_from_is_said_and_one_that_is_asked_for_is_not(held, capsys):
+def test_base_that_an_image_was_made_from_is_reported_and_one_that_is_requested_is_not(held, capsys):
     # its labels cannot be read: none that it may have is taken for the image's own
     lost = OtherBase(name="m/u:1", id="sha256:old", describes=frozenset(labels.DESCRIBING))
     assert base.chosen(CLIENT, None, REMEMBERED) == lost
-    said = capsys.readouterr().err
-    assert said == "base: m/u:1, which this image was made from; --base names another\n"
+    stderr = capsys.readouterr().err
+    assert stderr == "base: m/u:1, which this image was made from; --base names another\n"
     base.chosen(CLIENT, "m/u:2", REMEMBERED)
     assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("there", [None, image()])
-def test_base_is_the_cells_own_where_none_is_asked_for_or_remembered(held, there, capsys):
+def test_base_is_the_cells_own_where_none_is_requested_or_remembered(held, there, capsys):
     assert base.chosen(CLIENT, None, there) is None
     assert capsys.readouterr().err == ""
 

@@ -125,7 +125,7 @@ REMEMBERED = {"org.rocmatrix.base": "mirror/u:1", "org.rocmatrix.base.id": "sha2
 
 
 @pytest.mark.parametrize(
-    ("asked", "labels", "there", "chosen"),
+    ("tag", "labels", "there", "chosen"),
     [
         (None, {}, {}, (None, None)),  # the cell's own
         ("mirror/u:2", REMEMBERED, {"mirror/u:2": "sha256:two"}, ("mirror/u:2", "sha256:two")),
@@ -133,13 +133,13 @@ REMEMBERED = {"org.rocmatrix.base": "mirror/u:1", "org.rocmatrix.base.id": "sha2
         (None, REMEMBERED, {}, ("mirror/u:1", "sha256:old")),  # the engine has lost it since
     ],
 )
-def test_base_is_remembered_and_counts_by_what_it_is_now(monkeypatch, asked, labels, there, chosen):
+def test_base_is_remembered_and_counts_by_what_it_is_now(monkeypatch, tag, labels, there, chosen):
     def look(_client, name):
         return engine.Image(id=there[name], labels={}, size=1) if name in there else None
 
     monkeypatch.setattr(engine, "image", look)
     monkeypatch.setattr(engine, "obtain", lambda *_: pytest.fail("asked a registry"))
-    found = base.chosen(None, asked, engine.Image(id="sha256:held", labels=labels, size=1))
+    found = base.chosen(None, tag, engine.Image(id="sha256:held", labels=labels, size=1))
     assert (found.name, found.id) == chosen if found else chosen == (None, None)
 
 
@@ -292,7 +292,7 @@ def test_base_whose_tag_has_moved_makes_another_image(checkout, monkeypatch, tmp
     monkeypatch.setattr(build, "_build", lambda client, planned, cell, **_: made.append(planned) or planned)
     for base_id in ("sha256:" + "1" * 64, "sha256:" + "2" * 64):
         other = OtherBase(name="site/base:stable", id=base_id)
-        monkeypatch.setattr(build, "chosen", lambda client, asked, held, found=other: found)
+        monkeypatch.setattr(build, "chosen", lambda client, name, held, found=other: found)
         build.build(CPU, root=checkout, base="site/base:stable", wheelhouse=tmp_path)
     first, second = made
     assert first.inputs != second.inputs

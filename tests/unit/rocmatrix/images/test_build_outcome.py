@@ -110,11 +110,11 @@ CLIENT = Client()
 def of_client(answer):
     """Return a function of the engine's client and more that answers for CLIENT alone."""
 
-    def asked(client, *more):
+    def checked(client, *more):
         assert client is CLIENT
         return answer(*more)
 
-    return asked
+    return checked
 
 
 def alone(client, tag, *, waiting):
@@ -173,12 +173,12 @@ def test_failed_build_names_its_plan_the_disk_and_the_engine(called, tmp_path, m
     def end(*_, **__):
         raise BuildKitError(1, what="a", where="b", why="c", next="d")
 
-    asked = []
+    calls = []
     monkeypatch.setattr(build.buildkit, "run", end)
-    monkeypatch.setattr(build, "failed", lambda *given: asked.append(given) or given[0])
+    monkeypatch.setattr(build, "failed", lambda *given: calls.append(given) or given[0])
     with pytest.raises(BuildKitError) as caught:
         made(CPU, tmp_path)
-    assert asked == [(caught.value, PLANNED, CLIENT, ROOM)]
+    assert calls == [(caught.value, PLANNED, CLIENT, ROOM)]
 
 
 def test_another_base_is_not_fetched_a_second_time_and_an_unlocked_cell_fetches_no_wheel(called, tmp_path):
@@ -232,28 +232,28 @@ def test_prune_stage_counts_by_names_of_its_own(few):
 @pytest.fixture
 def reached(monkeypatch):
     """What `build` hands to the engine's part."""
-    seen = SimpleNamespace(client=Client(), held=image("held"), asked=[], told={}, looked=[])
+    seen = SimpleNamespace(client=Client(), held=image("held"), chosen_for=[], given={}, looked=[])
     monkeypatch.setattr(engine, "connect", lambda *, work: seen.client if work else None)
     monkeypatch.setattr(
         engine, "image", lambda client, tag: seen.held if (client, tag) == (seen.client, build.tag(CPU)) else None
     )
-    monkeypatch.setattr(build, "chosen", lambda *asked: seen.asked.append(asked) or OTHER)
+    monkeypatch.setattr(build, "chosen", lambda *client: seen.chosen_for.append(client) or OTHER)
     monkeypatch.setattr(build, "refuse_held", lambda *looked: seen.looked.append(looked))
     monkeypatch.setattr(
         build,
         "_build",
-        lambda client, planned, cell, **more: seen.told.update(more, client=client, cell=cell) or planned,
+        lambda client, planned, cell, **more: seen.given.update(more, client=client, cell=cell) or planned,
     )
     return seen
 
 
 def test_build_takes_the_base_that_was_chosen_and_the_cells_own_folders(few, reached):
     planned = build.build(CPU, root=few, base="asked", forced=["r"])
-    assert reached.asked == [(reached.client, "asked", reached.held)]
+    assert reached.chosen_for == [(reached.client, "asked", reached.held)]
     assert reached.looked == [(CPU, reached.client, OTHER)]
     assert reached.client.closed == [True]
     folder = few / ".rocmatrix"
-    assert reached.told == {
+    assert reached.given == {
         "client": reached.client,
         "cell": CPU,
         "held": reached.held,
@@ -265,7 +265,7 @@ def test_build_takes_the_base_that_was_chosen_and_the_cells_own_folders(few, rea
     expected = {"base": "mirror/u:1", "base_id": "sha256:1", "forced": ["r"], "inputs": planned.inputs}
     expected["described"] = image_labels.describing(CPU.base, few, OTHER)
     assert "org.opencontainers.image.base.name=mirror/u:1" in planned.argv
-    assert list(planned.argv) == build.buildx_argv(CPU, root=few, wheelhouse=reached.told["wheels"], **expected)
+    assert list(planned.argv) == build.buildx_argv(CPU, root=few, wheelhouse=reached.given["wheels"], **expected)
     assert {"org.rocmatrix.base=mirror/u:1", "org.rocmatrix.base.id=sha256:1"} <= set(planned.argv)
     assert planned.tag == build.tag(CPU)
 
@@ -273,7 +273,7 @@ def test_build_takes_the_base_that_was_chosen_and_the_cells_own_folders(few, rea
 def test_base_of_the_cell_counts_where_no_other_is_given(few, reached, monkeypatch):
     monkeypatch.setattr(build, "chosen", lambda *_: None)
     planned = build.build(CPU, root=few, wheelhouse=few / "w")
-    assert (planned.inputs, reached.told["wheels"]) == (build.input_hash(CPU, few), few / "w")
+    assert (planned.inputs, reached.given["wheels"]) == (build.input_hash(CPU, few), few / "w")
     assert planned.labels == {build.INPUTS_LABEL: planned.inputs}
 
 
@@ -291,23 +291,23 @@ def test_base_is_looked_into_where_it_is_named_or_the_image_is_a_first_one(
 
 
 @pytest.mark.parametrize("code", ["RM204", "RM201"])
-@pytest.mark.parametrize("asked", ["mirror/u:9", None, ""])
+@pytest.mark.parametrize("calls", ["mirror/u:9", None, ""])
 def test_base_that_no_registry_gives_is_a_failed_build_and_what_else_goes_wrong_is_not(
-    few, reached, monkeypatch, code, asked
+    few, reached, monkeypatch, code, calls
 ):
     def refuse(*_):
         raise RocmatrixError(code, what="mirror/u:9")
 
     monkeypatch.setattr(build, "chosen", refuse)
     with pytest.raises(RocmatrixError, match=code) as caught:
-        build.build(CPU, root=few, base=asked)
+        build.build(CPU, root=few, base=calls)
     assert isinstance(caught.value, build.BuildFailedError) is (code == "RM204")
     if code == "RM204":
         assert (caught.value.trouble.stage, caught.value.what) == ("registry", "mirror/u:9")
         assert "mirror/u:9" in caught.value.trouble.detail
-        assert caught.value.planned.labels.get(build.BASE_LABEL) == (asked or None)
-        assert caught.value.planned.inputs == build.input_hash(CPU, few, base=asked)
-        assert any("docker-image" in word for word in caught.value.planned.argv) is bool(asked)
+        assert caught.value.planned.labels.get(build.BASE_LABEL) == (calls or None)
+        assert caught.value.planned.inputs == build.input_hash(CPU, few, base=calls)
+        assert any("docker-image" in word for word in caught.value.planned.argv) is bool(calls)
 
 
 def test_unlocked_cell_is_planned_where_that_is_allowed_alone(few, capsys):
@@ -335,7 +335,7 @@ def test_unlocked_image_that_was_built_before_is_used_and_another_is_not(few, re
     own = build.input_hash(UNLOCKED, few)
     reached.held = image(own)
     assert build.build(UNLOCKED, root=few, dry_run=dry_run).inputs == own
-    assert reached.told["held"] is reached.held
+    assert reached.given["held"] is reached.held
     for other in (None, image("0" * 64), image(own, sealed=False)):
         reached.held = other
         with pytest.raises(RocmatrixError, match="RM102"):

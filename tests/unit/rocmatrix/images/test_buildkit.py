@@ -70,9 +70,9 @@ buildkit.run({program(code)!r}, log=pathlib.Path({str(log)!r}))
     assert process.stderr is not None
     assert "RUN sleep" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=30)
     assert trace.read_text() == "cancelled"
-    assert "KeyboardInterrupt" in said
+    assert "KeyboardInterrupt" in stderr
 
 
 def test_builder_reads_nothing_from_the_terminal(tmp_path):

@@ -43,9 +43,9 @@ def written(folder):
 
 
 def answering(monkeypatch, answer):
-    asked = []
-    monkeypatch.setattr(lock, "query_all", lambda questions: {q: asked.append(q) or answer(q) for q in questions})
-    return asked
+    queried = []
+    monkeypatch.setattr(lock, "query_all", lambda questions: {q: queried.append(q) or answer(q) for q in questions})
+    return queried
 
 
 def recorded_versions(question):

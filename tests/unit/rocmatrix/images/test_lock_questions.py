@@ -34,19 +34,19 @@ def test_target_is_one_release_one_python_and_one_architecture_where_each_has_it
 def test_packages_of_a_recorded_torch_are_requested_at_the_recorded_versions():
     files = MATRIX.locks["rocm7.2-torch2.12.1"]["3.12"]
     wheels = [MATRIX.wheels[file] for file in files]
-    asked = lock.question(MATRIX, target(BUNDLED), upgrade=False)
+    question = lock.question(MATRIX, target(BUNDLED), upgrade=False)
     names = dict.fromkeys((*lock.TRAINER_REQUIREMENTS, *lock.TORCH_REQUIREMENTS))
-    assert asked.requirements == tuple(name + BUNDLED.pins.get(name, "") for name in names)
-    assert asked.constraints == tuple(f"{w.name}=={w.version}" for w in wheels if w.index == "python")
-    assert (asked.python, asked.index) == ("3.12", None)
-    assert 0 < len(asked.constraints) < len(wheels)
+    assert question.requirements == tuple(name + BUNDLED.pins.get(name, "") for name in names)
+    assert question.constraints == tuple(f"{w.name}=={w.version}" for w in wheels if w.index == "python")
+    assert (question.python, question.index) == ("3.12", None)
+    assert 0 < len(question.constraints) < len(wheels)
 
 
 def test_unrecorded_torch_is_requested_at_the_releases_own_index():
-    asked = lock.question(MATRIX, target(UNRECORDED, "3.13"), upgrade=False)
+    question = lock.question(MATRIX, target(UNRECORDED, "3.13"), upgrade=False)
     pins = tuple(name + bounds for name, bounds in UNRECORDED.pins.items())
-    assert asked.requirements == (UNRECORDED.requirement(None), *lock.TRAINER_REQUIREMENTS, *pins)
-    assert (asked.python, asked.index) == ("3.13", UNRECORDED.index)
+    assert question.requirements == (UNRECORDED.requirement(None), *lock.TRAINER_REQUIREMENTS, *pins)
+    assert (question.python, question.index) == ("3.13", UNRECORDED.index)
 
 
 @pytest.mark.parametrize("architecture", ["gfx1100", "gfx1151"])
@@ -54,9 +54,9 @@ def test_rocm_packages_are_requested_with_torch_even_where_that_is_recorded(arch
     torch = next(file for file, wheel in MATRIX.wheels.items() if wheel.name == "torch")
     one = target(BY_DEVICE, architecture=architecture)
     matrix = MATRIX.model_copy(update={"locks": {one.key: {"3.12": [torch]}}})
-    asked = lock.question(matrix, one, upgrade=False)
-    assert asked.requirements[0] == BY_DEVICE.requirement(architecture)
-    assert asked.index == BY_DEVICE.index
+    question = lock.question(matrix, one, upgrade=False)
+    assert question.requirements[0] == BY_DEVICE.requirement(architecture)
+    assert question.index == BY_DEVICE.index
 
 
 def test_targets_in_use_are_those_of_cells_with_every_recorded_python_in_order():
@@ -111,8 +111,8 @@ def row(name, *, sha256="ab" * 32, version="9.9.9"):
 
 def wheels(release, *rows, matrix=MATRIX, python="3.12", architecture=None):
     one = target(release, python, architecture)
-    asked = lock.question(matrix, one, upgrade=True)
-    return lock._wheels(matrix, one, asked, list(rows), today=TODAY)
+    question = lock.question(matrix, one, upgrade=True)
+    return lock._wheels(matrix, one, question, list(rows), today=TODAY)
 
 
 def test_lock_keeps_the_recorded_torch_and_takes_the_rest_from_the_answer():
@@ -138,10 +138,10 @@ def test_answer_from_the_releases_own_index_keeps_nothing_recorded(monkeypatch):
     torch = next(file for file, wheel in MATRIX.wheels.items() if wheel.name == "torch")
     one = target(BY_DEVICE, architecture="gfx1100")
     matrix = MATRIX.model_copy(update={"locks": {one.key: {"3.12": [torch]}}})
-    asked = lock.question(matrix, one, upgrade=True)
-    found = lock._wheels(matrix, one, asked, rows, today=TODAY)
+    question = lock.question(matrix, one, upgrade=True)
+    found = lock._wheels(matrix, one, question, rows, today=TODAY)
     assert {wheel.name for wheel in found.values()} == {"rocm-sdk-device-gfx1100", "numpy"}
-    assert set(seen) == {(asked.index, TODAY)}
+    assert set(seen) == {(question.index, TODAY)}
 
 
 def test_error_of_a_query_is_raised():
@@ -203,23 +203,23 @@ def test_written_lock_is_ordered_and_holds_what_a_lock_or_a_release_needs(tmp_pa
 
 
 def test_locking_queries_each_target_once_and_writes_the_answer(tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr(lock, "query_all", lambda qs: {q: asked.append(q) or [row("numpy")] for q in qs})
+    questions = []
+    monkeypatch.setattr(lock, "query_all", lambda qs: {q: questions.append(q) or [row("numpy")] for q in qs})
     (tmp_path / "matrix").mkdir()
     result = lock.lock(MATRIX, tmp_path, targets=[target(BUNDLED)])
-    assert [q.python for q in asked] == ["3.12"]
-    assert asked[0].constraints
+    assert [q.python for q in questions] == ["3.12"]
+    assert questions[0].constraints
     assert list(result.done) == [target(BUNDLED)]
     assert result.failed == {}
     assert row("numpy").file in (tmp_path / "matrix" / "locks.yaml").read_text()
-    asked.clear()
+    questions.clear()
     lock.lock(MATRIX, tmp_path, targets=[], upgrade=True)
-    assert asked == []
+    assert questions == []
     lock.lock(MATRIX, tmp_path, targets=[target(BUNDLED)], upgrade=True)
-    assert asked[0].constraints == ()
-    asked.clear()
+    assert questions[0].constraints == ()
+    questions.clear()
     lock.lock(MATRIX, tmp_path)
-    assert set(asked) == {lock.question(MATRIX, t, upgrade=False) for t in lock.used_targets(MATRIX)}
+    assert set(questions) == {lock.question(MATRIX, t, upgrade=False) for t in lock.used_targets(MATRIX)}
     assert [path.name for path in tmp_path.iterdir()] == ["matrix"]
 
 
@@ -243,9 +243,9 @@ def test_python_that_a_lock_alone_names_is_a_target_in_its_order():
 def test_recorded_wheels_without_torch_are_kept_where_the_index_is_queried():
     numpy = next(file for file, wheel in MATRIX.wheels.items() if wheel.name == "numpy")
     matrix = MATRIX.model_copy(update={"locks": {UNRECORDED.name: {"3.12": [numpy]}}})
-    asked = lock.question(matrix, target(UNRECORDED), upgrade=False)
-    assert asked.constraints == (f"numpy=={MATRIX.wheels[numpy].version}",)
-    assert asked.index == UNRECORDED.index
+    question = lock.question(matrix, target(UNRECORDED), upgrade=False)
+    assert question.constraints == (f"numpy=={MATRIX.wheels[numpy].version}",)
+    assert question.index == UNRECORDED.index
 
 
 def test_recorded_nightly_is_refused_by_the_day_of_the_lock():

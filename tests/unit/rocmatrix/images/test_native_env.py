@@ -64,9 +64,9 @@ def _wheel(folder, version):
 @pytest.mark.parametrize("setting", ["variable", "file"])
 def test_wheels_of_this_machines_pip_settings_are_no_source(setting, tmp_path):
     """pip prefers demo 1.0+cpu of a folder that is configured, also under --no-index, and then refuses its hash."""
-    wanted, _ = _wheel(tmp_path / "wheelhouse", "1.0"), _wheel(tmp_path / "configured", "1.0+cpu")
+    requested, _ = _wheel(tmp_path / "wheelhouse", "1.0"), _wheel(tmp_path / "configured", "1.0+cpu")
     lock, config = tmp_path / "lock", tmp_path / "pip.conf"
-    lock.write_text(f"demo==1.0 --hash=sha256:{wanted}\n")
+    lock.write_text(f"demo==1.0 --hash=sha256:{requested}\n")
     config.write_text(f"[global]\nfind-links = {tmp_path / 'configured'}\n")
     named = {"variable": {"PIP_FIND_LINKS": str(tmp_path / "configured")}, "file": {"PIP_CONFIG_FILE": str(config)}}
     argv = [*native_env.pip_argv(tmp_path / "wheelhouse", lock), "--target", str(tmp_path / "installed")]
@@ -150,8 +150,8 @@ def installing(tmp_path):
 
 
 def test_two_installations_at_once_take_turns_and_the_same_wheels_are_installed_once(installing, tmp_path):
-    said = [process.communicate(timeout=60) for process in (installing(CPU), installing(CPU))]
-    assert [out for out, _ in said] == ["installed\n", "installed\n"]
+    outputs = [process.communicate(timeout=60) for process in (installing(CPU), installing(CPU))]
+    assert [out for out, _ in outputs] == ["installed\n", "installed\n"]
     assert (tmp_path / "log").read_text().split("\n") == [f"{CPU} begins", f"{CPU} ends", ""]
 
 
@@ -214,7 +214,7 @@ def test_installed_torch_without_what_the_trainer_imports_is_refused_with_what_i
     assert caught.value.what == f"{first} lacks numpy; {second} lacks torch"
 
 
-def test_python_that_is_named_is_the_only_one_asked(stand_ins, monkeypatch, tmp_path):
+def test_python_that_is_named_is_the_only_one_tried(stand_ins, monkeypatch, tmp_path):
     stand_ins("python3", "torch", *native_env.IMPORTED)
     monkeypatch.setenv("ROCMATRIX_PYTHON", str(tmp_path / "other"))
     with pytest.raises(RocmatrixError, match="no Python was found"):

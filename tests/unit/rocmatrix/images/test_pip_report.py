@@ -43,7 +43,7 @@ class Pip:
         return self
 
 
-def test_pip_is_asked_for_the_images_platform(tmp_path):
+def test_pip_is_requested_the_images_platform(tmp_path):
     question = Question(python="3.12", requirements=("numpy",), index="https://a.example/whl", links="/links")
     argv = pip_report.pip_argv(question, report=tmp_path / "r", target=tmp_path / "t")
     assert argv[argv.index("--python-version") + 1] == "3.12"
@@ -64,11 +64,11 @@ def test_report_gives_file_version_address_and_hash():
 def test_resolver_that_gives_up_is_rm105(monkeypatch):
     monkeypatch.setattr(pip_report.subprocess, "run", Pip("ERROR: no versions of numpy satisfy this"))
     with pytest.raises(RocmatrixError, match="RM105") as caught:
-        pip_report.ask(Question(python="3.12", requirements=("numpy",)))
+        pip_report.query(Question(python="3.12", requirements=("numpy",)))
     assert "no versions of numpy" in str(caught.value)
 
 
-def test_index_that_is_out_of_reach_is_asked_once(monkeypatch):
+def test_index_that_is_out_of_reach_is_queried_once(monkeypatch):
     pip = Pip(UNREACHABLE)
     monkeypatch.setattr(pip_report.subprocess, "run", pip)
     questions = [Question(python=p, requirements=("torch==9",), index="https://a.example") for p in ("3.11", "3.12")]
@@ -78,7 +78,7 @@ def test_index_that_is_out_of_reach_is_asked_once(monkeypatch):
     assert answers[questions[1]].why == "https://a.example cannot be reached: [Errno -2] Name or service not known"
 
 
-def test_index_without_the_version_is_asked_for_every_python(monkeypatch):
+def test_index_without_the_version_is_queried_for_every_python(monkeypatch):
     pip = Pip("ERROR: No matching distribution found for torch==9")
     monkeypatch.setattr(pip_report.subprocess, "run", pip)
     questions = [Question(python=p, requirements=("torch==9",), index="https://a.example") for p in ("3.11", "3.12")]

@@ -23,24 +23,24 @@ BROKEN = "WARNING: Retrying (x) after connection broken by 'New('<c>: Failed: [E
 
 @pytest.fixture
 def pip(monkeypatch):
-    """A pip that writes a report of one file, or ends with `said`; `calls` are the commands it was started with."""
-    found = SimpleNamespace(calls=[], constraints=[], said="", printed="", answers={})
+    """A pip that writes a report of one file, or ends with `refused_with`; `calls` are the commands that started it."""
+    found = SimpleNamespace(calls=[], constraints=[], refused_with="", printed="", answers={})
 
     def run(argv, *, capture_output, text, check):
         assert (capture_output, text, check) == (True, True, False)
         found.calls.append(argv)
         found.constraints.append(Path(argv[argv.index("--constraint") + 1]).read_text(encoding="utf-8"))
-        said = found.answers.get(argv[argv.index("--constraint") - 1], found.said)
-        if not said:
+        output = found.answers.get(argv[argv.index("--constraint") - 1], found.refused_with)
+        if not output:
             Path(argv[argv.index("--report") + 1]).write_text(json.dumps({"install": [ENTRY]}), encoding="utf-8")
-        return SimpleNamespace(returncode=1 if said else 0, stderr=said, stdout=found.printed)
+        return SimpleNamespace(returncode=1 if output else 0, stderr=output, stdout=found.printed)
 
     monkeypatch.setattr(pip_report.subprocess, "run", run)
     return found
 
 
 def test_pip_gets_the_whole_question_and_its_report_is_read(pip):
-    assert pip_report.ask(PLAIN) == [NUMPY]
+    assert pip_report.query(PLAIN) == [NUMPY]
     (argv,) = pip.calls
     scratch = argv[argv.index("--report") + 1].removesuffix("/report.json")
     assert argv == [
@@ -54,15 +54,15 @@ def test_pip_gets_the_whole_question_and_its_report_is_read(pip):
     assert pip.constraints == ["a==1\nb==2\n"]
 
 
-def test_another_index_and_a_folder_of_links_are_asked_as_well(pip):
-    pip_report.ask(INDEXED)
+def test_another_index_and_a_folder_of_links_are_queried_as_well(pip):
+    pip_report.query(INDEXED)
     (argv,) = pip.calls
     assert argv[-7:-2] == ["--extra-index-url", "https://a.example", "--find-links", "/links", "torch==9"]
     assert pip.constraints == [""]
 
 
 @pytest.mark.parametrize(
-    ("question", "said", "code", "where", "why"),
+    ("question", "output", "code", "where", "why"),
     [
         (PLAIN, "ERROR: no numpy", "RM105", "", "no numpy"),
         (PLAIN, BROKEN, "RM105", "", "connection broken by 'New('<c>: Failed: [Errno -2] not known ')': /torch/"),
@@ -70,15 +70,15 @@ def test_another_index_and_a_folder_of_links_are_asked_as_well(pip):
         (INDEXED, BROKEN, "RM104", "https://a.example", "https://a.example cannot be reached: [Errno -2] not known"),
     ],
 )
-def test_refusal_of_pip_is_of_the_index_where_that_is_out_of_reach(pip, question, said, code, where, why):
-    pip.said = said
+def test_refusal_of_pip_is_of_the_index_where_that_is_out_of_reach(pip, question, output, code, where, why):
+    pip.refused_with = output
     with pytest.raises(RocmatrixError) as caught:
-        pip_report.ask(question)
+        pip_report.query(question)
     assert (caught.value.code, caught.value.where, caught.value.why) == (code, where, why)
     assert caught.value.what == f"{question.requirements[0]} for Python {question.python}"
 
 
-def test_questions_to_sources_of_the_machine_are_asked_each_on_its_own_and_an_index_out_of_reach_once(pip):
+def test_questions_to_sources_of_the_machine_are_queried_each_on_its_own_and_an_index_out_of_reach_once(pip):
     again = Question(python="3.12", requirements=("torch==9",), index="https://a.example")
     other = Question(python="3.12", requirements=("torch==9",), index="https://b.example")
     pip.answers = {"torch==9": BROKEN}
@@ -90,7 +90,7 @@ def test_questions_to_sources_of_the_machine_are_asked_each_on_its_own_and_an_in
     assert len(pip.calls) == 3
 
 
-def test_index_that_answers_is_asked_on_after_one_question_that_nothing_fits(pip):
+def test_index_that_answers_is_queried_on_after_one_question_that_nothing_fits(pip):
     second = Question(python="3.12", requirements=("six",), index="https://a.example")
     pip.answers = {"torch==9": "ERROR: no torch"}
     found = pip_report.query_all([INDEXED, second])
@@ -122,10 +122,10 @@ def test_reason_is_the_first_broken_connection_and_the_first_error_else_the_last
 
 
 def test_packages_that_exclude_each_other_are_named_after_the_reason(pip):
-    pip.said = "ERROR: ResolutionImpossible"
+    pip.refused_with = "ERROR: ResolutionImpossible"
     pip.printed = "Collecting a\nThe conflict is caused by:\n    a 1 depends on b<2\n    c 1 depends on b>2\n\nTo fix"
     with pytest.raises(RocmatrixError, match="RM105") as caught:
-        pip_report.ask(PLAIN)
+        pip_report.query(PLAIN)
     assert caught.value.why == "ResolutionImpossible\na 1 depends on b<2\nc 1 depends on b>2"
     many = "The conflict is caused by:\n" + "".join(f"  {n}{'x' * 300}\n" for n in range(9))
     assert pip_report.conflict(many) == [f"{n}{'x' * 239}" for n in range(8)]

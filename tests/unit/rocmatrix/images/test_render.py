@@ -116,12 +116,12 @@ def test_bases_bring_a_compiler_and_pythons_headers(name):
 @pytest.mark.parametrize("cell", MATRIX.cells, ids=lambda cell: cell.name)
 def test_caches_of_compiled_kernels_are_on_the_cache_volume(cell):
     caches = {variable.name: variable.value for variable in cell.environment if "CACHE" in variable.name}
-    wanted = {"TORCHINDUCTOR_CACHE_DIR"}
+    variables = {"TORCHINDUCTOR_CACHE_DIR"}
     if cell.release.rocm:
-        wanted |= {"TRITON_CACHE_DIR", "MIOPEN_CUSTOM_CACHE_DIR", "XDG_CACHE_HOME"}
+        variables |= {"TRITON_CACHE_DIR", "MIOPEN_CUSTOM_CACHE_DIR", "XDG_CACHE_HOME"}
     if cell.release.rocm and tuple(map(int, cell.release.rocm.split("."))) >= (6, 3):
-        wanted |= {"AMD_COMGR_CACHE_DIR"}
-    assert caches.keys() == wanted
+        variables |= {"AMD_COMGR_CACHE_DIR"}
+    assert caches.keys() == variables
     assert all(f"{value}/".startswith("/cache/") for value in caches.values())
 
 

@@ -179,15 +179,17 @@ def test_file_without_a_hash_on_its_index_is_measured_unless_pip_has_done_so():
     ]
 
 
-@pytest.mark.parametrize("ask", [wheel_source.computed_hash, lambda url: wheel_source.served_hash(url[:-7], row("x"))])
-def test_file_that_breaks_off_or_is_not_there_is_rm104(ask):
+@pytest.mark.parametrize(
+    "fetch", [wheel_source.computed_hash, lambda url: wheel_source.served_hash(url[:-7], row("x"))]
+)
+def test_file_that_breaks_off_or_is_not_there_is_rm104(fetch):
     with serving({"/torch/": CONTENT}, short=["/torch/"]) as address:
         with pytest.raises(RocmatrixError, match="RM104") as caught:
-            ask(f"{address}/torch/")
+            fetch(f"{address}/torch/")
         assert caught.value.what == f"{address}/torch/"
         assert "1,400,000 of 1,400,001 bytes" in caught.value.why
         with pytest.raises(RocmatrixError, match="RM104") as caught:
-            ask(f"{address}/a/torch/")
+            fetch(f"{address}/a/torch/")
     assert "404" in caught.value.why
 
 

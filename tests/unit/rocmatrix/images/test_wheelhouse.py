@@ -133,15 +133,15 @@ def test_damaged_ledger_costs_time_only(cell, stocked, damage):
 
 def forged(ledger, folder, cell):
     """Write what a ledger would say if tampered wheels were the locked ones."""
-    told = {}
+    hashes = {}
     for file, wheel in cell.wheels:
         status = (folder / file).stat()
         times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
         for state in (f"{file} {status.st_size} {times} {status.st_ino}",
                       f"{file} {status.st_size} {times} {status.st_dev} {status.st_ino}"):  # fmt: skip
-            told[state] = wheel.sha256
+            hashes[state] = wheel.sha256
     ledger.parent.mkdir(exist_ok=True)
-    ledger.write_text(json.dumps(told))
+    ledger.write_text(json.dumps(hashes))
 
 
 def test_ledger_handed_over_with_the_wheels_is_not_believed(cell, stocked):
@@ -209,9 +209,9 @@ def test_unreachable_index_is_a_clear_error_in_seconds(cell, served, tmp_path):
 
 def test_torch_index_is_queried_for_torch_only():
     for _, wheel in GFX1100.wheels:
-        asked = [source.name for source in wheelhouse.sources(wheel, GFX1100.release)]
-        assert asked[0] == wheelhouse.CONFIGURED.name
-        assert asked[1:] == ([GFX1100.release.index] if wheel.index == "pytorch" else [])
+        sources = [source.name for source in wheelhouse.sources(wheel, GFX1100.release)]
+        assert sources[0] == wheelhouse.CONFIGURED.name
+        assert sources[1:] == ([GFX1100.release.index] if wheel.index == "pytorch" else [])
 
 
 def test_pip_resolves_for_the_python_of_the_image(tmp_path):

@@ -49,18 +49,18 @@ def pip(cell, monkeypatch):
     def run(argv, *, capture_output, text, check, env):
         assert (capture_output, text, check) == (True, True, False)
         assert os.environ.items() <= (env | {"TMPDIR": os.environ.get("TMPDIR", "")}).items()
-        said = found.refusals.get(len(found.calls), "")
+        output = found.refusals.get(len(found.calls), "")
         target, requirement = (Path(argv[argv.index(word) + 1]) for word in ("--dest", "--requirement"))
         found.calls.append(argv)
         found.requirements.append(requirement.read_text(encoding="utf-8"))
         scratch = target.parent
         assert scratch.name.startswith(".fetch-")
         found.temporary.append(env["TMPDIR"] == str(scratch) == str(requirement.parent))
-        if not said:
+        if not output:
             name = found.requirements[-1].partition("=")[0]
             target.mkdir()
             (target / next(file for file, wheel in cell.wheels if wheel.name == name)).write_bytes(CONTENT[name])
-        return SimpleNamespace(returncode=1 if said else 0, stderr=said)
+        return SimpleNamespace(returncode=1 if output else 0, stderr=output)
 
     monkeypatch.setattr(wheelhouse.subprocess, "run", run)
     return found
@@ -78,8 +78,8 @@ def test_torch_is_fetched_first_each_with_its_hash_and_what_is_fetched_is_named(
         torch[0]: CONTENT["torch"],
         numpy[0]: CONTENT["numpy"],
     }
-    said = capsys.readouterr().err
-    assert said.splitlines() == [f"fetching {torch[0]}", f"fetching {numpy[0]}"]
+    stderr = capsys.readouterr().err
+    assert stderr.splitlines() == [f"fetching {torch[0]}", f"fetching {numpy[0]}"]
 
 
 def test_command_asks_for_one_wheel_of_the_images_python_without_a_cache(tmp_path):
@@ -91,7 +91,7 @@ def test_command_asks_for_one_wheel_of_the_images_python_without_a_cache(tmp_pat
     ]
 
 
-def test_torch_that_no_mirror_has_is_asked_of_its_own_index(cell, pip, tmp_path):
+def test_torch_that_no_mirror_has_is_queried_of_its_own_index(cell, pip, tmp_path):
     pip.refusals = {0: "ERROR: no torch"}
     wheelhouse.fetch(cell, tmp_path / "w")
     first, second, third = pip.calls
@@ -100,7 +100,7 @@ def test_torch_that_no_mirror_has_is_asked_of_its_own_index(cell, pip, tmp_path)
     assert second[second.index("--python-version") + 1] == cell.python
 
 
-def test_wheel_that_no_source_has_is_rm104_with_what_each_said(cell, pip, tmp_path):
+def test_wheel_that_no_source_has_is_rm104_with_the_answer_of_each(cell, pip, tmp_path):
     pip.refusals = {0: "ERROR: no torch", 1: "ERROR: none either"}
     with pytest.raises(RocmatrixError, match="RM104") as caught:
         wheelhouse.fetch(cell, tmp_path / "w")
@@ -111,7 +111,7 @@ def test_wheel_that_no_source_has_is_rm104_with_what_each_said(cell, pip, tmp_pa
 
 
 @pytest.mark.parametrize("number", [28, 122])
-def test_full_disk_is_rm205_and_no_other_source_is_asked(cell, pip, tmp_path, number):
+def test_full_disk_is_rm205_and_no_other_source_is_queried(cell, pip, tmp_path, number):
     pip.refusals = {0: f"ERROR: [Errno {number}] full"}
     with pytest.raises(RocmatrixError, match="RM205") as caught:
         wheelhouse.fetch(cell, tmp_path / "w")
@@ -177,17 +177,17 @@ def test_hash_of_a_large_file_is_of_all_its_pieces(tmp_path):
 
 
 def test_large_file_is_not_held_in_memory_at_once():
-    asked = []
+    sizes = []
 
     class Pieces(io.BytesIO):
         def read(self, size=-1):
-            asked.append(size)
+            sizes.append(size)
             return super().read(size)
 
     content = b"ab" * wheelhouse.CHUNK_BYTES
     path = SimpleNamespace(open=lambda mode: Pieces(content) if mode == "rb" else None)
     assert wheelhouse.sha256(path) == hashlib.sha256(content).hexdigest()
-    assert set(asked) == {wheelhouse.CHUNK_BYTES}
+    assert set(sizes) == {wheelhouse.CHUNK_BYTES}
 
 
 def test_leftovers_of_a_dead_fetch_are_removed_before_another(cell, pip, tmp_path):

@@ -25,12 +25,12 @@ from tests.fixtures.clusters import IMAGE, KUBERNETES, SLURM, file_of
 def test_rank_count_is_one_a_card_unless_another_is_given(prepare):
     machine = {"cell": cells.GFX1100, "machine": sysfs.two_rx_7900_xt}
     assert {"--gres=gpu:2", "--nproc-per-node=2"} <= set(file_of(prepare(SLURM, **machine)).split())
-    told = replace(SLURM, processes=3, cards=4)
-    assert {"--gres=gpu:4", "--nproc-per-node=3"} <= set(file_of(prepare(told, **machine)).split())
+    placement = replace(SLURM, processes=3, cards=4)
+    assert {"--gres=gpu:4", "--nproc-per-node=3"} <= set(file_of(prepare(placement, **machine)).split())
 
 
 @pytest.mark.parametrize("to", [replace(KUBERNETES, cards=1), replace(SLURM, under="docker", cards=1)])
-def test_fewer_cards_than_are_here_can_be_asked_for(prepare, to):
+def test_fewer_cards_than_are_here_can_be_requested(prepare, to):
     text = file_of(prepare(to, cell=cells.GFX1100, machine=sysfs.two_rx_7900_xt))
     assert "amd.com/gpu: '1'" in text or {"--gres=gpu:1", "--nproc-per-node=1"} <= set(text.split())
 
@@ -53,7 +53,7 @@ def test_settings_of_a_container_come_with_their_reasons(prepare):
     assert prepare(SLURM).rows == ()
 
 
-def test_adapters_for_rdma_are_passed_where_asked_for(prepare):
+def test_adapters_for_rdma_are_passed_where_requested(prepare):
     text = file_of(prepare(replace(SLURM, under="docker", rdma=True)))
     assert "/dev/infiniband/*" in text
     assert "--ulimit=memlock=-1:-1" in text

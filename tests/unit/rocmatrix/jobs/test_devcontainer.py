@@ -61,7 +61,7 @@ def test_foreign_file_stays(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("commands", "uid", "asked", "kind"),
+    ("commands", "uid", "engine_name", "kind"),
     [
         ({"podman"}, 1000, None, "podman"),
         ({"podman"}, 0, None, None),  # podman of root hands groups on
@@ -70,10 +70,10 @@ def test_foreign_file_stays(tmp_path):
         (set(), 1000, "podman", "podman"),
     ],
 )
-def test_engine_of_an_editor_is_podman_where_its_command_stands_alone(monkeypatch, commands, uid, asked, kind):
+def test_engine_of_an_editor_is_podman_where_its_command_stands_alone(monkeypatch, commands, uid, engine_name, kind):
     monkeypatch.setattr(devcontainer.shutil, "which", lambda name: f"/usr/bin/{name}" if name in commands else None)
     monkeypatch.setattr(devcontainer.os, "geteuid", lambda: uid)
-    monkeypatch.setattr(devcontainer.engine, "rootless_kind", lambda: asked)
+    monkeypatch.setattr(devcontainer.engine, "rootless_kind", lambda: engine_name)
     assert devcontainer.rootless_engine() == kind
 
 

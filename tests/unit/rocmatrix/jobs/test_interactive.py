@@ -17,9 +17,9 @@ from tests.fixtures import cells, sysfs
 
 
 def spec_on(machine, cell=cells.GFX1100, *, by_cdi_name=False, **choices):
-    asked = Chosen(**{"image": "", "command": (), "run_folder": Path("/srv/run"), "user": "1000:1000"} | choices)
+    choices_ = Chosen(**{"image": "", "command": (), "run_folder": Path("/srv/run"), "user": "1000:1000"} | choices)
     return interactive.spec_for(
-        asked, cell=cell, hardware=read_hardware(machine), root=machine.root, by_cdi_name=by_cdi_name
+        choices_, cell=cell, hardware=read_hardware(machine), root=machine.root, by_cdi_name=by_cdi_name
     )
 
 
@@ -38,7 +38,7 @@ def test_cards_are_chosen_by_number(tmp_path):
     assert [row.host for row in spec.of(Device)] == ["/dev/kfd", "/dev/dri/renderD129"]
 
 
-def test_cards_can_be_asked_for_by_their_cdi_names(tmp_path):
+def test_cards_can_be_requested_by_their_cdi_names(tmp_path):
     spec = spec_on(sysfs.two_rx_7900_xt(tmp_path), by_cdi_name=True)
     assert [row.value for row in spec.of(CdiDevice)] == ["amd.com/gpu=0", "amd.com/gpu=1"]
 

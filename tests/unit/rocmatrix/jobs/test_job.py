@@ -111,17 +111,17 @@ def cpu_build_only(monkeypatch):
     monkeypatch.setattr(native_env, "prepare", lambda *args, **kwargs: fallback)
 
 
-def test_smoke_run_expects_what_was_asked_for_not_what_fits(cpu_build_only, tmp_path):
+def test_smoke_run_expects_what_was_requested_not_what_fits(cpu_build_only, tmp_path):
     host = read_hardware(sysfs.mi50(tmp_path))
     prepared = job.native_job(job_request("smoke"), matrix=MATRIX, cell=cells.GFX906, hardware=host)
     assert "--expect=rocm" in prepared.argv
 
 
-@pytest.mark.parametrize("asked", [{"gpu": "gfx906"}, {"cell": cells.GFX906.name}, {"rocm": "6.3"}])
-def test_card_asked_for_by_name_never_becomes_a_cpu(cpu_build_only, tmp_path, asked):
+@pytest.mark.parametrize("requested", [{"gpu": "gfx906"}, {"cell": cells.GFX906.name}, {"rocm": "6.3"}])
+def test_card_requested_by_name_never_becomes_a_cpu(cpu_build_only, tmp_path, requested):
     host = read_hardware(sysfs.no_driver(tmp_path))
     with pytest.raises(RocmatrixError, match="RM403"):
-        job.native_job(job_request(request=Request(**asked)), matrix=MATRIX, cell=cells.GFX906, hardware=host)
+        job.native_job(job_request(request=Request(**requested)), matrix=MATRIX, cell=cells.GFX906, hardware=host)
 
 
 def test_data_that_is_not_there_is_named_before_a_container_starts(tmp_path):
@@ -144,9 +144,9 @@ FOREIGN = native_env.Native(python="python3", cell=None, why="the active environ
 
 
 def test_foreign_environment_has_no_cell_and_reports_why():
-    told = job.native_provenance(job_request(forced=("rule-a",)), runner=FOREIGN, requested=cells.CPU)
-    assert "--cell-absent=the active environment's torch 2.13.0, whose wheels no cell locked" in told
-    assert not any(word.startswith(("--cell=", "--forced=")) for word in told)
+    provenance = job.native_provenance(job_request(forced=("rule-a",)), runner=FOREIGN, requested=cells.CPU)
+    assert "--cell-absent=the active environment's torch 2.13.0, whose wheels no cell locked" in provenance
+    assert not any(word.startswith(("--cell=", "--forced=")) for word in provenance)
 
 
 def test_overridden_rules_are_reported_for_their_cell():
@@ -208,8 +208,8 @@ def test_second_file_and_pretrained_folder_move_into_the_container(tmp_path):
     machine = read_hardware(sysfs.no_driver(tmp_path / "host"))
 
     def argv(**more):
-        asked = job_request(options=options | more)
-        return job.container_job(asked, cell=cells.CPU, hardware=machine, image="rocmatrix:cpu").argv
+        request = job_request(options=options | more)
+        return job.container_job(request, cell=cells.CPU, hardware=machine, image="rocmatrix:cpu").argv
 
     prepared = argv(model=str(tmp_path / "llama"))
     assert {"--join=/data/.join/bars.csv", "--model=/data/.model/llama"} <= set(prepared)

@@ -67,9 +67,9 @@ def destinations():
 def emitted(tmp_path, machine, cell):
     hardware = read_hardware(machine(tmp_path / "machine"))
     options = {"output": "/shared/runs", "run": "r"}
-    wanted = JobRequest(program=TRAIN, request=Request(), where="", options=options)
+    job_request = JobRequest(program=TRAIN, request=Request(), where="", options=options)
     for to in destinations():
-        made = cluster.prepare(wanted, to, matrix=cells.MATRIX, cell=cell, hardware=hardware)
+        made = cluster.prepare(job_request, to, matrix=cells.MATRIX, cell=cell, hardware=hardware)
         yield to, hardware, "\n".join(made.files.values())
 
 
@@ -86,14 +86,14 @@ def test_emitted_file_holds_nothing_of_this_machine(tmp_path, machine, cell):
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("to", [SlurmDestination()])
 def test_native_job_without_other_paths_names_this_checkout_and_python_alone(tmp_path, monkeypatch, to):
-    def native_job(wanted, **_):
-        argv = ["/opt/python", "-P", "-m", "trainer", "train", *programs.flags(wanted.options)]
+    def native_job(job_request, **_):
+        argv = ["/opt/python", "-P", "-m", "trainer", "train", *programs.flags(job_request.options)]
         return Job(argv=argv, environment={"PYTHONPATH": f"{ROOT}:{OWN_WORDS[2]}"}, why="")
 
     monkeypatch.setattr(job, "native_job", native_job)
     hardware = read_hardware(sysfs.no_driver(tmp_path / "machine"))
-    wanted = JobRequest(program=TRAIN, request=Request(), where="", options={"output": "/shared/runs", "run": "r"})
-    made = cluster.prepare(wanted, replace(to), matrix=cells.MATRIX, cell=cells.CPU, hardware=hardware)
+    job_request = JobRequest(program=TRAIN, request=Request(), where="", options={"output": "/shared/runs", "run": "r"})
+    made = cluster.prepare(job_request, replace(to), matrix=cells.MATRIX, cell=cells.CPU, hardware=hardware)
     (text,) = made.files.values()
     assert not {word for word in OWN_WORDS if word in text}
     assert f"export PYTHONPATH={ROOT}\n" in text

@@ -107,7 +107,7 @@ def test_lock_of_companions_is_kept_until_the_cells_own_wheels_change(python_ind
     }
 
 
-def test_companions_are_asked_for_by_the_cells_name_too(python_index, tmp_path):
+def test_companions_are_requested_by_the_cells_name_too(python_index, tmp_path):
     python_index.add("peft", "0.21.2")
     built = prepare(["peft"], tmp_path)
     again = MATRIX.cell(built.name)

@@ -25,14 +25,14 @@ def test_companions_follow_the_torch_version():
     }  # fmt: skip
 
 
-def test_bundled_release_is_asked_for_plainly_and_has_no_device_packages():
+def test_bundled_release_is_requested_plainly_and_has_no_device_packages():
     release = RELEASES["rocm6.2.4-torch2.7.1"]
     assert release.requirement("gfx1100") == "torch==2.7.1+rocm6.2.4"
     assert release.index == "https://download.pytorch.org/whl/rocm6.2.4"
     assert release.device_packages("gfx1100") == ()
 
 
-def test_split_release_is_asked_for_by_architecture():
+def test_split_release_is_requested_by_architecture():
     release = RELEASES["rocm10.0-torch2.13.0"]
     assert release.requirement("gfx1100") == "torch[device-gfx1100]==2.13.0+rocm10.0.0"
     assert release.device_packages("gfx1100") == ("amd-torch-device-gfx1100", "rocm-sdk-device-gfx1100")

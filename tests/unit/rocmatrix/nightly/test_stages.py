@@ -23,9 +23,9 @@ def test_failed_smoke_of_a_night_names_its_log_and_its_likely_cause(tmp_path, mo
         evidence=tmp_path / "evidence.db", budget=0, today="2026-11-22",
     )  # fmt: skip
     assert stages.smoke(CPU).state == "failed"
-    told = capsys.readouterr().err
-    assert f"log: {log}" in told
-    assert "hip-invalid-device-function" in told
+    stderr = capsys.readouterr().err
+    assert f"log: {log}" in stderr
+    assert "hip-invalid-device-function" in stderr
 
 
 class Night(OnEngine):

@@ -57,10 +57,10 @@ def test_bases_of_cells_are_obtained_once_and_not_for_another_base_or_builder(wo
 
 
 def test_base_that_was_named_is_looked_up_once_and_counts_by_its_id(world, monkeypatch):
-    asked = []
-    monkeypatch.setattr(stages, "chosen", lambda *given: asked.append(given) or OTHER)
+    lookups = []
+    monkeypatch.setattr(stages, "chosen", lambda *given: lookups.append(given) or OTHER)
     night(world, base="mirror/u", wheels=Path("/w")).build([CPU])
-    ((client, base, held),) = asked
+    ((client, base, held),) = lookups
     assert (client.work, client.closed, base, held) == (False, True, "mirror/u", None)
     assert {step[2] for step in steps(world, "inputs")} == {"sha256:1"}
     ((_, content, _),) = steps(world, "write")
@@ -192,8 +192,8 @@ def test_candidate_is_proven_against_its_own_wheels_and_recorded(world, monkeypa
 
     found = SimpleNamespace(proven=proven, findings=[SimpleNamespace(summary=f"f{n}") for n in range(4)])
     monkeypatch.setattr(recorder, "proving", proving)
-    monkeypatch.setattr(baseline, "recorded", lambda *asked: ("size", *asked))
-    monkeypatch.setattr(proof, "of_image", lambda *asked, **named: given.append((asked, named)) or found)
+    monkeypatch.setattr(baseline, "recorded", lambda *name: ("size", *name))
+    monkeypatch.setattr(proof, "of_image", lambda *name, **named: given.append((name, named)) or found)
     outcome = night(world, wheels=Path("/w")).prove(CPU)
     assert (outcome.state, outcome.summary, kept) == ("passed" if proven else "failed", "f0; f1; f2", [found])
     size = ("size", world.folder / "e.db", CPU, image())

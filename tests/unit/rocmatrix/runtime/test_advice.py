@@ -88,7 +88,9 @@ def texts(named: Callable[[ast.Call], list[ast.expr]]) -> list[tuple[str, str]]:
         named: the arguments of a call that are wanted.
     """
     return [
-        (place, literal(wanted, assigned_in(function))) for place, node, function in calls() for wanted in named(node)
+        (place, literal(options_, assigned_in(function)))
+        for place, node, function in calls()
+        for options_ in named(node)
     ]
 
 

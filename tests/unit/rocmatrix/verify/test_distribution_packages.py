@@ -56,16 +56,16 @@ def test_installed_packages_are_read_and_those_that_were_removed_are_not():
 
 
 def test_list_is_read_from_a_container_without_a_network_that_never_runs_and_goes():
-    asked = client(packed(LIST))
-    assert read(asked, "sha256:1") == {"gcc": "4:12.2.0-3", "held": "2"}
-    assert asked.made[0].options["network_mode"] == "none"
-    assert asked.made[-1] == "removed"
+    client_ = client(packed(LIST))
+    assert read(client_, "sha256:1") == {"gcc": "4:12.2.0-3", "held": "2"}
+    assert client_.made[0].options["network_mode"] == "none"
+    assert client_.made[-1] == "removed"
 
 
-@pytest.mark.parametrize("asked", [client(error=docker.errors.NotFound("no such file")), client(b"no archive" * 200)])
-def test_image_without_a_list_has_no_packages(asked):
-    assert read(asked, "sha256:1") == {}
-    assert asked.made[-1] == "removed"
+@pytest.mark.parametrize("client_", [client(error=docker.errors.NotFound("no such file")), client(b"no archive" * 200)])
+def test_image_without_a_list_has_no_packages(client_):
+    assert read(client_, "sha256:1") == {}
+    assert client_.made[-1] == "removed"
 
 
 @pytest.mark.parametrize(

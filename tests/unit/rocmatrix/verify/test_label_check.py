@@ -32,11 +32,11 @@ def test_cells_own_labels_and_user_pass(cell):
 
 
 @pytest.mark.parametrize("name", ["cell", "torch", "rocm", "architecture", "lock"])
-@pytest.mark.parametrize("said", ["other", None])
-def test_label_that_differs_or_is_missing_is_named_with_both_values(name, said):
+@pytest.mark.parametrize("stated", ["other", None])
+def test_label_that_differs_or_is_missing_is_named_with_both_values(name, stated):
     right = labels(cells.GFX1100)
-    wrong = {key: value for key, value in (right | {f"org.rocmatrix.{name}": said}).items() if value}
-    place = f"{name} is {said!r}, not {right[f'org.rocmatrix.{name}']!r}"
+    wrong = {key: value for key, value in (right | {f"org.rocmatrix.{name}": stated}).items() if value}
+    place = f"{name} is {stated!r}, not {right[f'org.rocmatrix.{name}']!r}"
     finding = Finding(code="RM219", what="labels that say otherwise than the cell", places=(place,))
     expected = Check(name="labels", summary=SUMMARY, findings=(finding,))
     assert label_check.check(wrong, user="10001:10001", cell=cells.GFX1100) == expected

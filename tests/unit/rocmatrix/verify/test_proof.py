@@ -45,7 +45,7 @@ EVIL = "sha256:" + "e" * 64
 
 
 @pytest.mark.parametrize(
-    ("labels", "asked"),
+    ("labels", "names"),
     [
         ({}, [cells.GFX1100.base.reference]),
         ({"org.rocmatrix.base.id": EVIL}, [cells.GFX1100.base.reference]),
@@ -54,9 +54,9 @@ EVIL = "sha256:" + "e" * 64
         ({"org.rocmatrix.base": "another", "org.rocmatrix.base.id": EVIL}, [EVIL, "another"]),
     ],
 )
-def test_base_to_compare_with_is_named_by_id_where_the_image_is_marked_alone(monkeypatch, labels, asked):
+def test_base_to_compare_with_is_named_by_id_where_the_image_is_marked_alone(monkeypatch, labels, names):
     """An id in labels is whatever their writer chose: without a mark it would stand for the base of the cell."""
     found = []
     monkeypatch.setattr(proof.engine, "image", lambda _, name: found.append(name))
     assert proof.base_of(None, labels, cells.GFX1100) is None
-    assert found == asked
+    assert found == names

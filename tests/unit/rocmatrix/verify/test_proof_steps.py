@@ -59,7 +59,7 @@ def attributes(*layers, config=None):
 
 
 @pytest.fixture
-def asked(monkeypatch):
+def check_stubs(monkeypatch):
     """What each check was given, by its name; a check passes unless its name is in `failing`."""
     found = SimpleNamespace(failing=set(), given={})
 
@@ -107,9 +107,9 @@ def prove(**more):
     return proof.of_image(MATRIX, CELL, "rocmatrix:t", today="2026-11-22", root=Path("/root"), **more)
 
 
-def test_check_receives_what_it_compares(client, asked):
+def test_check_receives_what_it_compares(client, check_stubs):
     found = prove(recorded="recorded", accept="a reason")
-    given = asked.given
+    given = check_stubs.given
     assert given[label_check.NAME] == (({"a": "1"},), {"user": "7", "cell": CELL, "inherited": None})
     assert given[settings.NAME] == ((client.held["i"], CELL, None), {})
     contents = given[kernel_code.NAME][0][0]
@@ -137,26 +137,26 @@ def test_check_receives_what_it_compares(client, asked):
     assert client.closed
 
 
-def test_wheels_of_another_folder_are_compared_with_where_they_are_named(client, asked):
+def test_wheels_of_another_folder_are_compared_with_where_they_are_named(client, check_stubs):
     prove(wheels=Path("/w"))
-    assert asked.given[installed.NAME][0][2] == Path("/w")
-    assert asked.given[size.NAME][1] == {"cell": CELL.name, "today": "2026-11-22", "recorded": None, "accept": ""}
+    assert check_stubs.given[installed.NAME][0][2] == Path("/w")
+    assert check_stubs.given[size.NAME][1] == {"cell": CELL.name, "today": "2026-11-22", "recorded": None, "accept": ""}
 
 
 @pytest.mark.parametrize(("failing", "clean"), [(size.NAME, True), (hygiene.NAME, False), (source.NAME, False)])
-def test_byte_code_is_compiled_where_all_but_the_size_passed(client, asked, failing, clean):
-    asked.failing.add(failing)
+def test_byte_code_is_compiled_where_all_but_the_size_passed(client, check_stubs, failing, clean):
+    check_stubs.failing.add(failing)
     assert not prove().proven
-    assert asked.given[byte_code.NAME][1]["clean"] is clean
+    assert check_stubs.given[byte_code.NAME][1]["clean"] is clean
 
 
-def test_image_without_settings_is_checked_as_one_without(client, asked):
+def test_image_without_settings_is_checked_as_one_without(client, check_stubs):
     client.held["i"] = attributes(config={})
     prove()
-    assert asked.given[label_check.NAME] == (({},), {"user": "", "cell": CELL, "inherited": None})
+    assert check_stubs.given[label_check.NAME] == (({},), {"user": "", "cell": CELL, "inherited": None})
 
 
-def test_image_that_is_not_there_is_rm203(client, asked):
+def test_image_that_is_not_there_is_rm203(client, check_stubs):
     client.named.clear()
     with pytest.raises(RocmatrixError, match="RM203") as caught:
         prove()
@@ -164,7 +164,9 @@ def test_image_that_is_not_there_is_rm203(client, asked):
     assert client.closed
 
 
-def test_container_for_reading_is_never_started_belongs_to_this_program_and_is_removed(client, asked, monkeypatch):
+def test_container_for_reading_is_never_started_belongs_to_this_program_and_is_removed(
+    client, check_stubs, monkeypatch
+):
     monkeypatch.setattr(orphan_cleanup, "label", lambda: {"owner": "test"})
     prove()
     ((image, command, more, container),) = client.made
@@ -209,27 +211,27 @@ def test_base_is_the_one_that_the_labels_name_else_the_cells_own(client, labels,
     assert client.made[0][0] == image
 
 
-def test_base_is_handed_to_the_checks_of_settings_and_system(client, asked):
+def test_base_is_handed_to_the_checks_of_settings_and_system(client, check_stubs):
     client.held["b"] = attributes("l1", config=None)
     client.named[CELL.base.reference] = engine.Image(id="b", labels={}, size=1)
     prove()
-    base = asked.given[system.NAME][0][2]
+    base = check_stubs.given[system.NAME][0][2]
     assert (base.name, base.config) == (CELL.base.reference, {})
-    assert asked.given[settings.NAME][0][2] is base.config
+    assert check_stubs.given[settings.NAME][0][2] is base.config
 
 
-def test_labels_of_the_base_are_handed_to_the_check_of_labels(client, asked):
+def test_labels_of_the_base_are_handed_to_the_check_of_labels(client, check_stubs):
     client.held["b"] = attributes("l1", config={"Labels": {"m": "1"}})
     client.named[CELL.base.reference] = engine.Image(id="b", labels={}, size=1)
     prove()
-    assert asked.given[label_check.NAME][1]["inherited"] == {"m": "1"}
+    assert check_stubs.given[label_check.NAME][1]["inherited"] == {"m": "1"}
 
 
-def test_folder_is_proven_for_its_device_code_alone(asked, tmp_path):
+def test_folder_is_proven_for_its_device_code_alone(check_stubs, tmp_path):
     write(tmp_path, FILES)
     found = proof.of_tree(MATRIX, CELL, tmp_path)
-    assert list(asked.given) == [kernel_code.NAME]
-    (contents,), given = asked.given[kernel_code.NAME]
+    assert list(check_stubs.given) == [kernel_code.NAME]
+    (contents,), given = check_stubs.given[kernel_code.NAME]
     assert contents.files == 2
     assert given["required"] == LIBRARIES
     assert (found.cell, found.architecture, found.subject) == (CELL.name, "gfx1100", f"folder {tmp_path}")
@@ -238,10 +240,10 @@ def test_folder_is_proven_for_its_device_code_alone(asked, tmp_path):
     assert {check.name for check in left_out} == proof.EVERY_CHECK - {kernel_code.NAME}
     assert {(check.status, check.summary) for check in left_out} == {("not checked", "a folder is no image")}
     proof.of_tree(MATRIX, CELL, tmp_path, only=["MIOpen"])
-    assert asked.given[kernel_code.NAME][1]["required"] == ["MIOpen"]
+    assert check_stubs.given[kernel_code.NAME][1]["required"] == ["MIOpen"]
 
 
-def test_folder_that_is_none_and_library_that_is_unknown_are_refused(asked, tmp_path):
+def test_folder_that_is_none_and_library_that_is_unknown_are_refused(check_stubs, tmp_path):
     with pytest.raises(RocmatrixError, match="RM221") as caught:
         proof.of_tree(MATRIX, CELL, tmp_path / "none")
     assert caught.value.where == str(tmp_path / "none")

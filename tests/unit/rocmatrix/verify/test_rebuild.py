@@ -110,7 +110,7 @@ def test_image_of_unlocked_wheels_is_not_built_again(engine, tmp_path):
     assert engine.argv == []
 
 
-def test_base_that_no_registry_gives_is_asked_for_before_the_second_build(engine, tmp_path, monkeypatch):
+def test_base_that_no_registry_gives_is_requested_before_the_second_build(engine, tmp_path, monkeypatch):
     def refuse(_, reference):
         raise RocmatrixError("RM204", what=reference)
 

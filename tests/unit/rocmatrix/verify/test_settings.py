@@ -117,10 +117,10 @@ def places(config, **more):
 
 def test_summary_counts_what_was_compared():
     config, _ = recipe(cells.CPU)
-    wanted = settings.expected(cells.CPU, None)
+    expected = settings.expected(cells.CPU, None)
     found = check(config)
-    assert (found.name, found.summary) == ("settings", f"{4 + 6 + len(wanted)} settings, and the seal")
-    assert len(wanted) >= 5
+    assert (found.name, found.summary) == ("settings", f"{4 + 6 + len(expected)} settings, and the seal")
+    assert len(expected) >= 5
 
 
 def test_environment_is_the_bases_the_recipes_and_the_cells_own_in_this_order():

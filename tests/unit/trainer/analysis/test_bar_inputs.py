@@ -161,6 +161,6 @@ def test_days_for_a_model_of_minutes_are_refused_with_what_they_are(
 ) -> None:
     days = "".join(f"2024-03-{day:02},10,12,9,11,5,15\n" for day in range(1, 29))
     (path := tmp_path / "days.csv").write_text(f"date,open,high,low,close,volume,vix_close\n{days}")
-    told = refused(capsys, folder / "two", "--data", str(path))
-    assert "RM578" in told and "session, 09:30-16:00 America/New_York" in told
-    assert "intraday bars, 60 seconds long" in told and "these are days" in told
+    message = refused(capsys, folder / "two", "--data", str(path))
+    assert "RM578" in message and "session, 09:30-16:00 America/New_York" in message
+    assert "intraday bars, 60 seconds long" in message and "these are days" in message

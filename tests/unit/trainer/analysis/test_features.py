@@ -63,14 +63,14 @@ def test_other_targets_stay_in_their_session_and_are_named(
     weights = ["--class-weights=balanced"] if target == "direction" else []
     flags = ["--epochs=1", "--batch-size=512", f"--target={target}", "--horizon=30", "--embargo=40"]
     assert main(["train", f"--data={minutes}", f"--output={tmp_path}", "--run=r", *flags, *weights]) == 0
-    said = json.loads((tmp_path / "r" / "metadata.json").read_text())
-    assert said["target"]["name"] == f"{target}_next"
-    assert said["target"]["classes"] == (2 if target == "direction" else 0)
-    assert (said["target"]["class_weights"] is None) == (target == "return")
-    assert said["split"]["embargo"] == 40
-    assert said["data"]["source"].startswith("synthetic")
-    rows = sum(said["split"][part]["rows"] for part in ("train", "validation", "test")) + 2 * 40
-    known = said["feature_set"]["rows"]["in_sessions"] - said["feature_set"]["rows"]["past_too_short"]
+    metadata = json.loads((tmp_path / "r" / "metadata.json").read_text())
+    assert metadata["target"]["name"] == f"{target}_next"
+    assert metadata["target"]["classes"] == (2 if target == "direction" else 0)
+    assert (metadata["target"]["class_weights"] is None) == (target == "return")
+    assert metadata["split"]["embargo"] == 40
+    assert metadata["data"]["source"].startswith("synthetic")
+    rows = sum(metadata["split"][part]["rows"] for part in ("train", "validation", "test")) + 2 * 40
+    known = metadata["feature_set"]["rows"]["in_sessions"] - metadata["feature_set"]["rows"]["past_too_short"]
     assert known - 7 * 30 <= rows <= known - 6 * 30  # the last 30 bars of each session have no target
 
 
@@ -97,8 +97,8 @@ def test_feature_file_holds_names_values_and_conventions(minutes: Path, tmp_path
 def test_key_follows_input_and_conventions(minutes: Path, tmp_path: Path) -> None:
     def key(*flags: str) -> str:
         assert main(["features", f"--data={minutes}", f"--out={tmp_path / 'f.arrow'}", *flags]) == 0
-        said: str = json.loads((tmp_path / "f.arrow.json").read_text())["key"]
-        return said
+        metadata: str = json.loads((tmp_path / "f.arrow.json").read_text())["key"]
+        return metadata
 
     first = key()
     assert key("--chunk-size=500") == first
@@ -119,8 +119,8 @@ def test_bad_rows_are_in_the_metadata_and_reported(
     assert not (tmp_path / "f.arrow").exists()
     assert main([*arguments, "--on-bad-row=drop"]) == 0
     assert "1 dropped, a cell is no number (first: line 101)" in capsys.readouterr().err
-    said = json.loads((tmp_path / "f.arrow.json").read_text())
-    assert said["input"]["read"]["bad_rows"]["dropped"] == {"number": 1}
+    metadata = json.loads((tmp_path / "f.arrow.json").read_text())
+    assert metadata["input"]["read"]["bad_rows"]["dropped"] == {"number": 1}
 
 
 def test_bars_are_never_written_over_and_a_pipe_stays(
@@ -170,9 +170,9 @@ def test_synthetic_bars_are_what_they_claim() -> None:
 def test_features_of_intraday_bars_are_the_only_ones_written(which: str, minutes: Path, tmp_path: Path, capsys) -> None:
     out = tmp_path / "f.arrow"
     assert main(["features", f"--data={minutes}", f"--out={out}", f"--features={which}"]) == 2
-    told = capsys.readouterr().err
-    assert "RM500" in told
-    assert f"--features {which}" in told
+    stderr = capsys.readouterr().err
+    assert "RM500" in stderr
+    assert f"--features {which}" in stderr
     assert not out.exists()
 
 

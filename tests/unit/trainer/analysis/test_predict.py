@@ -211,8 +211,8 @@ def test_data_and_the_model_are_never_written_over(run: Path, tmp_path: Path, ca
     (tmp_path / "link.csv").symlink_to(data)
     for output in (data, tmp_path / "link.csv", run / "model.safetensors", run / "metadata.json"):
         before = output.read_bytes()
-        said = refused(capsys, "RM500", "--model", str(run), "--data", str(data), "--output", str(output))
-        assert "--output" in said and ("--data" in said or "--model" in said)
+        message = refused(capsys, "RM500", "--model", str(run), "--data", str(data), "--output", str(output))
+        assert "--output" in message and ("--data" in message or "--model" in message)
         assert output.read_bytes() == before
 
 

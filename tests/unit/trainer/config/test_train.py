@@ -141,9 +141,9 @@ def test_choices_of_the_command_line_are_the_keys_of_what_implements_them() -> N
 
 def test_familiar_flags_are_distinguished_from_those_with_an_effect() -> None:
     assert notices(TrainConfig.of(epochs=1, batch_size=8)) == []
-    said = notices(TrainConfig.of(skip_gpu_cleanup=True))
-    assert [sentence.partition(" has no effect: ")[0] for sentence in said] == ["--skip-gpu-cleanup"]
-    assert all(FAMILIAR[name] in sentence for name, sentence in zip(("skip_gpu_cleanup",), said, strict=True))
+    notes = notices(TrainConfig.of(skip_gpu_cleanup=True))
+    assert [sentence.partition(" has no effect: ")[0] for sentence in notes] == ["--skip-gpu-cleanup"]
+    assert all(FAMILIAR[name] in sentence for name, sentence in zip(("skip_gpu_cleanup",), notes, strict=True))
 
 
 def test_origin_of_a_value_is_no_setting() -> None:

@@ -31,10 +31,10 @@ def test_script_joins_by_day_sorts_and_rounds_to_cents(tmp_path: Path) -> None:
     vix = "Date,vix\n1/3/2014,13.76\n1/6/2014,13.55\n1/20/2014,12.87\n"
     made = tmp_path / "made.csv"
     command = [sys.executable, str(SCRIPT), str(wheel_with(tmp_path, sp500, vix)), "--output", str(made)]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    rows = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     shipped = SAMPLE.read_text().splitlines()[:3]
     assert made.read_text().splitlines() == shipped
-    assert told == f"made.csv: 2 rows, sha256 {hashlib.sha256(made.read_bytes()).hexdigest()}\n"
+    assert rows == f"made.csv: 2 rows, sha256 {hashlib.sha256(made.read_bytes()).hexdigest()}\n"
 
 
 def test_note_names_the_shipped_bytes() -> None:

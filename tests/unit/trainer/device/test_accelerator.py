@@ -79,7 +79,7 @@ def test_device_that_is_not_there_names_those_that_are(pretend: Pretend) -> None
     assert "cpu (" in caught.value.why
 
 
-def test_device_asked_for_that_does_not_compute_is_refused(pretend: Pretend) -> None:
+def test_device_requested_that_does_not_compute_is_refused(pretend: Pretend) -> None:
     pretend(XT, broken=("cuda:0",))
     with pytest.raises(TrainerError, match="RM520") as caught:
         choose("cuda")

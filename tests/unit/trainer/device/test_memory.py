@@ -21,8 +21,8 @@ def test_size_stays_between_one_and_the_limit(limit: int, events: list[bool]) ->
 
 
 def test_allocator_settings_are_recorded() -> None:
-    told = {"PYTORCH_HIP_ALLOC_CONF": "expandable_segments:True", "PYTORCH_ALLOC_CONF": "", "PATH": "/bin"}
-    assert allocator_settings(told) == {"PYTORCH_HIP_ALLOC_CONF": "expandable_segments:True"}
+    environment = {"PYTORCH_HIP_ALLOC_CONF": "expandable_segments:True", "PYTORCH_ALLOC_CONF": "", "PATH": "/bin"}
+    assert allocator_settings(environment) == {"PYTORCH_HIP_ALLOC_CONF": "expandable_segments:True"}
     assert allocator_settings({}) == {}
 
 

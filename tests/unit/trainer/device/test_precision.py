@@ -31,13 +31,13 @@ def test_self_test_passes_where_the_arithmetic_is_right(name: str) -> None:
 def test_self_test_fails_where_it_is_wrong(name: str, wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
     softmax = torch.softmax
     monkeypatch.setattr(precision.torch, "softmax", lambda values, dim: softmax(values, dim=dim) * wrong)
-    monkeypatch.setattr(precision, "_reference", lambda left, right: WANT)
+    monkeypatch.setattr(precision, "_reference", lambda left, right: EXPECTED)
     fault, _ = self_test(name, CPU)
     assert fault is not None
     assert "softmax" in fault
 
 
-WANT = precision._reference(*precision._operands())
+EXPECTED = precision._reference(*precision._operands())
 
 
 @pytest.mark.parametrize("name", ["fp32", "bf16", "fp16"])
@@ -53,7 +53,7 @@ def test_self_test_fails_on_one_zero_in_two_thousand_elements(
         return found
 
     monkeypatch.setattr(precision, "_sample", zeroed)
-    monkeypatch.setattr(precision, "_reference", lambda left, right: WANT)
+    monkeypatch.setattr(precision, "_reference", lambda left, right: EXPECTED)
     fault, _ = self_test(name, CPU)
     assert fault is not None
     assert f"its {('product', 'softmax', 'gradient')[place]} is off" in fault
@@ -69,7 +69,7 @@ def test_product_that_is_silently_wrong_is_found(monkeypatch: pytest.MonkeyPatch
         return product, *rest
 
     monkeypatch.setattr(precision, "_sample", broken)
-    monkeypatch.setattr(precision, "_reference", lambda left, right: WANT)
+    monkeypatch.setattr(precision, "_reference", lambda left, right: EXPECTED)
     chosen = choose_precision("auto", card("gfx1201"))
     assert chosen.name == "fp32"
     assert "gfx1201 should do bf16 (WMMA in bf16), but its product is off by" in chosen.reason
@@ -109,7 +109,7 @@ def test_device_that_does_not_compute_the_format_is_reported(monkeypatch: pytest
         raise RuntimeError("HIP error: invalid device function\nmore")
 
     monkeypatch.setattr(precision, "_sample", broken)
-    monkeypatch.setattr(precision, "_reference", lambda left, right: WANT)
+    monkeypatch.setattr(precision, "_reference", lambda left, right: EXPECTED)
     assert choose_precision("auto", card("gfx1100")).reason.endswith("HIP error: invalid device function")
 
 
@@ -125,7 +125,7 @@ def test_overflows_are_skipped_and_counted() -> None:
     run.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**26)  # above what fp16 holds: the first steps overflow
     before = {name: value.clone() for name, value in run.model.named_parameters()}
     seen: list[float] = []
-    run.optimizer.register_step_post_hook(lambda *told: seen.append(1.0))
+    run.optimizer.register_step_post_hook(lambda *skipped: seen.append(1.0))
     weights(run)
     assert run.state.skipped > 0
     assert len(seen) == 21 - run.state.skipped
@@ -134,7 +134,7 @@ def test_overflows_are_skipped_and_counted() -> None:
 
 
 @pytest.mark.parametrize(("requested", "name"), [("bf16", "bf16"), ("auto", "fp32")])
-def test_candidate_of_a_cpu_is_what_was_asked_for_or_fp32(requested: str, name: str) -> None:
+def test_candidate_of_a_cpu_is_what_was_requested_or_fp32(requested: str, name: str) -> None:
     assert candidate(requested, choose("cpu")) == name
 
 

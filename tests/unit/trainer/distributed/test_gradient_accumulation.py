@@ -85,10 +85,10 @@ def test_mean_of_means_would_not_pass() -> None:
 
 
 def test_last_piece_alone_is_marked_as_last() -> None:
-    told: list[bool] = []
+    last_flags: list[bool] = []
 
     def context(last: bool) -> nullcontext[None]:
-        told.append(last)
+        last_flags.append(last)
         return nullcontext()
 
     model = nn.Linear(3, 1)
@@ -101,4 +101,4 @@ def test_last_piece_alone_is_marked_as_last() -> None:
         loss_sum=squared_error_sum,
         context=context,
     )
-    assert told == [False, False, True]
+    assert last_flags == [False, False, True]

@@ -240,11 +240,11 @@ def test_command_is_plain_torchrun() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", [["--ranks", "0"], ["--parallel", "tp"], ["--comms", "hccl"], ["--hang-timeout", "-1"]]
+    "options", [["--ranks", "0"], ["--parallel", "tp"], ["--comms", "hccl"], ["--hang-timeout", "-1"]]
 )
-def test_impossible_value_is_a_users_mistake(asked: list[str]) -> None:
+def test_impossible_value_is_a_users_mistake(options: list[str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "trainer", "train", *asked], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "trainer", "train", *options], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
     assert done.stderr.startswith("RM500")

@@ -114,10 +114,10 @@ def test_batches_without_a_schedule_are_those_before_schedules_existed() -> None
 
 @pytest.mark.parametrize("step", ["eager", "direct"])
 def test_schedule_that_changes_nothing_gives_the_very_bytes(step: str) -> None:
-    want = ended(scheduled(step, CONSTANT))
-    assert ended(scheduled(step, BatchSchedule(changes=((2, 8),)))) == want
-    assert ended(scheduled(step, BatchSchedule(changes=((9, 16),)))) == want
-    assert ended(scheduled(step, GROWING)) != want
+    expected = ended(scheduled(step, CONSTANT))
+    assert ended(scheduled(step, BatchSchedule(changes=((2, 8),)))) == expected
+    assert ended(scheduled(step, BatchSchedule(changes=((9, 16),)))) == expected
+    assert ended(scheduled(step, GROWING)) != expected
 
 
 @pytest.mark.parametrize("at", [3, 7, 8, 9, 11])
@@ -125,10 +125,10 @@ def test_schedule_that_changes_nothing_gives_the_very_bytes(step: str) -> None:
 def test_stopped_run_resumes_before_at_and_after_a_change(at: int, before: str, after: str) -> None:
     makes = {"plain": lambda **more: training(model=small(), batch_schedule=GROWING, **more)}
     first, second = (makes.get(each, partial(scheduled, each)) for each in (before, after))
-    want = ended(first())
+    expected = ended(first())
     resumed = gone_on(second, interrupted(first, at))
     assert resumed.state.step == at
-    assert ended(resumed) == want
+    assert ended(resumed) == expected
     assert resumed.state.step == STEPS
 
 
@@ -191,8 +191,8 @@ def test_log_and_the_history_have_each_epochs_own_batches(capsys: pytest.Capture
     assert [line["head"] for line in keeper.lines] == [epoch.batches for epoch in history]
     bits = bytes.fromhex(keeper.lines[2]["losses"])
     assert struct.unpack(">f", bits)[0] == pytest.approx(history[2].train_loss)
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(one["epoch"], one["rows"], one["batches"]) for one in told] == [(2, 16, 4), (3, 50, 1)]
+    events_ = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(one["epoch"], one["rows"], one["batches"]) for one in events_] == [(2, 16, 4), (3, 50, 1)]
 
 
 def test_weights_of_batches_get_room_too() -> None:
@@ -211,10 +211,10 @@ def test_cosine_ends_with_the_last_step() -> None:
         return run
 
     whole = made()
-    want = ended(whole)
+    expected = ended(whole)
     assert whole.optimizer.param_groups[0]["lr"] == 0.0
     for at in (7, 8, 11):
-        assert ended(gone_on(made, interrupted(made, at))) == want
+        assert ended(gone_on(made, interrupted(made, at))) == expected
 
 
 class Short(nn.Sequential):
@@ -236,13 +236,13 @@ def test_size_that_memory_allowed_stays_the_limit_of_larger_batches() -> None:
     assert (made.state.micro_batch.limit, made.state.micro_batch.halvings) == (50, 1)
 
 
-def test_rows_at_a_time_grow_with_the_batch_up_to_what_was_asked_for() -> None:
-    for requested, want in ((None, [8, 16, 50]), (12, [8, 12, 12]), (4, [4, 4, 4])):
+def test_rows_at_a_time_grow_with_the_batch_up_to_what_was_requested() -> None:
+    for requested, expected in ((None, [8, 16, 50]), (12, [8, 12, 12]), (4, [4, 4, 4])):
         made = training(batch_schedule=GROWING, micro_batch=requested)
         sizes: list[int] = []
         made.callbacks = Callbacks([Sizes(sizes)])
         fit(made)
-        assert sizes == want
+        assert sizes == expected
     files = interrupted(partial(training, batch_schedule=GROWING), 9)
     made = gone_on(partial(training, batch_schedule=GROWING), files)
     made.most_rows = 9  # what an attempt left that could not be undone
@@ -275,9 +275,9 @@ def test_ranks_with_other_schedules_are_not_alike() -> None:
 def test_growing_batches_get_no_suggestion_to_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trainer.engine.steps.batch_size_probe.LARGER", 2)
     monkeypatch.setattr("trainer.engine.steps.batch_size_probe.FEWEST", 1)
-    for schedule, want in ((CONSTANT, True), (BatchSchedule(changes=((2, 12),)), True), (GROWING, False)):
+    for schedule, expected in ((CONSTANT, True), (BatchSchedule(changes=((2, 12),)), True), (GROWING, False)):
         made = training(batch_schedule=schedule)
-        assert can_be_timed(made, choose_step("eager", made)) == want
+        assert can_be_timed(made, choose_step("eager", made)) == expected
 
 
 def test_watchdog_learns_anew_after_a_change(tmp_path: Path) -> None:

@@ -75,10 +75,10 @@ def test_oom_at_random_steps_leaves_the_rest_as_a_run_given_the_size_there(seed:
     step, most, where = rng.randrange(2, 21), rng.randrange(2, 8), rng.choice(["forward", "backward"])
     run = at_steps(limited(), {step: most}, where)
     found = weights(run)
-    told = gone_on(limited, interrupted(limited, step - 1))
-    told.state.micro_batch.size = run.state.micro_batch.size
+    resumed = gone_on(limited, interrupted(limited, step - 1))
+    resumed.state.micro_batch.size = run.state.micro_batch.size
     assert run.state.micro_batch.halvings >= 1
-    assert same(found, weights(told))
+    assert same(found, weights(resumed))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -87,8 +87,8 @@ def test_network_without_batch_norm_even_equals_a_run_started_at_the_smaller_siz
     rng = random.Random(seed)
 
     run = at_steps(plain(), {rng.randrange(2, 15): 2})
-    found, want = weights(run), weights(plain(micro_batch=2))
-    for name, value in want.items():
+    found, expected = weights(run), weights(plain(micro_batch=2))
+    for name, value in expected.items():
         torch.testing.assert_close(found[name], value, rtol=1e-12, atol=1e-12)
 
 
@@ -102,9 +102,9 @@ def test_weights_without_the_roll_back_would_differ(monkeypatch: pytest.MonkeyPa
 
 def test_oom_is_reported_and_remembered(capsys: pytest.CaptureFixture[str]) -> None:
     weights(at_steps(limited(), {5: 2}))
-    told = capsys.readouterr().out
-    assert '"event": "out_of_memory", "step": 5, "from_rows": 8, "to_rows": 4, "memory": null' in told
-    assert '"from_rows": 4, "to_rows": 2' in told
+    stdout = capsys.readouterr().out
+    assert '"event": "out_of_memory", "step": 5, "from_rows": 8, "to_rows": 4, "memory": null' in stdout
+    assert '"from_rows": 4, "to_rows": 2' in stdout
     files = interrupted(lambda **more: at_steps(limited(**more), {5: 2}), 10)
     assert gone_on(limited, files).state.micro_batch == MicroBatch(limit=8, size=2, calm=6, halvings=2)
 
@@ -162,13 +162,13 @@ def test_moments_that_do_not_fit_are_found_out_before_the_step(monkeypatch: pyte
 @pytest.mark.parametrize("number", [1, 2, 5, 12])
 def test_first_step_that_fails_while_it_allocates_is_rolled_back(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """INJECTED into torch's own AdamW, between the moments of two weights: half of the state was there already."""
-    want = weights(training("fp64", micro_batch=4))
+    expected = weights(training("fp64", micro_batch=4))
     run = training("fp64", guarded=True)
     budget = Budget(monkeypatch, torch, "zeros_like", {number})
     found = weights(run)
     assert budget.count > number
     assert run.state.micro_batch.halvings == 1
-    assert same(found, want)
+    assert same(found, expected)
 
 
 def test_step_left_as_torch_leaves_it_could_not_be_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,9 +226,9 @@ def test_step_after_the_first_that_fails_before_it_changes_anything_is_rolled_ba
 
     run.optimizer.step = fail  # type: ignore[method-assign]
     found = weights(run)
-    told = gone_on(make, interrupted(make, failed[0]))
-    told.state.micro_batch.size = 4
-    assert same(found, weights(told))
+    resumed = gone_on(make, interrupted(make, failed[0]))
+    resumed.state.micro_batch.size = 4
+    assert same(found, weights(resumed))
 
 
 def test_fused_optimizer_with_moments_needs_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:

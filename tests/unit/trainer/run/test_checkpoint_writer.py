@@ -114,9 +114,9 @@ def test_newest_good_checkpoint_is_used_and_the_damaged_one_reported(
 def test_whole_checkpoint_of_something_else_is_not_used(tmp_path: Path) -> None:
     files = {"state.json": [b'{"map": 3}'], "tensors.safetensors": [b""]}
     checkpoint_store.write(tmp_path, 9, files, {})
-    told: list[str] = []
-    assert newest_good(tmp_path, lambda path, reason: told.append(reason)) is None
-    assert len(told) == 1
+    notices: list[str] = []
+    assert newest_good(tmp_path, lambda path, reason: notices.append(reason)) is None
+    assert len(notices) == 1
 
 
 def test_full_disk_keeps_the_last_good_one_and_the_run_alive(
@@ -164,8 +164,8 @@ def test_slow_disk_leaves_checkpoints_out_instead_of_holding_the_run(
     monkeypatch.setattr(checkpoint_writer, "PATIENCE_SECONDS", 0.001)
     made = keeper(tmp_path)
     fit(training(callbacks=Callbacks([Release(slow), made])))
-    told = [(event["event"], event["step"]) for event in events(capsys)]
-    assert told == [("checkpoint_left_out", step) for step in (10, 15, 20)] + [("checkpoint", 5)]
+    reported = [(event["event"], event["step"]) for event in events(capsys)]
+    assert reported == [("checkpoint_left_out", step) for step in (10, 15, 20)] + [("checkpoint", 5)]
 
 
 def test_log_of_batches_is_that_of_the_state(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_micro_batch_and_its_memory_are_in_the_checkpoint() -> None:
 
 def test_flipped_bit_of_the_state_changes_the_end() -> None:
     """What the comparison rests on: without any one part of the state the ends differ."""
-    want, files = weights(training()), interrupted(training, 10)
+    expected, files = weights(training()), interrupted(training, 10)
     for leave_out in ("random", "optimizer", "position", "buffers"):
         run = gone_on(training, files)
         if leave_out == "random":
@@ -89,7 +89,7 @@ def test_flipped_bit_of_the_state_changes_the_end() -> None:
             other = training(epochs=2)
             assert not same(weights(run), weights(other))
         else:
-            assert not same(weights(run), want)
+            assert not same(weights(run), expected)
 
 
 def test_state_in_the_middle_of_a_step_is_refused() -> None:

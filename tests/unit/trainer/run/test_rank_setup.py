@@ -49,11 +49,11 @@ class Voting(Ranks):
         return tuple(flag or self.other for flag in flags)
 
 
-def test_plain_process_is_not_watched_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_process_is_not_watched_unless_requested(monkeypatch: pytest.MonkeyPatch) -> None:
     assert limits_of(DistributedConfig()) is None
-    asked = limits_of(DistributedConfig(hang_timeout=5.0))
-    assert asked
-    assert (asked.floor, asked.ceiling) == (5.0, 5.0)
+    limits = limits_of(DistributedConfig(hang_timeout=5.0))
+    assert limits
+    assert (limits.floor, limits.ceiling) == (5.0, 5.0)
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
     among_ranks = limits_of(DistributedConfig(hang_floor=7.0))
     assert among_ranks
@@ -61,7 +61,7 @@ def test_plain_process_is_not_watched_unless_asked(monkeypatch: pytest.MonkeyPat
     assert limits_of(DistributedConfig(hang_timeout=None)) is None
 
 
-class Told(Ranks):
+class TwoRanks(Ranks):
     """Two ranks, of which the other one says `other`."""
 
     def __init__(self, **other: str) -> None:
@@ -72,8 +72,8 @@ class Told(Ranks):
 
 
 def test_ranks_with_other_settings_or_other_data_are_refused() -> None:
-    require_alike(Told(), TrainConfig.of(), "abc")
+    require_alike(TwoRanks(), TrainConfig.of(), "abc")
     for other in ({"seed": "7"}, {"data": "def"}, {"parallel": "pipeline"}):
         with pytest.raises(TrainerError, match="RM565") as caught:
-            require_alike(Told(**other), TrainConfig.of(), "abc")
+            require_alike(TwoRanks(**other), TrainConfig.of(), "abc")
         assert next(iter(other)) in caught.value.what

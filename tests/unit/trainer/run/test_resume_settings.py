@@ -195,9 +195,9 @@ def test_run_that_is_not_there_names_those_that_are(stopped: Path, capsys: pytes
 def test_auto_starts_anew_where_nothing_is_unfinished(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(tmp_path, "--resume", "auto", "--run", "one", *QUICK) == 0
     captured = capsys.readouterr()
-    told = [json.loads(line) for line in captured.out.splitlines()]
-    assert told[0] == {"event": "nothing_to_resume", "folder": str(tmp_path), "run": "one"}
-    assert "resumed" not in {event["event"] for event in told}
+    events_ = [json.loads(line) for line in captured.out.splitlines()]
+    assert events_[0] == {"event": "nothing_to_resume", "folder": str(tmp_path), "run": "one"}
+    assert "resumed" not in {event["event"] for event in events_}
     assert f"resume  nothing to resume in {tmp_path}: begins a new run" in captured.err
 
 

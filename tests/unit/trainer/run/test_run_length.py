@@ -70,8 +70,8 @@ def test_epochs_next_to_max_steps_are_reported_to_have_no_effect() -> None:
 def test_loop_settings_work_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["--max-steps", "400", "--eval-every", "6", "--patience", "2", "--clip-norm", "0.5", "--warmup-steps", "3"]
     assert train(tmp_path, *flags, "--schedule", "wsd", "--best-on", "host", "--learning-rate", "0.3") == 0
-    told = events(capsys)
-    (early,) = [event for event in told if event["event"] == "early_stop"]
+    reported = events(capsys)
+    (early,) = [event for event in reported if event["event"] == "early_stop"]
     found = history(tmp_path)
     assert found[-1]["step"] == early["step"] < 400
     assert all(line["step"] % 6 == 0 for line in found)
@@ -170,9 +170,9 @@ def test_task_that_is_not_rows_trains_resumes_and_is_recorded(
 ) -> None:
     flags = ["--batch-size", "8", "--epochs", "3", "--step", "auto", "--compile", "auto", "--learning-rate", "0.01"]
     assert train(tmp_path / "whole", *flags) == 0
-    told = events(capsys)
-    assert next(event for event in told if event["event"] == "step")["name"] == "eager"
-    assert told[-1]["event"] == "done" and told[-1]["next"] == []  # no command of another kind's is named
+    reported = events(capsys)
+    assert next(event for event in reported if event["event"] == "step")["name"] == "eager"
+    assert reported[-1]["event"] == "done" and reported[-1]["next"] == []  # no command of another kind's is named
     found = record(tmp_path / "whole")
     assert (found["task"], found["toy"]) == ("toy", {"vocabulary": 11})
     assert not {"scaler", "features", "split", "target"} & found.keys()

@@ -98,8 +98,8 @@ def test_file_whose_values_no_setting_takes_is_not_used(name: str, value: Any) -
 )
 def test_checkpoint_of_another_run_is_refused_by_name(tmp_path: Path, change: dict[str, Any]) -> None:
     facts = {"settings": started(**change)}
-    told = refused("RM591", require_own, tmp_path / "step-000000000005", facts, started(), FIXED)
-    assert next(iter(change)) in told
+    message = refused("RM591", require_own, tmp_path / "step-000000000005", facts, started(), FIXED)
+    assert next(iter(change)) in message
     require_own(tmp_path, {"settings": started()}, started(), FIXED)
     longer_run = {"settings": started(epochs=9, device="cuda", threads=4)}  # what a resume may change
     require_own(tmp_path, longer_run, started(), FIXED)
@@ -247,10 +247,10 @@ def test_checkpoint_of_another_run_is_refused_with_the_first_four_differences(tm
     with pytest.raises(TrainerError, match="RM591") as caught:
         require_own(tmp_path, {"settings": started(**changes)}, started(), FIXED)
     assert caught.value.where == str(tmp_path)
-    told, ours = caught.value.what.removeprefix("it was taken under "), started()["config"]
+    differences, ours = caught.value.what.removeprefix("it was taken under "), started()["config"]
     theirs = started(**changes)["config"]
     differing = [name for name in FIXED if name in changes][:4]
-    assert told == ", ".join(f"{name} {theirs[name]!r} (this run: {ours[name]!r})" for name in differing)
+    assert differences == ", ".join(f"{name} {theirs[name]!r} (this run: {ours[name]!r})" for name in differing)
     with pytest.raises(TrainerError, match="RM591") as caught:
         require_own(tmp_path, {}, started(), FIXED)
     assert (caught.value.what, caught.value.where) == ("it does not say which run it is of", str(tmp_path))

@@ -129,11 +129,11 @@ def test_training_beats_the_free_forecasts(tmp_path: Path) -> None:
 
 def test_events_report_start_epochs_and_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(tmp_path, "--run", "one") == 0
-    told = events(capsys)
-    assert [event["event"] for event in told] == ["start", "feed", "step", "epoch", "epoch", "epoch", "done"]
-    assert told[-1]["folder"] == str(tmp_path / "one")
+    reported = events(capsys)
+    assert [event["event"] for event in reported] == ["start", "feed", "step", "epoch", "epoch", "epoch", "done"]
+    assert reported[-1]["folder"] == str(tmp_path / "one")
     stored = json.loads((tmp_path / "one" / "metadata.json").read_text())["metrics"]
-    assert {name: told[-1][name] for name in stored} == stored
+    assert {name: reported[-1][name] for name in stored} == stored
 
 
 def test_summary_is_short_and_names_device_reason_and_folder(
@@ -239,10 +239,10 @@ def test_disk_too_small_is_refused_before_training(
 ) -> None:
     disk = mount_tmpfs("size=32k")
     assert train(disk, "--run", "one") == 2
-    told = events(capsys)
-    assert [event["event"] for event in told] == ["error"]
-    assert told[0]["code"] == "RM543"
-    assert "bytes" in told[0]["what"]
+    reported = events(capsys)
+    assert [event["event"] for event in reported] == ["error"]
+    assert reported[0]["code"] == "RM543"
+    assert "bytes" in reported[0]["what"]
     assert list(disk.iterdir()) == []
 
 
@@ -252,10 +252,10 @@ def test_disk_that_fills_during_the_run(
     monkeypatch.setattr(job, "size_estimate", lambda model, epochs, steps: 0)
     disk = mount_tmpfs("size=12k")
     assert train(disk, "--run", "one") == 2
-    told = events(capsys)
-    assert told[-2]["event"] == "epoch"
-    assert told[-1]["code"] == "RM543"
-    assert re.search(r"\.one\.partial/model\.\w+$", told[-1]["where"])
+    reported = events(capsys)
+    assert reported[-2]["event"] == "epoch"
+    assert reported[-1]["code"] == "RM543"
+    assert re.search(r"\.one\.partial/model\.\w+$", reported[-1]["where"])
     assert list(disk.iterdir()) == []
 
 

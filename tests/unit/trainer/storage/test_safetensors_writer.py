@@ -23,9 +23,9 @@ def drawn(dtype: torch.dtype, shape: list[int], generator: torch.Generator) -> t
 
 
 @given(st.dictionaries(NAME, st.tuples(st.sampled_from(list(NAMES)), SHAPE), max_size=6), st.integers(0, 2**32))
-def test_library_reads_what_was_written(asked: dict[str, tuple[torch.dtype, list[int]]], seed: int) -> None:
+def test_library_reads_what_was_written(requested: dict[str, tuple[torch.dtype, list[int]]], seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
-    tensors = {name: drawn(dtype, shape, generator) for name, (dtype, shape) in asked.items()}
+    tensors = {name: drawn(dtype, shape, generator) for name, (dtype, shape) in requested.items()}
     read = safetensors.torch.load(b"".join(chunks(tensors)))
     assert read.keys() == tensors.keys()
     for name, value in tensors.items():

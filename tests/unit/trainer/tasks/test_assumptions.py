@@ -49,9 +49,9 @@ def test_dead_volume_is_named_before_training(tmp_path: Path) -> None:
     place = lines[0].split(",").index("volume")
     rows = [line.split(",") for line in lines[1:]]
     path.write_text("\n".join([lines[0], *(",".join([*r[:place], "0", *r[place + 1 :]]) for r in rows), ""]))
-    said = prepare(rows_config(data=path)).assumptions[-1]
-    assert "constant in the training part" in said
-    assert "vol_z_20" in said
+    assumption = prepare(rows_config(data=path)).assumptions[-1]
+    assert "constant in the training part" in assumption
+    assert "vol_z_20" in assumption
 
 
 def test_days_of_many_rows_come_with_a_row_height() -> None:
@@ -83,9 +83,9 @@ def test_stopped_features_end_within_seconds_and_leave_nothing(
             time.sleep(0.02)
         assert process.poll() is None
         os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
-        _, said = process.communicate(timeout=60)
-        assert process.returncode == status, said
-        assert b"Traceback" not in said
+        _, stderr = process.communicate(timeout=60)
+        assert process.returncode == status, stderr
+        assert b"Traceback" not in stderr
     finally:
         process.kill()
         process.wait()

@@ -200,17 +200,17 @@ class Health:
 
 
 @pytest.mark.parametrize("moved", [[], ["0000:03:00.0"]])
-def test_health_is_written_once_at_the_end_and_what_moved_is_said(
+def test_health_is_written_once_at_the_end_and_what_moved_is_reported(
     tmp_path: Path, clock: Clock, capsys: pytest.CaptureFixture[str], moved: list[str]
 ) -> None:
     telemetry = Telemetry(file=tmp_path / "t.jsonl", clock=clock)
     telemetry.follow_health(Health(*moved))  # type: ignore[arg-type]
     telemetry.close()
     written = [line for line in lines(tmp_path / "t.jsonl") if line["event"] == "health"]
-    told = capsys.readouterr()
+    captured = capsys.readouterr()
     assert [line["moved"] for line in written] == [moved]
-    assert json.loads(told.out)["event"] == "health"
-    assert ("raises no level" in told.err) == bool(moved)
+    assert json.loads(captured.out)["event"] == "health"
+    assert ("raises no level" in captured.err) == bool(moved)
 
 
 @pytest.mark.parametrize(("ranks", "joules"), [(1, 6.0), (2, None)])

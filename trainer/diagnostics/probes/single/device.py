@@ -119,8 +119,8 @@ def read_sensors(target: str) -> Reading:
     """Return the readings of the sensors of `target`; nothing where there are none. For a CPU, its clock."""
     if target == "cpu":
         return Reading(clock_mhz=cpu_clock())
-    ask = sensor(target)
-    return ask() if ask else Reading()
+    read = sensor(target)
+    return read() if read else Reading()
 
 
 def cpu_clock(cpuinfo: Path = CPUINFO) -> float | None:

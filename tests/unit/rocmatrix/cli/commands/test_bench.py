@@ -52,10 +52,10 @@ def bench(monkeypatch, tmp_path):
 
 def test_figures_are_shown_with_units_and_spread(bench, capsys):
     bench(MATMUL, END)
-    told = capsys.readouterr()
-    (row,) = [line.split() for line in told.out.splitlines() if line.startswith("matmul")]
+    captured = capsys.readouterr()
+    (row,) = [line.split() for line in captured.out.splitlines() if line.startswith("matmul")]
     assert row == ["matmul", "fp32", "64x64x64", "0.5", "TFLOP/s", "3", "%"]
-    assert "no card was measured" in told.err
+    assert "no card was measured" in captured.err
 
 
 def test_bench_adds_a_record_with_its_numbers_and_units(bench):
@@ -70,11 +70,11 @@ def test_benchmark_that_hangs_costs_its_own_figures_and_names_the_log(bench, cap
     with pytest.raises(SystemExit) as ended:
         bench(MATMUL, HUNG, END, status=1)
     assert ended.value.code == 2
-    told = capsys.readouterr()
-    assert "0.5" in told.out
-    assert "RM612" in told.err
-    assert "bandwidth (timeout)" in told.err
-    assert f"where: {tmp_path / 'bench.log'}" in told.err
+    captured = capsys.readouterr()
+    assert "0.5" in captured.out
+    assert "RM612" in captured.err
+    assert "bandwidth (timeout)" in captured.err
+    assert f"where: {tmp_path / 'bench.log'}" in captured.err
     (made,) = bench.records
     assert not made.passed
     assert [n.value for n in made.numbers] == [0.5, 3.0]
@@ -97,11 +97,11 @@ def test_wrong_usage_is_no_bench(bench, capsys):
 
 def test_bench_where_no_benchmark_applies_has_not_failed(bench, capsys):
     bench(UNFIT, END | {"ran_on": "nothing"}, status=1)
-    shown, told = capsys.readouterr()
+    shown, stderr = capsys.readouterr()
     assert shown == ""
-    assert "nothing of what was chosen can be measured here" in told
-    assert "measured on" not in told
-    assert "fail" not in told.casefold()
+    assert "nothing of what was chosen can be measured here" in stderr
+    assert "measured on" not in stderr
+    assert "fail" not in stderr.casefold()
     assert bench.records == []
 
 
@@ -114,11 +114,11 @@ def test_benchmark_that_does_not_apply_excuses_no_other_end(bench, events, statu
 
 def test_json_is_for_programs(bench, capsys):
     bench(MATMUL, END, as_json=True)
-    told = json.loads(capsys.readouterr().out)
-    assert told["figures"] == [
+    document = json.loads(capsys.readouterr().out)
+    assert document["figures"] == [
         {"probe": "matmul", "name": "fp32 64x64x64", "value": 0.5, "unit": "TFLOP/s", "spread": 3.0}
     ]
-    assert told["ran_on"] == END["ran_on"]
+    assert document["ran_on"] == END["ran_on"]
 
 
 def test_bench_without_any_figure_shows_no_head_of_a_table(bench, capsys):

@@ -36,20 +36,20 @@ def simulated(monkeypatch):
     """Return a function that lets every version from `first_bad` on fail; it returns the list of those asked."""
 
     def simulated(first_bad, *, unbuildable=()):
-        asked = []
+        runs = []
 
         def run(job_request):
             name = next(
                 c.name for c, _ in VERSIONS if _axes(c) == (job_request.request.rocm, job_request.request.torch)
             )
-            asked.append(name)
+            runs.append(name)
             if name in unbuildable:
                 raise RocmatrixError("RM202", what="simulated")
             status = "fail" if NAMES.index(name) >= NAMES.index(first_bad) else "pass"
             return Finished(status=0, events=({"event": "probe", "probe": "blas", "status": status},))
 
         monkeypatch.setattr(command.jobs, "run_job", run)
-        return asked
+        return runs
 
     return simulated
 
@@ -78,13 +78,13 @@ def test_version_that_cannot_be_built_is_skipped_and_reported(path, simulated, c
 
 
 def test_pair_comes_from_the_records_that_count(path, simulated, capsys):
-    asked = simulated(NEW)
+    runs = simulated(NEW)
     nvidia = {"marks": ("nvidia",)}
     store.add(
         path, [smoke(1, cell=OLD), smoke(2, cell=NEW, status="fail"), smoke(3, cell=OLD, status="fail", **nvidia)]
     )
     bisect(dry_run=True)
-    assert asked == []
+    assert runs == []
     assert "last good" in capsys.readouterr().out
     bisect(card=CARD)
     assert capsys.readouterr().out.splitlines()[-1] == f"bad {NEW}"

@@ -65,8 +65,8 @@ def test_build_whose_tag_was_moved_names_both_images(monkeypatch, capsys, moved_
     monkeypatch.setattr(common, "known_matrix", lambda: MATRIX)
     with pytest.raises(SystemExit) if status else contextlib.nullcontext() as ended:
         build_command.build(Build(gpu="cpu"))
-    told = capsys.readouterr().err
-    assert ("RM223" in told and "rocmatrix:cpu names sha256:b, not the image that was built, sha256:a" in told) is bool(
-        status
-    )
+    stderr = capsys.readouterr().err
+    assert (
+        "RM223" in stderr and "rocmatrix:cpu names sha256:b, not the image that was built, sha256:a" in stderr
+    ) is bool(status)
     assert status is None or ended.value.code == status

@@ -59,8 +59,8 @@ def place(tmp_path, monkeypatch):
 
 def made(place, **more):
     """Return the file of a bundle, written without a question."""
-    told = {"bundle": str(place / "b.tar.gz"), "evidence": str(place / "evidence.db"), "yes": True}
-    command.evidence(Evidence(**told | more))
+    options = {"bundle": str(place / "b.tar.gz"), "evidence": str(place / "evidence.db"), "yes": True}
+    command.evidence(Evidence(**options | more))
     return place / "b.tar.gz"
 
 
@@ -151,8 +151,8 @@ def test_bundle_that_would_leak_is_refused(place, capsys, monkeypatch):
     monkeypatch.setattr("rocmatrix.evidence.bundle.contents.clean", lambda text, _: text)  # redaction of logs is off
     with pytest.raises(SystemExit):
         made(place)
-    assert "RM679" in (told := capsys.readouterr().err)
-    assert "plantedperson" not in told
+    assert "RM679" in (stderr := capsys.readouterr().err)
+    assert "plantedperson" not in stderr
     assert not (place / "b.tar.gz").exists()
 
 
@@ -166,8 +166,8 @@ def test_bundle_of_a_cell_that_never_ran_is_refused(place, capsys):
 def test_bundle_that_cannot_be_written_names_its_flag(place, capsys, name):
     with pytest.raises(SystemExit):
         made(place, bundle=str(place / name))
-    assert "RM404" in (told := capsys.readouterr().err)
-    assert "--bundle" in told
+    assert "RM404" in (stderr := capsys.readouterr().err)
+    assert "--bundle" in stderr
 
 
 def test_bundle_with_damaged_evidence_is_made_and_states_it(place):
@@ -178,9 +178,9 @@ def test_bundle_with_damaged_evidence_is_made_and_states_it(place):
 
 @pytest.mark.parametrize("other", [{"export": "a.json"}, {"take": "a.json"}, {"sizes": True}, {"json": True}], ids=str)
 def test_bundle_with_another_errand_is_rm404_and_does_neither(place, capsys, other):
-    asked = Evidence(bundle=str(place / "b.tar.gz"), evidence=str(place / "evidence.db"), yes=True, **other)
+    options = Evidence(bundle=str(place / "b.tar.gz"), evidence=str(place / "evidence.db"), yes=True, **other)
     with pytest.raises(SystemExit) as ended:
-        command.evidence(asked)
+        command.evidence(options)
     assert ended.value.code == 2
     assert "RM404" in capsys.readouterr().err
     assert not (place / "b.tar.gz").exists()

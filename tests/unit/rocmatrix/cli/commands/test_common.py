@@ -22,7 +22,7 @@ def printed(capsys, *, as_json):
     return capsys.readouterr().out
 
 
-def test_events_asked_for_as_json_are_one_object_a_line(capsys):
+def test_events_requested_as_json_are_one_object_a_line(capsys):
     assert [json.loads(line) for line in printed(capsys, as_json=True).splitlines()] == [*EVENTS]
 
 

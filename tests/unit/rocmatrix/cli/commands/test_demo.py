@@ -98,8 +98,8 @@ def test_stage_that_fails_is_named_and_stands_open_in_the_page(stand_in, tmp_pat
     run.failing = "report"
     with pytest.raises(SystemExit, match="2"):
         demo.demo(Demo(out=str(tmp_path / "d")))
-    assert "RM654" in (told := capsys.readouterr().err)
-    assert "Its report" in told
+    assert "RM654" in (stderr := capsys.readouterr().err)
+    assert "Its report" in stderr
     text = (tmp_path / "d" / "index.html").read_text()
     assert "ended with 3" in text
     assert 'href="report.html"' not in text

@@ -19,14 +19,14 @@ def quiet_shell(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def run(capsys, asked, *, as_json=False):
+def run(capsys, options, *, as_json=False):
     status = 0
     try:
-        doctor.doctor(replace(asked, json=as_json))
+        doctor.doctor(replace(options, json=as_json))
     except SystemExit as end:
         status = end.code
-    told = capsys.readouterr()
-    return status, told.out, told.err
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
 
 
 def test_recorded_tree_is_examined_without_this_machine(tmp_path, capsys):
@@ -60,10 +60,10 @@ def test_json_holds_every_check_and_only_values_with_a_rule(tmp_path, capsys, mo
     monkeypatch.setenv("MY_TOKEN", "secret-word")
     monkeypatch.setenv("HIP_DISABLE_IPC", "1")
     status, out, _ = run(capsys, Doctor(env=True), as_json=True)
-    told = json.loads(out)
+    document = json.loads(out)
     assert status == 1
-    assert [row["rule"] for row in told["environment"] if row["severity"] == "error"] == ["hip-disable-ipc"]
-    assert told["places"] == ["the shell"]
+    assert [row["rule"] for row in document["environment"] if row["severity"] == "error"] == ["hip-disable-ipc"]
+    assert document["places"] == ["the shell"]
     assert "secret-word" not in out
     machines.mi50(tmp_path)
     _, out, _ = run(capsys, Doctor(sysfs=str(tmp_path)), as_json=True)
@@ -89,7 +89,7 @@ def test_files_are_judged_as_the_cell_that_is_named(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("asked", "code"),
+    ("options", "code"),
     [
         (Doctor(sysfs="/nowhere"), "RM310"),
         (Doctor(compose="/nowhere"), "RM310"),
@@ -97,8 +97,8 @@ def test_files_are_judged_as_the_cell_that_is_named(tmp_path, capsys):
         (Doctor(cell="rocm7.2-torch2.12.1-gfx11000"), "RM010"),
     ],
 )
-def test_mistake_is_reported_as_text_with_status_two(capsys, asked, code):
-    status, out, err = run(capsys, asked)
+def test_mistake_is_reported_as_text_with_status_two(capsys, options, code):
+    status, out, err = run(capsys, options)
     assert (status, out) == (2, "")
     assert err.startswith(code)
     assert "Traceback" not in err
@@ -145,8 +145,8 @@ def test_findings_that_need_action_stand_first(tmp_path, capsys):
     machines.two_rx_7900_xt(tmp_path)
     (tmp_path / "dev/kfd").unlink()
     marks = [line[0] for line in run(capsys, Doctor(sysfs=str(tmp_path)))[1].splitlines() if line[0] != " "]
-    asking = [mark in "✗!" for mark in marks]
-    assert any(asking) and asking == sorted(asking, reverse=True)
+    needing_action = [mark in "✗!" for mark in marks]
+    assert any(needing_action) and needing_action == sorted(needing_action, reverse=True)
 
 
 def test_lines_are_folded_to_the_terminal_and_whole_in_a_pipe(tmp_path, capsys, monkeypatch):

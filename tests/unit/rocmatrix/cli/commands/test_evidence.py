@@ -16,8 +16,8 @@ from tests.fixtures.evidence import record
 
 
 @pytest.fixture
-def said(tmp_path, capsys):
-    """Return a function that exchanges evidence and gives what was said of the mistake."""
+def refusal(tmp_path, capsys):
+    """Return a function that exchanges evidence and returns what it printed of the mistake."""
     kept = tmp_path / "evidence.db"
     store.add(kept, [record("build")], origin="here")
 
@@ -31,23 +31,23 @@ def said(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("name", ["nope", "."])
-def test_file_to_import_that_cannot_be_read_is_wrong_usage(said, tmp_path, name):
-    told = said(take=tmp_path / name)
-    assert told.startswith("RM404 ")
-    assert str(tmp_path / name) in told
-    assert "--import" in told
+def test_file_to_import_that_cannot_be_read_is_wrong_usage(refusal, tmp_path, name):
+    message = refusal(take=tmp_path / name)
+    assert message.startswith("RM404 ")
+    assert str(tmp_path / name) in message
+    assert "--import" in message
 
 
 @pytest.mark.parametrize("place", ["nodir/x.json", ".", "evidence.db/x.json"])
-def test_place_to_export_to_that_is_no_file_s_is_wrong_usage(said, tmp_path, place):
-    told = said(export=tmp_path / place)
-    assert told.startswith("RM404 ")
-    assert str(tmp_path / place) in told
-    assert "--export" in told
+def test_place_to_export_to_that_is_no_file_s_is_wrong_usage(refusal, tmp_path, place):
+    message = refusal(export=tmp_path / place)
+    assert message.startswith("RM404 ")
+    assert str(tmp_path / place) in message
+    assert "--export" in message
 
 
-def test_root_folder_is_no_file_either(said):
-    assert said(export="/").startswith("RM404 ")
+def test_root_folder_is_no_file_either(refusal):
+    assert refusal(export="/").startswith("RM404 ")
 
 
 def test_evidence_that_is_none_is_reported_once_under_its_own_code(tmp_path, capsys):
@@ -55,27 +55,27 @@ def test_evidence_that_is_none_is_reported_once_under_its_own_code(tmp_path, cap
     for place in (tmp_path / "notes.db", tmp_path):
         with pytest.raises(SystemExit):
             command.evidence(Evidence(evidence=str(place)))
-        told = capsys.readouterr().err
-        assert told.startswith("RM621 ")
-        assert "RM620" not in told
+        stderr = capsys.readouterr().err
+        assert stderr.startswith("RM621 ")
+        assert "RM620" not in stderr
 
 
 @pytest.mark.parametrize(("number", "code"), [(errno.ENOSPC, "RM205"), (errno.EROFS, "RM206")])
-def test_failed_export_names_the_file_and_its_own_flag(said, tmp_path, monkeypatch, number, code):
+def test_failed_export_names_the_file_and_its_own_flag(refusal, tmp_path, monkeypatch, number, code):
     def fail(*_, **__):
         raise OSError(number, "for the test")  # as write() fails: without the file's name
 
     monkeypatch.setattr(os, "fsync", fail)
-    told = said(export=tmp_path / "x.json")
-    assert told.startswith(code)
-    assert f"where: {tmp_path / 'x.json'}" in told
-    assert "--export" in told
-    assert "docker" not in told
-    assert "--output" not in told
+    message = refusal(export=tmp_path / "x.json")
+    assert message.startswith(code)
+    assert f"where: {tmp_path / 'x.json'}" in message
+    assert "--export" in message
+    assert "docker" not in message
+    assert "--output" not in message
 
 
-@pytest.mark.parametrize(("value", "heads", "told"), [(None, 0, ", measured nothing"), (0.5, 1, ":")])
-def test_newest_bench_has_a_table_where_it_has_figures(tmp_path, capsys, value, heads, told):
+@pytest.mark.parametrize(("value", "heads", "printed"), [(None, 0, ", measured nothing"), (0.5, 1, ":")])
+def test_newest_bench_has_a_table_where_it_has_figures(tmp_path, capsys, value, heads, printed):
     kept = tmp_path / "evidence.db"
     numbers = () if value is None else (Number(probe="matmul", name="fp32", value=value, unit="TFLOP/s"),)
     store.add(kept, [record("bench", numbers=numbers)], origin="here")
@@ -83,7 +83,7 @@ def test_newest_bench_has_a_table_where_it_has_figures(tmp_path, capsys, value, 
     shown = capsys.readouterr()
     assert shown.out.count("BENCHMARK") == heads
     (line,) = [line for line in shown.err.splitlines() if line.startswith("the newest bench")]
-    assert line.endswith(told)
+    assert line.endswith(printed)
 
 
 def sizes_of(tmp_path, capsys, *records):
@@ -96,16 +96,16 @@ def sizes_of(tmp_path, capsys, *records):
 
 def test_sizes_are_printed_as_entries_that_can_be_appended_to_the_checkouts(tmp_path, capsys):
     number = Number(probe="size", name="files", value=12345.0, unit="B")
-    told = sizes_of(tmp_path, capsys, record("prove", numbers=(number,)))
-    entries = yaml.safe_load((ROOT / "matrix" / "baselines.yaml").read_text() + told.out)
+    printed = sizes_of(tmp_path, capsys, record("prove", numbers=(number,)))
+    entries = yaml.safe_load((ROOT / "matrix" / "baselines.yaml").read_text() + printed.out)
     assert entries[-1]["cell"] == record("prove").cell
     assert entries[-1]["sizes"][0]["bytes"] == 12345
 
 
 def test_sizes_without_any_append_nothing_and_report_it(tmp_path, capsys):
-    told = sizes_of(tmp_path, capsys, record("build"))
-    assert told.out == ""
-    assert "no proven image" in told.err
+    printed = sizes_of(tmp_path, capsys, record("build"))
+    assert printed.out == ""
+    assert "no proven image" in printed.err
 
 
 def test_cells_that_came_farthest_stand_first_below_a_count_of_the_levels(tmp_path):

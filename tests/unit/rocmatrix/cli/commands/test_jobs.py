@@ -52,7 +52,7 @@ def test_probes_are_listed_as_json_for_programs(capsys):
 def test_list_of_features_as_json_is_refused_rather_than_printed_as_text(capsys):
     with pytest.raises(SystemExit):
         known()["features"].run({"list": True, "json": True})
-    assert "RM404" in (told := capsys.readouterr()).err and told.out == ""
+    assert "RM404" in (captured := capsys.readouterr()).err and captured.out == ""
 
 
 def test_probe_that_is_not_known_is_named_with_its_neighbour(capsys):
@@ -95,10 +95,10 @@ def test_wrong_usage_of_a_suite_is_no_suite(in_container, monkeypatch, capsys, t
     monkeypatch.setattr("rocmatrix.jobs.job.run", lambda *_, **__: done)
     with pytest.raises(SystemExit) as ended:
         jobs.smoke(CPU_JOB, Smoke())
-    told = capsys.readouterr()
+    captured = capsys.readouterr()
     assert ended.value.code == 2
-    assert "RM208" not in told.err
-    assert "PROBE" not in told.out
+    assert "RM208" not in captured.err
+    assert "PROBE" not in captured.out
     assert store.read(path) == []
 
 
@@ -154,10 +154,10 @@ def test_cause_of_a_failure_of_two_cards_is_reported(monkeypatch, capsys, tmp_pa
     monkeypatch.setattr(jobs, "run_and_record", lambda job_request: (done, place))
     with pytest.raises(SystemExit, match="2"):
         jobs.smoke(CPU_JOB, Smoke())
-    told = capsys.readouterr().err
-    assert "two_gpu_step was traced:" in told
-    assert "peer-to-peer off" in told
-    assert "IOMMU" in told
+    stderr = capsys.readouterr().err
+    assert "two_gpu_step was traced:" in stderr
+    assert "peer-to-peer off" in stderr
+    assert "IOMMU" in stderr
 
 
 @pytest.mark.parametrize("program", ["train", "smoke", "bench"])

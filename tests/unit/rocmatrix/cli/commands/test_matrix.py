@@ -25,9 +25,9 @@ BROKEN = {"gpu": "MI50", "rocm": "7.2"}
 
 def test_explanation_for_programs_is_json_and_nothing_else(capsys):
     matrix.explain(Explain(**BROKEN, json=True))
-    told = json.loads(capsys.readouterr().out)
-    assert told["verdict"] == "broken"
-    assert told["refusal"]["where"] == "rule gfx906-rocblas-from-6.4"
+    document = json.loads(capsys.readouterr().out)
+    assert document["verdict"] == "broken"
+    assert document["refusal"]["where"] == "rule gfx906-rocblas-from-6.4"
 
 
 def test_refusal_is_an_explanation_and_no_failure(capsys):
@@ -86,11 +86,11 @@ def test_reader_that_has_enough_is_no_defect():
 
 def test_cells_for_programs_have_a_headline_and_its_reason(capsys):
     matrix.cells(Cells(json=True))
-    told = {cell["name"]: cell for cell in json.loads(capsys.readouterr().out)["cells"]}
-    w6800 = told["rocm7.2-torch2.12.1-gfx1030"]
+    document = {cell["name"]: cell for cell in json.loads(capsys.readouterr().out)["cells"]}
+    w6800 = document["rocm7.2-torch2.12.1-gfx1030"]
     assert (w6800["verdict"], w6800["other_cards"]) == ("supported", "expected")
     assert w6800["holds_for"] == ["Radeon Pro W6800", "Radeon Pro V620"]
-    assert all(cell["because"] for cell in told.values())
+    assert all(cell["because"] for cell in document.values())
 
 
 def test_statements_are_listed_with_their_sources_and_age(capsys):
@@ -185,10 +185,10 @@ def test_page_on_a_full_disk_leaves_no_file_and_names_its_flag(tmp_path, capsys,
     monkeypatch.setattr(os, "fsync", raising(errno.ENOSPC))
     with pytest.raises(SystemExit, match="2"):
         matrix.matrix(Grid(html=str(tmp_path / "page.html")))
-    told = capsys.readouterr().err
-    assert told.startswith("RM205")
-    assert "--html" in told
-    assert "docker" not in told
+    stderr = capsys.readouterr().err
+    assert stderr.startswith("RM205")
+    assert "--html" in stderr
+    assert "docker" not in stderr
     assert [*tmp_path.iterdir()] == []
 
 

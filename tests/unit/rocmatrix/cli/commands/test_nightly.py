@@ -39,7 +39,7 @@ def is_running(tmp_path):
 
 
 @pytest.fixture
-def asked(tmp_path, monkeypatch):
+def night_of_cpu(tmp_path, monkeypatch):
     """A night of the CPU's cell whose stages are replaced: nothing is built."""
     monkeypatch.setattr(nightly, "ROOT", tmp_path / "checkout")
     monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(tmp_path / "evidence.db"))
@@ -50,18 +50,18 @@ def asked(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("same", ["checkout", "evidence"])
 def test_second_night_of_one_checkout_or_one_file_of_evidence_is_refused_until_the_first_is_gone(
-    same, asked, is_running, tmp_path, capsys
+    same, night_of_cpu, is_running, tmp_path, capsys
 ):
-    choices, begun = asked
+    choices, begun = night_of_cpu
     places = {"checkout": tmp_path / "checkout", "evidence": tmp_path / "evidence.db"}
     others = {"checkout": tmp_path / "another", "evidence": tmp_path / "other.db"} | {same: places[same]}
     first = is_running(others["checkout"], others["evidence"])
     with pytest.raises(SystemExit) as ended:
         nightly.nightly(choices)
     assert ended.value.code == 2
-    told = capsys.readouterr().err
-    assert "RM671 Another night is running" in told
-    assert str(first.pid) in told
+    stderr = capsys.readouterr().err
+    assert "RM671 Another night is running" in stderr
+    assert str(first.pid) in stderr
     assert begun == []
     assert Journal(tmp_path / "evidence.db").nights() == []
     first.kill()  # the lock goes with it
@@ -70,10 +70,10 @@ def test_second_night_of_one_checkout_or_one_file_of_evidence_is_refused_until_t
     assert len(begun) == 1
 
 
-def test_dry_run_disturbs_no_night(asked, is_running, tmp_path, monkeypatch, capsys):
+def test_dry_run_disturbs_no_night(night_of_cpu, is_running, tmp_path, monkeypatch, capsys):
     is_running(tmp_path / "checkout", tmp_path / "evidence.db")
     monkeypatch.setattr(nightly, "_print", lambda cells, choices: print("printed"))
-    choices, _ = asked
+    choices, _ = night_of_cpu
     nightly.nightly(Nightly(cells="cpu", jobs=1, budget=choices.budget, dry_run=True))
     assert "printed" in capsys.readouterr().out
 

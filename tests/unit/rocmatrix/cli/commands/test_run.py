@@ -43,74 +43,74 @@ def on(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def tell(capsys, monkeypatch):
+def run_command(capsys, monkeypatch):
     """Return a function: what is asked, to what is printed. Whatever is typed has a folder and a user."""
 
-    def tell(request, **typed):
+    def run_command(request, **typed):
         command, features = typed.pop("command", ()), {f"with_{name}": True for name in typed.pop("features", ())}
         options = {"output": "/srv/training", "user": "1000:1000", "gpu": request.gpu or ""} | features | typed
         monkeypatch.setattr(sys, "argv", ["invokew", "run", "--", *command])
         run.run(Run(**options))
         return capsys.readouterr()
 
-    return tell
+    return run_command
 
 
-def test_flags_are_printed_whole_with_reason_and_source(on, tell):
+def test_flags_are_printed_whole_with_reason_and_source(on, run_command):
     on(sysfs.two_rx_7900_xt, render_gid=109)
-    lines = tell(OPEN, explain=True).out.splitlines()
+    lines = run_command(OPEN, explain=True).out.splitlines()
     at = lines.index("--group-add=109")
     assert "owns /dev/kfd, /dev/dri/renderD128, /dev/dri/renderD129 on this host" in lines[at + 1]
     assert any(line.startswith("    [ROCm/ROCm-docker#90") for line in lines[at : at + 4])
     assert lines.index("Not given:") < lines.index("--privileged")
 
 
-def test_dry_run_explains_each_of_its_words(on, tell):
+def test_dry_run_explains_each_of_its_words(on, run_command):
     on(sysfs.two_rx_7900_xt)
-    words = shlex.split(tell(OPEN, dry_run=True).out)
+    words = shlex.split(run_command(OPEN, dry_run=True).out)
     options = [word for word in words if word.startswith("--")]
-    told = tell(OPEN, explain=True).out.partition("Not given:")[0].splitlines()
+    lines = run_command(OPEN, explain=True).out.partition("Not given:")[0].splitlines()
     assert options
-    assert [word for word in options if word not in told] == []
+    assert [word for word in options if word not in lines] == []
 
 
-def test_feature_moves_its_flag_from_what_is_not_given(on, tell):
+def test_feature_moves_its_flag_from_what_is_not_given(on, run_command):
     on(sysfs.two_rx_7900_xt)
-    given, _, left_out = tell(OPEN, explain=True, features=["debugger"]).out.partition("Not given:")
+    given, _, left_out = run_command(OPEN, explain=True, features=["debugger"]).out.partition("Not given:")
     assert "--cap-add=SYS_PTRACE" in given.splitlines()
     assert "--cap-add=SYS_PTRACE" not in left_out.splitlines()
 
 
-def test_explanation_is_read_by_programs(on, tell):
+def test_explanation_is_read_by_programs(on, run_command):
     on(sysfs.two_rx_7900_xt, render_gid=109)
-    told = json.loads(tell(OPEN, target="podman", explain=True, json=True).out)
-    assert told["target"] == "podman"
-    rows = {row["flag"]: row for row in told["rows"]}
+    document = json.loads(run_command(OPEN, target="podman", explain=True, json=True).out)
+    assert document["target"] == "podman"
+    rows = {row["flag"]: row for row in document["rows"]}
     assert rows["--group-add"]["value"] == "keep-groups"
     assert set(rows["--userns"]) == {"flag", "value", "reason", "source"}
 
 
-def test_dry_run_prints_the_very_command(on, tell):
+def test_dry_run_prints_the_very_command(on, run_command):
     on(sysfs.two_rx_7900_xt)
-    argv = shlex.split(tell(OPEN, command=["bash", "-c", "echo 'a  b'"], dry_run=True).out)
+    argv = shlex.split(run_command(OPEN, command=["bash", "-c", "echo 'a  b'"], dry_run=True).out)
     assert argv[:4] == ["docker", "run", "--interactive", "--rm"]
     assert argv[-2:] == ["-c", "echo 'a  b'"]
 
 
-def test_target_prints_its_text_alone_on_standard_output(on, tell):
+def test_target_prints_its_text_alone_on_standard_output(on, run_command):
     on(sysfs.two_rx_7900_xt, render_gid=109)
-    assert yaml.safe_load(tell(OPEN, target="compose").out)["services"]["train"]["group_add"] == ["109"]
-    assert json.loads(tell(OPEN, target="cdi").out)["kind"] == "amd.com/gpu"
+    assert yaml.safe_load(run_command(OPEN, target="compose").out)["services"]["train"]["group_add"] == ["109"]
+    assert json.loads(run_command(OPEN, target="cdi").out)["kind"] == "amd.com/gpu"
 
 
-def test_podman_run_reports_what_this_user_lacks(on, tell):
+def test_podman_run_reports_what_this_user_lacks(on, run_command):
     on(sysfs.two_rx_7900_xt, render_gid=54321)
-    assert "this user is not in group 54321" in tell(OPEN, target="podman").err
+    assert "this user is not in group 54321" in run_command(OPEN, target="podman").err
 
 
-def test_target_is_written_to_the_given_path(on, tell, tmp_path):
+def test_target_is_written_to_the_given_path(on, run_command, tmp_path):
     on(sysfs.two_rx_7900_xt)
-    assert tell(OPEN, target="cdi", to=str(tmp_path / "cdi" / "amd.json")).out == ""
+    assert run_command(OPEN, target="cdi", to=str(tmp_path / "cdi" / "amd.json")).out == ""
     assert json.loads((tmp_path / "cdi" / "amd.json").read_text())["cdiVersion"] == "0.5.0"
 
 
@@ -124,43 +124,43 @@ def test_target_is_written_to_the_given_path(on, tell, tmp_path):
         ({"sysfs": "/somewhere"}, "RM404"),
     ],
 )
-def test_mistakes_end_with_their_code(on, tell, capsys, typed, code):
+def test_mistakes_end_with_their_code(on, run_command, capsys, typed, code):
     on(sysfs.two_rx_7900_xt)
     with pytest.raises(SystemExit) as ended:
-        tell(OPEN, **typed)
+        run_command(OPEN, **typed)
     assert ended.value.code == 2
     assert code in capsys.readouterr().err
 
 
-def test_missing_card_is_reported_before_a_build(on, tell, capsys, monkeypatch):
+def test_missing_card_is_reported_before_a_build(on, run_command, capsys, monkeypatch):
     on(sysfs.no_driver)
     monkeypatch.setattr("rocmatrix.cli.commands.build.built_image", lambda *_, **__: pytest.fail("built first"))
     with pytest.raises(SystemExit):
-        tell(Request(rocm=None, torch=None, gpu="gfx1100", cell=None))
+        run_command(Request(rocm=None, torch=None, gpu="gfx1100", cell=None))
     assert "RM301" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("status", "words"), [(0, ""), (7, ""), (125, "RM207"), (127, "RM207")])
-def test_programs_status_is_the_tasks(on, tell, capsys, monkeypatch, tmp_path, status, words):
+def test_programs_status_is_the_tasks(on, run_command, capsys, monkeypatch, tmp_path, status, words):
     on(sysfs.no_driver)
     built = Built(tag="rocmatrix:cpu", inputs="0" * 64, argv=())
     monkeypatch.setattr("rocmatrix.cli.commands.build.built_image", lambda *_, **__: built)
     monkeypatch.setattr(interactive, "attached", lambda argv, variables: status)
     with pytest.raises(SystemExit) as ended:
-        tell(CPU, output=str(tmp_path / "runs"), command=["true"])
+        run_command(CPU, output=str(tmp_path / "runs"), command=["true"])
     assert ended.value.code == status
     assert words in capsys.readouterr().err
     assert (tmp_path / "runs").is_dir()
 
 
 @pytest.mark.parametrize("allow", [True, False])
-def test_unlocked_cell_is_built_by_run_where_that_is_allowed_alone(on, tell, monkeypatch, tmp_path, allow):
+def test_unlocked_cell_is_built_by_run_where_that_is_allowed_alone(on, run_command, monkeypatch, tmp_path, allow):
     on(sysfs.two_rx_7900_xt)
     seen, built = {}, Built(tag="rocmatrix:unlocked", inputs="0" * 64, argv=())
     monkeypatch.setattr("rocmatrix.cli.commands.build.built_image", lambda *_, **more: seen.update(more) or built)
     monkeypatch.setattr(interactive, "attached", lambda argv, variables: 0)
     with pytest.raises(SystemExit):
-        tell(Request(rocm="7.0"), output=str(tmp_path / "runs"), command=["true"], allow_unlocked=allow)
+        run_command(Request(rocm="7.0"), output=str(tmp_path / "runs"), command=["true"], allow_unlocked=allow)
     assert seen["allow_unlocked"] is allow
 
 
@@ -187,12 +187,12 @@ def test_dev_container_is_written_with_the_probes_of_this_host(on, capsys, tmp_p
 @pytest.mark.parametrize(
     ("typed", "code"), [("", None), ("0:0", None), ("1000:1000", None), ("1001:1001", "RM404"), ("1000:0", "RM404")]
 )
-def test_rootless_engine_runs_as_its_own_user_and_refuses_another(on, tell, capsys, monkeypatch, typed, code):
+def test_rootless_engine_runs_as_its_own_user_and_refuses_another(on, run_command, capsys, monkeypatch, typed, code):
     on(sysfs.strix_halo)
     monkeypatch.setattr(engine, "is_rootless", lambda: True)
     monkeypatch.setattr(interactive, "own_user", lambda: "1000:1000")
     with nullcontext() if code is None else pytest.raises(SystemExit):
-        written = yaml.safe_load(tell(OPEN, target="compose", user=typed).out)["services"]["train"]
+        written = yaml.safe_load(run_command(OPEN, target="compose", user=typed).out)["services"]["train"]
         assert written["user"] == "0:0"
         assert "group_add" not in written
     assert (code or "") in capsys.readouterr().err
@@ -207,7 +207,7 @@ def test_rootless_engine_runs_as_its_own_user_and_refuses_another(on, tell, caps
     ],
 )
 def test_development_container_has_a_user_who_can_write_the_workspace(
-    on, tell, monkeypatch, tmp_path, kind, user, number, options
+    on, run_command, monkeypatch, tmp_path, kind, user, number, options
 ):
     """Rootless Docker takes its user for root; podman keeps the number and the groups itself. No engine is asked."""
     monkeypatch.setattr(workplace, "rootless_engine", lambda: kind)
@@ -218,7 +218,7 @@ def test_development_container_has_a_user_who_can_write_the_workspace(
         render_gid=991,
         **({} if kind == "docker" else {"kfd_gid": 991}),
     )
-    printed = without_comments(tell(OPEN, target="devcontainer").out)
+    printed = without_comments(run_command(OPEN, target="devcontainer").out)
     run.devcontainer(Devcontainer(user="1000:1000", to=str(tmp_path / "dev")))
     for text in (printed, without_comments((tmp_path / "dev" / "devcontainer.json").read_text())):
         made = json.loads(text)
@@ -238,22 +238,22 @@ def test_development_container_of_a_rootless_docker_is_for_its_own_user_alone(on
     assert not (tmp_path / "dev").exists()
 
 
-def test_podman_keeps_the_users_number_whatever_the_engine(on, tell, monkeypatch):
+def test_podman_keeps_the_users_number_whatever_the_engine(on, run_command, monkeypatch):
     on(sysfs.strix_halo)
     monkeypatch.setattr(engine, "is_rootless", lambda: True)
-    assert "--user=1000:1000" in tell(OPEN, target="podman").out
+    assert "--user=1000:1000" in run_command(OPEN, target="podman").out
 
 
 def test_simulated_machine_is_the_one_that_a_command_runs_on_and_a_recording_comes_before_it(
-    tell, tmp_path, monkeypatch
+    run_command, tmp_path, monkeypatch
 ):
     """Both machines are SYNTHETIC; a dry run."""
     two = sysfs.two_rx_7900_xt(tmp_path / "two").root
     monkeypatch.setenv("ROCMATRIX_SIMULATED", str(two))
-    told = tell(OPEN, dry_run=True, user="0:0")
-    assert "SIMULATED machine" in told.err
-    assert f"{two}/dev/dri/renderD129" in told.out
-    assert "simulated-rocm" in told.out
-    recorded = tell(OPEN, dry_run=True, user="0:0", sysfs=str(sysfs.mi50(tmp_path / "one").root))
+    printed = run_command(OPEN, dry_run=True, user="0:0")
+    assert "SIMULATED machine" in printed.err
+    assert f"{two}/dev/dri/renderD129" in printed.out
+    assert "simulated-rocm" in printed.out
+    recorded = run_command(OPEN, dry_run=True, user="0:0", sysfs=str(sysfs.mi50(tmp_path / "one").root))
     assert "gfx906" in recorded.out
     assert str(two) not in recorded.out

@@ -11,8 +11,8 @@ from rocmatrix.containers.capability import FEATURES
 
 def typed(name="run", **values):
     """Return the options that a command's body is given."""
-    (asked,) = known()[name].arguments(values)
-    return asked
+    (options,) = known()[name].arguments(values)
+    return options
 
 
 def test_words_after_the_dashes_stay_as_they_were_quoted(monkeypatch):

@@ -16,14 +16,14 @@ from rocmatrix.cli.commands.watch import Watch
 from tests.fixtures import machines, sysfs
 
 
-def run(capsys, **asked):
+def run(capsys, **options):
     status = 0
     try:
-        watch.watch(Watch(**asked))
+        watch.watch(Watch(**options))
     except SystemExit as end:
         status = end.code
-    told = capsys.readouterr()
-    return status, told.out, told.err
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
 
 
 def test_recorded_tree_is_printed_as_a_table_or_a_json_line(tmp_path, capsys):
@@ -76,12 +76,12 @@ def test_run_is_followed_without_a_card(tmp_path, capsys):
     assert "window: step 40" in run(capsys, once=True, sysfs=str(tmp_path), run=str(folder))[1]
 
 
-@pytest.mark.parametrize("asked", [{"run": "/nowhere/x"}, {"every": 0.0}, {"every": -1.0}, {"every": float("nan")}])
-def test_wrong_usage_is_coded(tmp_path, capsys, asked):
+@pytest.mark.parametrize("options", [{"run": "/nowhere/x"}, {"every": 0.0}, {"every": -1.0}, {"every": float("nan")}])
+def test_wrong_usage_is_coded(tmp_path, capsys, options):
     machines.two_rx_7900_xt(tmp_path)
-    status, _, err = run(capsys, once=True, sysfs=str(tmp_path), **asked)
+    status, _, err = run(capsys, once=True, sysfs=str(tmp_path), **options)
     assert status == 2
-    assert ("RM427" if "run" in asked else "RM404") in err
+    assert ("RM427" if "run" in options else "RM404") in err
 
 
 def started(tmp_path, *flags, **environment):

@@ -61,7 +61,7 @@ def test_defaults_words_and_short_flags_are_read_as_invoke_reads_them(typed):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["train", "--epoch", "3"], ["--epoch is no flag of train", "did you mean --epochs"]),
         (["train", "--epochs"], ["--epochs needs a value", "rocmatrix train --help"]),
@@ -72,10 +72,10 @@ def test_defaults_words_and_short_flags_are_read_as_invoke_reads_them(typed):
         (["test", "-r"], ["needs a value"]),
     ],
 )
-def test_wrong_usage_is_rm404_with_the_way_out(words, told):
+def test_wrong_usage_is_rm404_with_the_way_out(words, message):
     with pytest.raises(RocmatrixError, match="RM404") as wrong:
         argparse_program.parsed(known()[words[0]], words[1:])
-    assert all(text in wrong.value.render() for text in told), wrong.value.render()
+    assert all(text in wrong.value.render() for text in message), wrong.value.render()
 
 
 def test_command_that_does_not_exist_ends_with_2_and_the_nearest(capsys):

@@ -110,8 +110,8 @@ def test_job_without_options_is_the_same_for_every_command(name):
 def test_job_takes_what_was_typed_and_the_command_keeps_its_own():
     typed = {"in": "container", "base": "b", "cards": "0,1", "expandable_segments": True, "force": True}
     typed |= {"rocm": "6.3", "wheelhouse": "w", "dry_run": True, "json": True, "seconds": "2"}
-    job_request, asked = known()["bench"].arguments(typed)
-    assert asked.as_json
+    job_request, options = known()["bench"].arguments(typed)
+    assert options.as_json
     assert job_request == JobRequest(
         program=BENCH,
         request=Request(rocm="6.3"),
@@ -127,8 +127,8 @@ def test_job_takes_what_was_typed_and_the_command_keeps_its_own():
 
 
 def test_cards_of_a_node_are_a_number_next_to_the_job():
-    job_request, asked = known()["submit"].arguments({"cards": 4, "epochs": "3"})
-    assert (job_request.cards, job_request.options, asked.cards) == ((), {"epochs": "3"}, 4)
+    job_request, options = known()["submit"].arguments({"cards": 4, "epochs": "3"})
+    assert (job_request.cards, job_request.options, options.cards) == ((), {"epochs": "3"}, 4)
 
 
 def test_list_of_features_is_the_trainers_own(monkeypatch):

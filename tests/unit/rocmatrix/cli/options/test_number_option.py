@@ -15,10 +15,10 @@ def test_numbers_of_all_tasks_are_checked():
     assert all(isinstance(each, NumberOption) for each in numbers)
 
 
-@pytest.mark.parametrize(("kind", "told"), [(int, "a whole number"), (float, "a number")])
-def test_wrong_number_names_option_and_task(kind, told):
+@pytest.mark.parametrize(("kind", "message"), [(int, "a whole number"), (float, "a number")])
+def test_wrong_number_names_option_and_task(kind, message):
     option = checked(Argument(names=("some-port", "p"), kind=kind, default=kind(7), attr_name="some_port"), task="show")
-    with pytest.raises(ParseError, match=f"--some-port takes {told}, not 'abc'") as wrong:
+    with pytest.raises(ParseError, match=f"--some-port takes {message}, not 'abc'") as wrong:
         option.value = "abc"
     assert wrong.value.context.name == "show"
     assert (option.name, option.value) == ("some_port", 7)

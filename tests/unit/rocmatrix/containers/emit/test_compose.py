@@ -16,7 +16,7 @@ from tests.fixtures.run_specs import WHY, common, example, mount_option, parsed,
 
 
 def from_compose(document):
-    """Say a compose file's service as options of `docker run`, written apart from the emitter."""
+    """Return a compose file's service as options of `docker run`, written apart from the emitter."""
     service = document["services"]["train"]
     assert service.pop("pull_policy") == "never"
     reserved = service.pop("deploy", {"resources": {"reservations": {"devices": []}}})["resources"]["reservations"]

@@ -27,7 +27,7 @@ from tests.fixtures.run_specs import KINDS, WHY, common, mount_option, parsed, s
 
 
 def from_sdk(arguments):
-    """Say the SDK's arguments as options of `docker run`, written apart from the emitter."""
+    """Return the SDK's arguments as options of `docker run`, written apart from the emitter."""
     arguments = dict(arguments)
     ulimits = [f"--ulimit={u['Name']}={u['Soft']}:{u['Hard']}" for u in arguments.pop("ulimits", [])]
     tmpfs = [f"--tmpfs={target}:{choices}" for target, choices in arguments.pop("tmpfs", {}).items()]

@@ -30,8 +30,8 @@ def test_emitted_job_equals_the_reviewed_text(emit, placement, cell, cards, grou
 
 @EMITTED
 def test_site_settings_equal_the_reviewed_text(emit, placement):
-    asked = replace(placement, site=FULL)
-    assert_golden(f"cluster/site.{emit.__name__.replace('_', '-')}.yaml", emit(spec(data="bars/2025.csv"), asked))
+    requested = replace(placement, site=FULL)
+    assert_golden(f"cluster/site.{emit.__name__.replace('_', '-')}.yaml", emit(spec(data="bars/2025.csv"), requested))
 
 
 def test_several_processes_on_one_node_are_started_by_torchrun():
@@ -81,11 +81,11 @@ def test_train_job_follows_the_published_models(site):
 
 
 def test_shared_memory_of_the_node_is_for_a_job_alone():
-    asked = spec()
-    asked = replace(asked, settings=(*asked.settings, Ipc(value="host", **WHY)))
-    assert pod(yaml.safe_load(kubernetes_job(asked, ONE)))["hostIPC"] is True
+    requested = spec()
+    requested = replace(requested, settings=(*requested.settings, Ipc(value="host", **WHY)))
+    assert pod(yaml.safe_load(kubernetes_job(requested, ONE)))["hostIPC"] is True
     with pytest.raises(ValueError, match="--ipc=host"):
-        train_job(asked, TWO)
+        train_job(requested, TWO)
 
 
 @pytest.mark.parametrize("name", ["", "Run", "1run", "run_1", "run-", "r" * 64])
@@ -95,12 +95,12 @@ def test_name_that_no_cluster_takes_is_refused(name):
 
 
 def test_settings_are_explained_field_by_field():
-    asked = spec()
-    rows = kubernetes_rows(asked, ONE)
-    assert {row.reason for row in rows} > {setting.reason for setting in asked.settings}
-    assert all(row.reason and row.source for row in kubernetes_rows(asked, replace(ONE, site=FULL)))
-    told = {row.flag: row.value for row in rows}
-    assert told["pod.securityContext.supplementalGroups"] == "[992]"
-    assert told["container.securityContext.allowPrivilegeEscalation"] == "false"
-    assert told["container.resources.limits.amd.com/gpu"] == "2"
-    assert (told["--network"], told["--init"]) == (None, None)  # no field says these
+    requested = spec()
+    rows = kubernetes_rows(requested, ONE)
+    assert {row.reason for row in rows} > {setting.reason for setting in requested.settings}
+    assert all(row.reason and row.source for row in kubernetes_rows(requested, replace(ONE, site=FULL)))
+    explained = {row.flag: row.value for row in rows}
+    assert explained["pod.securityContext.supplementalGroups"] == "[992]"
+    assert explained["container.securityContext.allowPrivilegeEscalation"] == "false"
+    assert explained["container.resources.limits.amd.com/gpu"] == "2"
+    assert (explained["--network"], explained["--init"]) == (None, None)  # no field says these

@@ -130,21 +130,21 @@ def test_job_with_an_engines_cards_takes_whole_nodes():
     ],
 )
 def test_setting_that_apptainer_lacks_is_refused(setting):
-    asked = spec(cells.GFX906)
+    run_spec = spec(cells.GFX906)
     with pytest.raises(ValueError, match=shlex.quote(setting.flag)):
-        in_apptainer(replace(asked, settings=(*asked.settings, setting)), cards=True)
+        in_apptainer(replace(run_spec, settings=(*run_spec.settings, setting)), cards=True)
 
 
 def test_apptainer_gets_variables_with_commas_whole_and_no_path_that_it_would_misread():
-    asked = spec(cells.GFX906)
+    run_spec = spec(cells.GFX906)
     commas = Environment(name="ROCR_VISIBLE_DEVICES", content="GPU-a,GPU-b", **WHY)
-    made = in_apptainer(replace(asked, settings=(*asked.settings, commas)), cards=True)
+    made = in_apptainer(replace(run_spec, settings=(*run_spec.settings, commas)), cards=True)
     assert made.environment["APPTAINERENV_ROCR_VISIBLE_DEVICES"] == "GPU-a,GPU-b"
     assert "APPTAINERENV_HOME" not in made.environment  # Apptainer refuses it
     assert "env HOME=/tmp python" in " ".join(made.command)
     path = Mount(kind="bind", origin="/srv/a,b", target="/data/b", read_only=True, **WHY)
     with pytest.raises(ValueError, match="/srv/a,b"):
-        in_apptainer(replace(asked, settings=(*asked.settings, path)), cards=True)
+        in_apptainer(replace(run_spec, settings=(*run_spec.settings, path)), cards=True)
 
 
 @pytest.mark.parametrize(

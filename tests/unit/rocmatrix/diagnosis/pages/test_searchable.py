@@ -43,8 +43,8 @@ def test_entry_states_what_is_seen_cause_remedy_versions_share_expiry_and_source
 
 
 def test_page_loads_nothing_and_holds_no_markup_of_the_data():
-    wanted = re.findall(r"<(?:script|link|img|iframe)\b[^>]*(?:src|href)=|url\(|@import|fetch\(", text())
-    assert wanted == []
+    loaded = re.findall(r"<(?:script|link|img|iframe)\b[^>]*(?:src|href)=|url\(|@import|fetch\(", text())
+    assert loaded == []
     hostile = SIGNATURES[0].model_copy(update={"sample": "<img src=x onerror=alert(1)>"})
     assert "<img" not in searchable.page([hostile], searchable.Shares(cases=1, explained={}))
 
@@ -84,7 +84,7 @@ def test_pasted_line_finds_its_entry_first(tmp_path, line, expected):
     assert len(found) < len(SIGNATURES) / 4
 
 
-def test_address_of_an_entry_opens_it_and_words_of_nothing_are_said(tmp_path):
+def test_address_of_an_entry_opens_it_and_search_without_a_result_is_reported(tmp_path):
     found, opened = shown(tmp_path, "#kfd-missing")
     assert (len(found), opened) == (len(SIGNATURES), ["kfd-missing"])
     assert shown(tmp_path, "#q=zzzzqqqq")[0] == []

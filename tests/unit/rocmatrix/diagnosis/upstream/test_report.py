@@ -52,8 +52,8 @@ def test_report_asks_what_the_form_asks_and_fills_what_the_log_states():
         "/home/greg/venv/lib/python3.12/site-packages/x.py at 10.3.68.117\n" + FAULT
     )
     text = reported(log)
-    for ask in next(one for one in KNOWN if one.id == "rocm").asks:
-        assert f"\n## {ask.label}\n" in text
+    for question in next(one for one in KNOWN if one.id == "rocm").asks:
+        assert f"\n## {question.label}\n" in text
     assert "## ROCm version\n\n6.4 (from the log)" in text
     assert "gfx1100 (" in text
     assert "python train.py --lr 1 (from the log)" in text

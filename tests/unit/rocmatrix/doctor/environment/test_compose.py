@@ -67,9 +67,9 @@ def test_compose_file_is_read_as_compose_reads_it(tmp_path):
     import json
 
     # `config` writes $ as $$ again, for its output is a compose file
-    told = {k: v.replace("$$", "$") for k, v in json.loads(done.stdout)["services"]["s"]["environment"].items()}
+    document = {k: v.replace("$$", "$") for k, v in json.loads(done.stdout)["services"]["s"]["environment"].items()}
     (subject,) = compose.of_compose(path, shell={})
-    assert {row.name: row.value for row in subject.variables} == told
+    assert {row.name: row.value for row in subject.variables} == document
 
 
 @pytest.mark.parametrize(

@@ -296,8 +296,8 @@ def test_variable_read_by_a_compiler_is_let_be_where_something_is_compiled():
 def test_release_of_the_image_makes_a_finding_certain(image, severity):
     rows = (Assignment(name="HSA_OVERRIDE_GFX_VERSION", value="10.3.4", where="a:1"),)
     one = Subject(name="one", variables=rows, image=image)
-    told = {finding.rule: finding.severity for finding in lint.lint([one], RULES)}
-    assert told.get("override-without-code-rdna2") == severity
+    severities = {finding.rule: finding.severity for finding in lint.lint([one], RULES)}
+    assert severities.get("override-without-code-rdna2") == severity
 
 
 def test_rules_are_all_tested_above():

@@ -21,11 +21,11 @@ def test_mistake_in_the_rules_is_reported_with_its_line(tmp_path):
     (tmp_path / rules.ENVIRONMENT_FILE).write_text(broken.replace("instead: nothing\n", "insted: nothing\n"))
     with pytest.raises(RocmatrixError) as caught:
         rules.load(tmp_path)
-    told = str(caught.value)
+    message = str(caught.value)
     assert caught.value.code == "RM001"
-    assert f"matrix/environment.yaml:{_line(broken, 'severity: fatal')}: " in told
-    assert "is no pattern" in told
-    assert "unknown key 'insted'; did you mean instead" in told
+    assert f"matrix/environment.yaml:{_line(broken, 'severity: fatal')}: " in message
+    assert "is no pattern" in message
+    assert "unknown key 'insted'; did you mean instead" in message
 
 
 def test_rule_needs_one_subject_and_an_id_of_its_own(tmp_path):

@@ -84,7 +84,7 @@ GROUP = "getent group render | cut -d: -f3"
         "$(stat -c '%g' \"$(ls /dev/dri/renderD* | head -1)\")",
     ],
 )
-def test_group_that_the_host_is_asked_for_hides_no_missing_device(tmp_path, group):
+def test_group_that_the_host_is_requested_hides_no_missing_device(tmp_path, group):
     text = f"#!/bin/bash\nRENDER_GID=$({GROUP})\ndocker run {DRI} --ipc=host --group-add {group} rocm/app:1 bash\n"
     assert of_script(tmp_path, text) == ["kfd-not-given"]
     assert of_script(tmp_path, text.replace(DRI, f"{DRI} --device=/dev/kfd")) == []

@@ -129,8 +129,8 @@ def test_volume_is_no_device_and_no_rocm(volume, given, expected):
 
 
 def test_image_of_rocm_is_built_for_one_processor():
-    asked = [("platform-without-rocm", "error")]
-    assert rules(started("rocm/pytorch:a1", platform="linux/arm64")) == asked
+    findings = [("platform-without-rocm", "error")]
+    assert rules(started("rocm/pytorch:a1", platform="linux/arm64")) == findings
     assert rules(started("rocm/pytorch:a1", platform="linux/amd64")) == []
     assert rules(started("me/app:1", platform="linux/arm64")) == []
 

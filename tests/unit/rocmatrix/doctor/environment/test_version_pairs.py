@@ -34,5 +34,5 @@ def test_pairs_that_were_built_are_silent():
     ],
 )
 def test_pairs_that_were_never_built(torch, rocm, severity, words):
-    ((told, truth),) = pair(torch, rocm)
-    assert (told, words in truth) == (severity, True), truth
+    ((what, truth),) = pair(torch, rocm)
+    assert (what, words in truth) == (severity, True), truth

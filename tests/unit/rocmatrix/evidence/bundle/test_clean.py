@@ -136,8 +136,8 @@ def test_path_of_this_program_elsewhere_keeps_its_end():
 
 
 def test_data_is_cleaned_in_keys_and_depths():
-    told = {"karla": [{"a": ("/mnt/acme data/x y.csv", 1, None)}], "n": 2.5}
-    assert clean.clean_data(told, WHO) == {"<name>": [{"a": ["<path>", 1, None]}], "n": 2.5}
+    data = {"karla": [{"a": ("/mnt/acme data/x y.csv", 1, None)}], "n": 2.5}
+    assert clean.clean_data(data, WHO) == {"<name>": [{"a": ["<path>", 1, None]}], "n": 2.5}
 
 
 def test_leaks_of_uncleaned_text_are_named_by_kind_alone():
@@ -181,8 +181,8 @@ def test_private_key_without_an_end_is_taken_out_and_what_follows_another_line_s
 
 
 def test_version_under_its_own_name_stays_and_an_address_does_not():
-    told = {"driver": "6.10.5.1", "host": "6.10.5.1", "driver_version": "10.3.68.117", "torch": "2.7.1"}
-    cleaned = clean.clean_data(told, WHO)
+    versions = {"driver": "6.10.5.1", "host": "6.10.5.1", "driver_version": "10.3.68.117", "torch": "2.7.1"}
+    cleaned = clean.clean_data(versions, WHO)
     assert cleaned == {"driver": "6.10.5.1", "host": "<address>", "driver_version": "<address>", "torch": "2.7.1"}
 
 

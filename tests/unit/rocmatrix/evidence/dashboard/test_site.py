@@ -254,22 +254,22 @@ def own(texts, tmp_path):
 
 
 @pytest.fixture
-def asked(own):
+def fetch(own):
     """Return a function that asks a server of the folder for a path and gives status and body."""
     with site.server(own, 0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
 
-        def ask(path):
+        def get(path):
             connection = http.client.HTTPConnection(*server.server_address, timeout=20)
             connection.request("GET", path)
             answer = connection.getresponse()
             return answer.status, answer.read()
 
-        yield ask
+        yield get
         server.shutdown()
 
 
-def test_link_or_a_foreign_file_in_the_folder_is_not_served(own, asked, tmp_path):
+def test_link_or_a_foreign_file_in_the_folder_is_not_served(own, fetch, tmp_path):
     (tmp_path / "secret").mkdir()
     (tmp_path / "secret" / "key.html").write_text("hunter2")
     (own / "cells" / "link.html").symlink_to(tmp_path / "secret" / "key.html")
@@ -281,20 +281,20 @@ def test_link_or_a_foreign_file_in_the_folder_is_not_served(own, asked, tmp_path
              "cells/pipe.html", "cells/../notes.txt", "%2e%2e/%2e%2e/etc/passwd", "cells/%2e%2e/notes.txt",
              "//etc/passwd", "cells//link.html", "cells/link.html?x", "index.html/", "cells/deep.html")  # fmt: skip
     for name in names:
-        status, body = asked(f"/{name}")
+        status, body = fetch(f"/{name}")
         assert status == 404, name
         assert b"hunter2" not in body
-    assert asked("/")[0] == asked("/index.html?new")[0] == 200
+    assert fetch("/")[0] == fetch("/index.html?new")[0] == 200
     page = next((own / "cells").glob("*torch*.html")).name
-    assert asked(f"/cells/{page}")[0] == 200
+    assert fetch(f"/cells/{page}")[0] == 200
 
 
-def test_folder_of_cells_that_is_a_link_is_neither_served_nor_written(own, asked, tmp_path):
+def test_folder_of_cells_that_is_a_link_is_neither_served_nor_written(own, fetch, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     (own / "cells").rename(elsewhere)
     (own / "cells").symlink_to(elsewhere)
     page = next(elsewhere.glob("*torch*.html")).name
-    assert asked(f"/cells/{page}")[0] == 404
+    assert fetch(f"/cells/{page}")[0] == 404
     before = {path.name: path.read_text() for path in elsewhere.iterdir()}
     with pytest.raises(RocmatrixError) as caught:
         site.write(own, {"index.html": "", "cells/a.html": ""})

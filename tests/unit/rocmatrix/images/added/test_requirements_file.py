@@ -17,7 +17,7 @@ def write(tmp_path, text, name="requirements.txt"):
     return path
 
 
-def asked(path):
+def requirements_of(path):
     return [line.name_and_bounds for line in requirements_file.read(path)]
 
 
@@ -42,7 +42,7 @@ def test_file_as_pip_takes_it_is_read(tmp_path):
 def test_file_with_a_byte_order_mark_is_read(tmp_path, encoding):
     data = "tqdm==4.70.1\r\nrich\r\n".encode(encoding)
     assert data.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    assert asked(write(tmp_path, data)) == ["tqdm==4.70.1", "rich"]
+    assert requirements_of(write(tmp_path, data)) == ["tqdm==4.70.1", "rich"]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_file_that_names_itself_is_rm017(tmp_path):
 
 
 @given(st.permutations(["rich>=13", "tqdm", "peft[a,b]>=0.1", "six==1.16; python_version<'4'"]), st.booleans())
-def test_name_depends_on_what_is_asked_for_alone(tmp_path_factory, lines, spaced):
+def test_name_depends_on_what_is_requested_alone(tmp_path_factory, lines, spaced):
     folder = tmp_path_factory.mktemp("lines")
     text = "\n".join(f"  {line}   # why" if spaced else line.replace("peft[a,b]", "PEFT[b,a]") for line in lines)
     word = requirements_file.take(write(folder, text), folder)

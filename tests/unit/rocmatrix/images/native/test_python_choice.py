@@ -24,15 +24,15 @@ PYTHONS = [("/usr/bin/python3", "3.13"), ("/usr/bin/python3.11", "3.11"), ("/usr
     ],
 )
 def test_python_whose_torch_can_be_had_is_chosen(had: set[str], chosen: int | None) -> None:
-    asked: list[tuple[str, bool]] = []
+    calls: list[tuple[str, bool]] = []
 
     def available(python: str, own_index: bool) -> bool:
-        asked.append((python, own_index))
+        calls.append((python, own_index))
         return python in had
 
     found = python_choice.better(PYTHONS, available)
     assert found == (None if chosen is None else PYTHONS[chosen])
-    assert asked[0] == ("3.13", True) and not any(own for _, own in asked[1:])
+    assert calls[0] == ("3.13", True) and not any(own for _, own in calls[1:])
 
 
 def test_version_is_that_of_the_interpreter_and_empty_for_what_is_none() -> None:

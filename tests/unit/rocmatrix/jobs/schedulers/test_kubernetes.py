@@ -40,9 +40,9 @@ def test_machine_without_cards_sends_the_given_facts_of_the_nodes(prepare, group
     trainer = yaml.safe_load(file_of(made))["spec"]["trainer"]
     assert trainer["resourcesPerNode"] == {"limits": {"amd.com/gpu": "4"}}
     assert trainer["numProcPerNode"] == 4
-    said = "\n".join(line.strip() for line in file_of(made).splitlines())
-    assert "\n".join(f"- {gid}" for gid in groups) in said
-    assert ("supplementalGroups" in said) == bool(groups)
+    text = "\n".join(line.strip() for line in file_of(made).splitlines())
+    assert "\n".join(f"- {gid}" for gid in groups) in text
+    assert ("supplementalGroups" in text) == bool(groups)
 
 
 def test_data_of_a_pod_is_a_path_on_a_claim(prepare):

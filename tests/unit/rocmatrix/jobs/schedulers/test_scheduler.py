@@ -17,13 +17,13 @@ SUBMIT = known()["submit"].options
 
 def test_request_of_a_site_reaches_its_scheduler():
     words = {"modules": "slurm, apptainer/1.3", "account": "p", "cpus": 8, "memory": "64G", "time": "1:00", "qos": ""}
-    told = scheduler.destination("slurm", SlurmOptions(**NODES, **words))
-    assert told.slurm == SlurmRequest(
+    destination = scheduler.destination("slurm", SlurmOptions(**NODES, **words))
+    assert destination.slurm == SlurmRequest(
         modules=("slurm", "apptainer/1.3"), account="p", cpus=8, memory="64G", time_limit="1:00"
     )
     words = {"node_selector": "a=b, c=", "tolerations": "t", "pull_secrets": "s,u", "cpus": 8, "memory": "64Gi"}
-    told = scheduler.destination("kubernetes", KubernetesOptions(**CLAIM, rdma_resource="rdma/hca", **words))
-    assert told.site == Site(
+    destination = scheduler.destination("kubernetes", KubernetesOptions(**CLAIM, rdma_resource="rdma/hca", **words))
+    assert destination.site == Site(
         claim="c", node_selector={"a": "b", "c": ""}, tolerations=("t",), pull_secrets=("s", "u"), cpu="8",
         memory="64Gi", rdma="rdma/hca",
     )  # fmt: skip
@@ -44,11 +44,11 @@ def test_request_of_a_site_reaches_its_scheduler():
     ],
 )
 def test_setting_that_no_site_takes_is_refused(engine, wrong):
-    asked = SUBMIT(**NODES, **wrong)
+    options = SUBMIT(**NODES, **wrong)
     with pytest.raises(RocmatrixError, match="RM404"):
-        scheduler.destination(engine, asked)
+        scheduler.destination(engine, options)
 
 
 def test_options_of_another_scheduler_at_their_default_are_taken():
-    asked = SUBMIT(**NODES, engine="kubernetes", claim="c")
-    assert scheduler.destination("kubernetes", asked).site == Site(claim="c")
+    options = SUBMIT(**NODES, engine="kubernetes", claim="c")
+    assert scheduler.destination("kubernetes", options).site == Site(claim="c")

@@ -73,14 +73,14 @@ def test_pretrained_folder_and_joined_file_reach_a_container_of_slurm(prepare, t
 
 
 def test_cards_may_be_named_twice_if_both_agree():
-    asked = SlurmRequest(gres="gpu:mi300x:8")
-    assert SlurmDestination(slurm=asked).cards_named == 8
-    assert SlurmDestination(slurm=asked, cards=8).cards_named == 8
+    request = SlurmRequest(gres="gpu:mi300x:8")
+    assert SlurmDestination(slurm=request).cards_named == 8
+    assert SlurmDestination(slurm=request, cards=8).cards_named == 8
     assert SlurmDestination(slurm=SlurmRequest(gres="license:1"), cards=8).cards_named == 8
     assert SlurmDestination().cards_named is None
     for other in (7, 9):
         with pytest.raises(RocmatrixError, match="RM404"):
-            SlurmDestination(slurm=asked, cards=other)
+            SlurmDestination(slurm=request, cards=other)
 
 
 @pytest.mark.parametrize("under", ["podman", "", "Docker", "apptaine"])

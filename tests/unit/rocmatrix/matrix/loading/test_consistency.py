@@ -124,5 +124,5 @@ def test_companion_judged_on_a_document_that_cannot_be_opened_is_a_mistake():
 
 
 def test_rules_reported_to_this_project_alone_are_those_named():
-    told = {r.id for r in MATRIX.rules if r.decides and any("first-hand" in s for s in r.evidence.sources)}
-    assert told == REPORTED_TO_US
+    first_hand = {r.id for r in MATRIX.rules if r.decides and any("first-hand" in s for s in r.evidence.sources)}
+    assert first_hand == REPORTED_TO_US

@@ -28,26 +28,28 @@ def answer(name):
         return None, f"{refusal.what} {refusal.next}"
 
 
-def right(settled, said, text):
+def right(settled, read_as, text):
     kind, *rest = settled.split()
     if kind == "refused":
-        return said is None
+        return read_as is None
     if kind == "other":
-        return said is None and "another maker" in text
+        return read_as is None and "another maker" in text
     if kind == "ask":
-        return said == rest[0] or (said is None and any(card in text for card in ARCHITECTURES[rest[0]].names))
+        return read_as == rest[0] or (read_as is None and any(card in text for card in ARCHITECTURES[rest[0]].names))
     if rest:
-        return said is None and all(gfx in text for gfx in (kind, *rest))
-    return said == kind
+        return read_as is None and all(gfx in text for gfx in (kind, *rest))
+    return read_as == kind
 
 
 @pytest.mark.parametrize("draw", ["first", "second", "third"])
 def test_names_of_a_draw_are_right_and_never_a_card_of_another_architecture(draw):
-    asked = [(row, *answer(row["name"])) for row in DRAWS[draw]]
-    foreign = [(row["name"], said) for row, said, _ in asked if said and said not in row["answer"].split()]
+    answers = [(row, *answer(row["name"])) for row in DRAWS[draw]]
+    foreign = [
+        (row["name"], read_as) for row, read_as, _ in answers if read_as and read_as not in row["answer"].split()
+    ]
     assert not foreign
-    wrong = [(row["name"], said, text) for row, said, text in asked if not right(row["answer"], said, text)]
-    assert 1 - len(wrong) / len(asked) >= LEAST, wrong
+    wrong = [(row["name"], read_as, text) for row, read_as, text in answers if not right(row["answer"], read_as, text)]
+    assert 1 - len(wrong) / len(answers) >= LEAST, wrong
 
 
 def test_draws_are_large_and_from_other_sources():
@@ -66,10 +68,10 @@ AROUND = [
 
 @pytest.mark.parametrize("gfx", ARCHITECTURES)
 def test_name_within_other_words_stays_on_its_architecture_or_asks(gfx):
-    asked = list(itertools.product(ARCHITECTURES[gfx].names, AROUND))
-    said = [(name, around, read(ARCHITECTURES, around.format(name)).architecture) for name, around in asked]
-    assert not [row for row in said if row[2] not in (gfx, None)]
-    assert sum(row[2] == gfx for row in said) >= 0.75 * len(asked)
+    typed = list(itertools.product(ARCHITECTURES[gfx].names, AROUND))
+    readings = [(name, around, read(ARCHITECTURES, around.format(name)).architecture) for name, around in typed]
+    assert not [row for row in readings if row[2] not in (gfx, None)]
+    assert sum(row[2] == gfx for row in readings) >= 0.75 * len(typed)
 
 
 SUFFIXES = ["XT", "XTX", "GRE", "M", "S", "X", "D", "HS", "U", "G", "X3D", "2048SP", "Ti", "50"]
@@ -81,9 +83,9 @@ def test_letters_behind_a_model_lead_to_a_card_of_that_model_or_to_none(gfx):
     for name, suffix in itertools.product(ARCHITECTURES[gfx].names, SUFFIXES):
         glued = [f"{name}{suffix}"] if any(map(str.isdigit, name.split()[-1])) else []
         for typed in (f"{name} {suffix}", *glued):
-            said = read(ARCHITECTURES, typed).architecture
+            read_as = read(ARCHITECTURES, typed).architecture
             named = {model.gfx for model in known.get(core_of(typed), [])}
-            assert said in (None, gfx) or said in named, typed
+            assert read_as in (None, gfx) or read_as in named, typed
 
 
 @pytest.mark.parametrize(
@@ -145,8 +147,8 @@ def test_name_of_each_kind_is_read(name, gfx):
     ],
 )
 def test_name_that_is_none_or_several_states_why(name, stated):
-    said, text = answer(name)
-    assert said is None
+    read_as, text = answer(name)
+    assert read_as is None
     assert all(word in text for word in stated), text
 
 

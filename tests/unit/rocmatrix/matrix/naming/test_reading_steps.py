@@ -155,15 +155,15 @@ def test_family_series_or_units_allow_the_architectures_of_it(text, found):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "read_as"),
     [
         ("ryzen 5 5600", " ; ryzen ; "),
         ("ryzen 7 5700x", " ; ryzen ; "),
         ("ryzen 5 7600", "ryzen 5 7600"),
     ],
 )
-def test_processor_without_graphics_is_no_part_of_the_answer(text, said):
-    assert reading._kept(index_of(ARCHITECTURES), text) == said
+def test_processor_without_graphics_is_no_part_of_the_answer(text, read_as):
+    assert reading._kept(index_of(ARCHITECTURES), text) == read_as
 
 
 @pytest.mark.parametrize(
@@ -219,15 +219,15 @@ class Parts:
     """An index that only writes down what it is asked, and answers by the lines that are carried."""
 
     def __init__(self, **found):
-        self.found, self.asked = found, []
+        self.found, self.queries = found, []
 
     def read(self, words, carried=frozenset(), number=None):
-        self.asked.append((carried, number))
+        self.queries.append((carried, number))
         return self.found["carried" if carried else "alone"]
 
 
 @pytest.mark.parametrize(
-    ("carried", "with_lines", "alone", "answer", "asked"),
+    ("carried", "with_lines", "alone", "answer", "typed"),
     [
         ({"rx"}, ["card"], ["other"], ["card"], [({"rx"}, "7")]),
         ({"rx"}, [], ["card"], ["card"], [({"rx"}, "7"), (set(), "7")]),
@@ -237,7 +237,7 @@ class Parts:
         (set(), [], ["card"], ["card"], [(set(), "7")]),
     ],
 )
-def test_part_is_read_by_itself_where_lines_before_it_find_nothing(carried, with_lines, alone, answer, asked):
+def test_part_is_read_by_itself_where_lines_before_it_find_nothing(carried, with_lines, alone, answer, typed):
     def found(names):
         lines = {"processor": frozenset(["ryzen"])}
         kinds = [Model(name=name, gfx="g", core=("1",), lines=lines.get(name, frozenset())) for name in names]
@@ -246,4 +246,4 @@ def test_part_is_read_by_itself_where_lines_before_it_find_nothing(carried, with
     index = Parts(carried=found(with_lines), alone=found(alone))
     part = reading._part(index, [], carried=frozenset(carried), number="7")
     assert [model.name for models in part.hits for model in models] == answer
-    assert index.asked == [(frozenset(lines), number) for lines, number in asked]
+    assert index.queries == [(frozenset(lines), number) for lines, number in typed]

@@ -114,8 +114,8 @@ def test_rules_are_never_left_out_or_reported_twice():
             assert {rule.id for rule in rules_on(MATRIX, subject)} == rules
             if release is MATRIX.releases[-1]:
                 found = {section.name: section.points for section in sections(MATRIX, subject, today=TODAY)}
-                said = [point.about for name in ("rules", "cautions", "general") for point in found[name]]
-                assert sorted(said) == sorted(rules)
+                rule_ids = [point.about for name in ("rules", "cautions", "general") for point in found[name]]
+                assert sorted(rule_ids) == sorted(rules)
 
 
 def test_programs_get_every_point_with_source_confidence_and_date():
@@ -123,9 +123,11 @@ def test_programs_get_every_point_with_source_confidence_and_date():
     assert described["schema"] == SCHEMA
     assert described["refusal"] is None
     assert described["cell"]["name"] == "rocm6.2-torch2.5.1-gfx1100"
-    told = [point for name in ("rules", "cautions", "general", "support", "libraries") for point in described[name]]
-    assert len(told) > 20
-    assert all(point["sources"] and point["confidence"] and point["date"] and point["expires"] for point in told)
+    all_points = [
+        point for name in ("rules", "cautions", "general", "support", "libraries") for point in described[name]
+    ]
+    assert len(all_points) > 20
+    assert all(point["sources"] and point["confidence"] and point["date"] and point["expires"] for point in all_points)
 
 
 def test_json_states_whether_the_cell_is_locked():
@@ -160,9 +162,9 @@ def test_request_that_names_every_axis_leaves_only_the_python_open():
 @pytest.mark.parametrize("request_", [Request(gpu="MI50", rocm="6.2"), Request(gpu="MI50", rocm="6.2", torch="2.5.0")])
 def test_rule_of_a_patch_release_next_to_it_is_shown(request_):
     argued = explain(MATRIX, request_, today=TODAY)
-    beside = {point.about: point for point in points(argued, "neighbours")}
-    assert beside["gfx906-mi50-torch-2.5.1"].verdict == "broken"
-    assert beside["gfx906-mi50-torch-2.5.1"].says.startswith("rocm6.2-torch2.5.1: ")
+    neighbours = {point.about: point for point in points(argued, "neighbours")}
+    assert neighbours["gfx906-mi50-torch-2.5.1"].verdict == "broken"
+    assert neighbours["gfx906-mi50-torch-2.5.1"].says.startswith("rocm6.2-torch2.5.1: ")
     assert "gfx906-mi50-torch-2.5.1" not in abouts(argued, "rules")
 
 
@@ -300,7 +302,7 @@ def test_headline_of_several_cards_is_the_one_that_holds_for_all(name, verdict, 
 
 
 @pytest.mark.parametrize("name", ["gfx110X-dgpu", "RDNA3", "RX 7900 XTX and RX 9999 XT"])
-def test_name_of_cards_with_different_headlines_is_asked_back(name):
+def test_name_of_cards_with_different_headlines_is_answered_with_a_question(name):
     with pytest.raises(RocmatrixError, match="RM010"):
         explain(MATRIX, Request(gpu=name), today=TODAY)
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 from packaging.version import Version
 
-from rocmatrix.matrix.resolver.freshness import SCHEMA, age, ask, compare, indexes, is_newer, outdated
+from rocmatrix.matrix.resolver.freshness import SCHEMA, age, compare, indexes, is_newer, outdated, query
 from tests.fixtures.cells import MATRIX
 
 INDEX = "https://download.pytorch.org/whl/rocm7.2"
@@ -75,7 +75,7 @@ def test_page_without_wheels_counts_as_a_failed_query(page):
 
 @pytest.mark.parametrize("index", ["http://127.0.0.1:9", "no address at all"])
 def test_answer_without_a_network_reports_it(index):
-    answer = ask(MATRIX, index)
+    answer = query(MATRIX, index)
     assert answer.unheard_because
     assert answer.unknown == ()
 
@@ -90,7 +90,7 @@ def test_refusing_index_counts_as_a_failed_query():
 
     with http.server.HTTPServer(("127.0.0.1", 0), Refusing) as server:
         threading.Thread(target=server.handle_request, daemon=True).start()
-        assert "403" in ask(MATRIX, f"http://127.0.0.1:{server.server_port}").unheard_because
+        assert "403" in query(MATRIX, f"http://127.0.0.1:{server.server_port}").unheard_because
 
 
 def test_indexes_of_recommended_cells_are_the_only_ones_queried():

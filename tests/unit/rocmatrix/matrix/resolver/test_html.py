@@ -138,7 +138,7 @@ def test_missing_folder_is_reported(browser, place):
         ("?card=no%20such%20card", []),
     ],
 )
-def test_filters_leave_what_was_asked_for(browser, query, architectures):
+def test_filters_leave_what_was_requested(browser, query, architectures):
     document = browser(query)
     assert shown(document) == architectures
     assert f"of {len(architectures)} of {len(GRID.rows)} architectures" in document

@@ -32,19 +32,19 @@ def cell(of, *, architecture=None, confidence="measured here"):
 def judged(
     *rules, made=None, held=None, cells=(), architecture="gfx1100", card=None, measured=(), chips=("W1",), others=()
 ):
-    asked, listed = [], [other.rocm for other in others]
+    queried, listed = [], [other.rocm for other in others]
 
     def support_of(gfx, rocm, *, card):
-        asked.append((gfx, rocm, card))
+        queried.append((gfx, rocm, card))
         return support(official=True) if rocm in listed else held or support()
 
     cards = ("RX 1", "RX 2", "W1")
     architectures = {"gfx1100": SimpleNamespace(cards=cards, chips=chips)}
     matrix = SimpleNamespace(support_of=support_of, architectures=architectures, cells=cells, releases=others)
     found = judge(matrix, architecture=architecture, release=made, rules=list(rules), card=card, measured=measured)
-    assert asked[:1] in ([], [(architecture, "6.3", card)])
-    assert len(asked) <= 1 + len(others)
-    assert {(gfx, named) for gfx, _, named in asked} <= {(architecture, card)}
+    assert queried[:1] in ([], [(architecture, "6.3", card)])
+    assert len(queried) <= 1 + len(others)
+    assert {(gfx, named) for gfx, _, named in queried} <= {(architecture, card)}
     return found
 
 

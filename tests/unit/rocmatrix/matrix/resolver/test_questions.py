@@ -34,13 +34,13 @@ def headline(question):
 
 @pytest.mark.parametrize("name", ["questions.yaml", "questions_by_hand.yaml", *NAMES[3:]])
 def test_headlines_of_at_least_95_of_100_questions_are_right(name):
-    told = [(question, headline(question)) for question in SETS[name]]
+    answers = [(question, headline(question)) for question in SETS[name]]
     wrong = [
-        f"{q['gpu']} {q.get('rocm')} {q.get('torch')}: {said}, settled {q['answer']}"
-        for q, said in told
-        if said != q["answer"]
+        f"{q['gpu']} {q.get('rocm')} {q.get('torch')}: {answer}, settled {q['answer']}"
+        for q, answer in answers
+        if answer != q["answer"]
     ]
-    assert 1 - len(wrong) / len(told) >= LEAST, "\n".join(wrong)
+    assert 1 - len(wrong) / len(answers) >= LEAST, "\n".join(wrong)
 
 
 def test_questions_ask_for_every_headline_that_sources_can_settle():
@@ -54,8 +54,8 @@ def test_questions_ask_for_every_headline_that_sources_can_settle():
 
 def test_silence_is_rare():
     """A headline of `untested` is for where nothing is known; most squares are known."""
-    said = [headline(question) for question in SETS["questions.yaml"]]
-    assert said.count("untested") <= 2
+    headlines = [headline(question) for question in SETS["questions.yaml"]]
+    assert headlines.count("untested") <= 2
 
 
 def test_report_is_the_reason_where_lists_and_wheels_differ():

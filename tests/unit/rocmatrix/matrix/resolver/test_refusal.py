@@ -32,7 +32,7 @@ def names(**axes):
         ({"gpu": "gfx906", "torch": "2.7.1"}, ["rocm6.3-torch2.7.1-gfx906", "rocm6.0-torch2.4.1-gfx906"]),
     ],
 )
-def test_nearest_cells_keep_most_of_the_versions_that_were_asked_for(axes, first):
+def test_nearest_cells_keep_most_of_the_versions_that_were_requested(axes, first):
     found = names(**axes)
     assert found[: len(first)] == first
     assert len(found) == (2 if axes.get("gpu") == "gfx906" else 3)

@@ -291,8 +291,8 @@ def test_recorded_locks_with_a_python_of_a_base_are_images():
 def test_request_that_leaves_axes_open_is_offered_where_one_of_its_squares_is(rocm, torch, gpu):
     cell = offered(Request(rocm=rocm, torch=torch, gpu=gpu))
     gfx = architecture_of(MATRIX, gpu)
-    asked = [r for r in MATRIX.releases if r.rocm and r.rocm == (rocm or r.rocm) and r.torch == (torch or r.torch)]
-    assert (cell is not None) == any(release.pythons and not broken(gfx, release) for release in asked)
+    releases = [r for r in MATRIX.releases if r.rocm and r.rocm == (rocm or r.rocm) and r.torch == (torch or r.torch)]
+    assert (cell is not None) == any(release.pythons and not broken(gfx, release) for release in releases)
 
 
 def test_name_with_companions_leads_to_the_cell_with_them():

@@ -69,7 +69,7 @@ def test_age_and_expiry_follow_the_day_that_is_given():
     assert statement.expired("2099-01-01")
 
 
-def test_statements_past_their_day_are_asked_for_and_not_rules_alone():
+def test_statements_past_their_day_are_requested_and_not_rules_alone():
     assert outdated(MATRIX, today="2026-11-22").aged == ()
     every = outdated(MATRIX, today="2099-01-01").aged
     ids = {rule.id for rule in MATRIX.rules}

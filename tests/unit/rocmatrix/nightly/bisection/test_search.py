@@ -53,10 +53,10 @@ def test_simulated_history_that_changes_at_will_still_gives_a_step(middle):
 @given(st.lists(ANSWERS, min_size=1, max_size=30))
 def test_recorded_history_runs_nothing_and_reports_its_changes(history):
     known = dict(enumerate(history))
-    told = [answer for answer in history if answer != "skip"]
-    assert len(changes(known)) == sum(a != b for a, b in pairwise(told))
+    decided = [answer for answer in history if answer != "skip"]
+    assert len(changes(known)) == sum(a != b for a, b in pairwise(decided))
     within = span(known)
-    falls = any(a == "good" and "bad" in told[i:] for i, a in enumerate(told))
+    falls = any(a == "good" and "bad" in decided[i:] for i, a in enumerate(decided))
     assert (within is not None) == falls
     if within:
         found = search(known, pytest.fail)

@@ -73,8 +73,8 @@ def test_container_that_compares_has_no_network_no_rights_and_a_root_it_cannot_w
     check(engine, tmp_path)
     ((image, settings),) = engine.made
     assert image == "sha256:i"
-    wanted = {"network_disabled": True, "read_only": True, "cap_drop": ["ALL"], "user": "65534:65534"}
-    assert wanted.items() <= settings.items()
+    expected = {"network_disabled": True, "read_only": True, "cap_drop": ["ALL"], "user": "65534:65534"}
+    assert expected.items() <= settings.items()
 
 
 def test_image_with_other_findings_is_not_started(tmp_path):

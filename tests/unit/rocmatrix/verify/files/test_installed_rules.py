@@ -181,15 +181,15 @@ def test_wheels_are_all_closed_after_a_comparison(tmp_path):
 
 
 def test_names_of_locked_wheels_replace_the_distributions_own(monkeypatch):
-    asked = {}
+    queried = {}
     found = environment.Environment(python="3.12")
-    monkeypatch.setattr(environment, "bundled", lambda *given, locked: asked.update(given=given, locked=locked) or [])
-    monkeypatch.setattr(environment, "activation", lambda *given: asked.update(activation=given) or {"/x": {b""}})
+    monkeypatch.setattr(environment, "bundled", lambda *given, locked: queried.update(given=given, locked=locked) or [])
+    monkeypatch.setattr(environment, "activation", lambda *given: queried.update(activation=given) or {"/x": {b""}})
     tree = Tree()
     tree.texts[environment.CONFIGURATION] = b""
     locked = [wheel.Wheel(file=name, about=f"{SITE}/a", files={}) for name in ("Some.Pkg-1-py3.whl", "pip-24-py3.whl")]
     made = installed._expected(tree, found, locked)
-    assert asked == {"given": (tree, found), "locked": {"some-pkg", "pip"}, "activation": (tree,)}
+    assert queried == {"given": (tree, found), "locked": {"some-pkg", "pip"}, "activation": (tree,)}
     assert made.written["/x"] == {b""}
 
 

@@ -29,13 +29,13 @@ async def g():
 PATH = "/opt/venv/lib/x.py"
 
 
-def compiled(source=SOURCE, *, path=PATH, told=None, flags=1, code=None):
+def compiled(source=SOURCE, *, path=PATH, given=None, flags=1, code=None):
     code = code or compile(source, path, "exec", dont_inherit=True)
     head = importlib.util.MAGIC_NUMBER + flags.to_bytes(4, "little")
     if flags == 0:
-        head += bytes(4) + len(told or source).to_bytes(4, "little")
+        head += bytes(4) + len(given or source).to_bytes(4, "little")
     else:
-        head += importlib.util.source_hash(told or source)
+        head += importlib.util.source_hash(given or source)
     return head + marshal.dumps(code)
 
 
@@ -68,7 +68,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_code_of_another_source_under_this_ones_hash_is_found(change):
     assert CHANGES[change] != SOURCE
-    stored = compiled(CHANGES[change], told=SOURCE)
+    stored = compiled(CHANGES[change], given=SOURCE)
     assert recompile.difference(SOURCE, stored, PATH) == "not what its source compiles to"
 
 
@@ -76,8 +76,8 @@ def test_code_of_another_source_under_this_ones_hash_is_found(change):
     ("stored", "words"),
     [
         (compiled(path="/elsewhere.py"), "not what its source compiles to"),
-        (compiled(told=b"x = 1"), "of another source"),
-        (compiled(flags=0, told=b"x = 1"), "of another source"),
+        (compiled(given=b"x = 1"), "of another source"),
+        (compiled(flags=0, given=b"x = 1"), "of another source"),
         (compiled(flags=3), "named in another way than by time or unchecked hash"),
         (b"\0\0\r\n" + compiled()[4:], "of another Python"),
         (compiled() + b"N", "no code: bytes follow the code"),
@@ -97,7 +97,7 @@ def test_anything_else_is_refused_without_unmarshalling(stored, words, monkeypat
 
 def test_code_of_a_source_that_does_not_compile_is_refused():
     broken = b"def ("
-    assert recompile.difference(broken, compiled(told=broken), PATH) == "of a source that does not compile"
+    assert recompile.difference(broken, compiled(given=broken), PATH) == "of a source that does not compile"
 
 
 def test_program_compares_a_tree_and_names_what_differs(tmp_path):
@@ -110,6 +110,6 @@ def test_program_compares_a_tree_and_names_what_differs(tmp_path):
     (tmp_path / "gone.py").unlink()
     program = Path(recompile.__file__).read_text()
     command = [sys.executable, "-I", "-S", "-B", "-X", "pycache_prefix=/nonexistent", "-c", program, str(tmp_path)]
-    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    assert told["compared"] == 4
-    assert {Path(path).name.split(".")[0] for path, _ in told["different"]} == {"bad", "gone"}
+    document = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert document["compared"] == 4
+    assert {Path(path).name.split(".")[0] for path, _ in document["different"]} == {"bad", "gone"}

@@ -92,13 +92,13 @@ def test_link_to_a_file_has_no_digest_and_further_name_of_an_unknown_file_neithe
 
 
 def test_text_of_the_largest_size_is_kept_whole_and_read_in_pieces():
-    data, asked = b"ab" * CHUNK, []
+    data, sizes = b"ab" * CHUNK, []
 
     class Pieces(BytesIO):
         def read(self, size=-1):
-            asked.append(size)
+            sizes.append(size)
             return super().read(size)
 
     whole = replace(entry(SETTINGS, size=LARGEST), open=lambda: nullcontext(Pieces(data)))
     assert tree(whole).texts == {SETTINGS: data}
-    assert set(asked) == {CHUNK}
+    assert set(sizes) == {CHUNK}

@@ -167,7 +167,7 @@ def test_large_member_is_read_in_pieces(monkeypatch):
     monkeypatch.setattr(wheel, "CHUNK", 7)
     content = bytes(range(100))
     found = opened(MEMBERS | {"some_pkg/large": (content, 0o100644)}, record="")
-    asked = []
+    sizes = []
     member = found.files[f"{SITE}/some_pkg/large"]
     whole = member.archive.open
 
@@ -182,12 +182,12 @@ def test_large_member_is_read_in_pieces(monkeypatch):
             self.file.close()
 
         def read(self, size=-1):
-            asked.append(size)
+            sizes.append(size)
             return self.file.read(size)
 
     monkeypatch.setattr(member.archive, "open", Counting)
     assert member.is_installed_as(row(content))
-    assert set(asked) == {7}
+    assert set(sizes) == {7}
 
 
 @pytest.mark.parametrize(

@@ -46,14 +46,14 @@ def record(folder: Path, method: str) -> dict[str, Any]:
 def test_figures_are_those_of_the_files(folder: Path, method: str) -> None:
     """Read back from disk and measured again: same loss and bytes, for the model before and after."""
     compression = record(folder, method)["metrics"]["compression"]
-    for name, told in (("one", compression["before"]), (f"one-{method}", compression["after"])):
+    for name, figures in (("one", compression["before"]), (f"one-{method}", compression["after"])):
         subject = read_subject(folder / name, Given())
         weights = folder / name / "model.safetensors"
         again = measured(subject.network, subject.task, file_bytes=weights.stat().st_size)
-        assert told["file_bytes"] == again["file_bytes"]
+        assert figures["file_bytes"] == again["file_bytes"]
         for part in ("validation", "test"):
-            assert told[part]["loss"] == pytest.approx(again[part]["loss"], rel=1e-5)
-        assert min(told["microseconds"].values()) > 0
+            assert figures[part]["loss"] == pytest.approx(again[part]["loss"], rel=1e-5)
+        assert min(figures["microseconds"].values()) > 0
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -73,7 +73,7 @@ def test_predict_takes_the_folder(folder: Path, method: str) -> None:
     assert len(output.read_text().splitlines()) == 301
 
 
-def test_pruned_weights_are_zero_in_the_share_asked_for(folder: Path) -> None:
+def test_pruned_weights_are_zero_in_the_share_requested(folder: Path) -> None:
     content = record(folder, "prune")
     weights = with_zeros(load_file(folder / "one-prune" / "model.safetensors"))
     layers = [value for name, value in weights.items() if name.endswith("weight") and "embedding" not in name]
@@ -94,9 +94,9 @@ def test_figure_that_is_not_finite_is_null_with_its_reason(
 ) -> None:
     """Neither the smaller model nor the event is lost for it; what the run said of its own figures is not repeated."""
     shutil.copytree(folder / "one", tmp_path / "one")
-    told = json.loads((tmp_path / "one" / "metadata.json").read_text())
-    told["absent"] = {"metrics.test.r2_vs_mean": NOT_FINITE, "image": "not given"}
-    (tmp_path / "one" / "metadata.json").write_text(json.dumps(told))
+    document = json.loads((tmp_path / "one" / "metadata.json").read_text())
+    document["absent"] = {"metrics.test.r2_vs_mean": NOT_FINITE, "image": "not given"}
+    (tmp_path / "one" / "metadata.json").write_text(json.dumps(document))
 
     def overflown(*args: Any, **kwargs: Any) -> dict[str, Any]:
         return measured(*args, **kwargs) | {"test": {"loss": math.inf}}

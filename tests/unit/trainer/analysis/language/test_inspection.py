@@ -67,12 +67,12 @@ def test_text_is_shown_in_windows_that_are_all_trained(rows):
 def test_command_writes_the_page_and_names_findings(rows, tmp_path, capsys):
     path, page = rows(GOOD, "{broken"), tmp_path / "page.html"
     assert main(["show-data", "--data", str(path), "--output", str(page)]) == 0
-    told = capsys.readouterr()
-    assert json.loads(told.out) | {"file": ""} == {
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) | {"file": ""} == {
         **{"event": "shown", "file": "", "findings": 1, "rows": 2, "usable": 1},
         **{"tokens": inspect(path).tokens, "trained": inspect(path).trained},
     }
-    assert f"{path}:2" in told.err
+    assert f"{path}:2" in captured.err
     assert f"{path}:2" in page.read_text()
 
 

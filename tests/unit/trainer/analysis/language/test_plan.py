@@ -111,7 +111,7 @@ def test_refusal_after_the_exact_plan_offers_what_fits_by_it(model, capsys):
     assert exact_fit(offered, requested.card()).fits
 
 
-def test_refused_table_states_what_the_rows_asked_for_need(model, capsys):
+def test_refused_table_states_what_the_rows_requested_need(model, capsys):
     error, offered = refused(
         PlanRequest(model=model, gpu="RX 7900 XTX", micro_batch=1024, sequence=64, memory_gib=1.0, fast="off")
     )

@@ -53,9 +53,9 @@ def test_commands_of_the_chain_use_the_output_of_the_one_before(walked, capsys, 
     assert events(capsys)[-1]["loss"] == pytest.approx(after["loss"], abs=1e-4)
     monkeypatch.setattr("sys.stdin", io.StringIO("hello\n\n"))
     assert main(["chat", "--model", merged, "--most", "4"]) == 0
-    told = capsys.readouterr()
-    assert json.loads(told.out)["event"] == "answer"
-    assert told.err.startswith("model:")
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["event"] == "answer"
+    assert captured.err.startswith("model:")
     for name in ("base", "tuned"):
         record = json.loads((folder / name / "metadata.json").read_text())
         jsonschema.validate(record, json_schema())

@@ -41,11 +41,11 @@ def taken(data: TensorPartition, size: int, *, start: int = 0, workers: int = 0,
 @given(st.integers(1, 60), st.integers(1, 20), st.integers(0, 3), st.integers(1, 3), st.sampled_from(["fp32", "fp64"]))
 def test_placements_give_the_same_bits(rows: int, size: int, start: int, ranks: int, name: str) -> None:
     data = part(rows, {"fp32": torch.float32, "fp64": torch.float64}[name])
-    want = taken(data, size, start=start, ranks=ranks)
+    expected = taken(data, size, start=start, ranks=ranks)
     file = mapped([data])
     for workers in (0, 1, 3):
-        assert taken(data, size, start=start, workers=workers, ranks=ranks) == want
-        assert taken(file, size, start=start, workers=workers, ranks=ranks) == want
+        assert taken(data, size, start=start, workers=workers, ranks=ranks) == expected
+        assert taken(file, size, start=start, workers=workers, ranks=ranks) == expected
 
 
 def test_batches_follow_the_order() -> None:
@@ -91,7 +91,7 @@ def test_rows_that_do_not_fit_come_from_the_host_by_a_thread() -> None:
 
 
 @pytest.mark.parametrize(
-    ("requested", "workers", "device", "want"),
+    ("requested", "workers", "device", "expected"),
     [
         ("auto", 3, CPU, ("host", 3)),
         ("host", 0, CARD, ("host", 1)),
@@ -101,9 +101,9 @@ def test_rows_that_do_not_fit_come_from_the_host_by_a_thread() -> None:
         ("device", 0, CARD, ("device", 0)),
     ],
 )
-def test_requested_placement_is_taken(requested: str, workers: int, device: torch.device, want: object) -> None:
+def test_requested_placement_is_taken(requested: str, workers: int, device: torch.device, expected: object) -> None:
     chosen = choose_feed(requested, workers, needs=1, device=device, free=2**22)
-    assert (chosen.name, chosen.workers) == want
+    assert (chosen.name, chosen.workers) == expected
 
 
 def test_rows_are_placed_as_the_placement_requires() -> None:

@@ -136,11 +136,11 @@ def test_bad_row_is_refused_dropped_or_repaired_and_counted(
     assert caught.value.where == f"{path}, line 12"
     for policy, left in (("drop", dropped), ("repair", repaired)):
         bars, source = read(path, chunk_size=chunk_size, on_bad_row=policy)
-        said = source.bad.as_dict()
+        counts = source.bad.as_dict()
         assert len(bars) == left
-        assert said["dropped" if left == 29 else "repaired"] == {kind: 1}
-        assert said["repaired" if left == 29 else "dropped"] == {}
-        assert said["first_lines"] == {kind: [12]}
+        assert counts["dropped" if left == 29 else "repaired"] == {kind: 1}
+        assert counts["repaired" if left == 29 else "dropped"] == {}
+        assert counts["first_lines"] == {kind: [12]}
         assert "line 12" in source.bad.summary()
         assert (np.diff(bars.date).astype(int) > 0).all()
         assert (bars.low <= np.minimum(bars.open, bars.close)).all()

@@ -62,11 +62,11 @@ def test_value_is_the_last_one_known_at_the_bars_end_and_never_a_later_one(
     rows = [f"{local(minute)},{100 + place}" for place, minute in enumerate(vix)]
     stamps = {"bars": (bars, stamp), "vix": (vix, own_stamp or stamp)}
     steps = {name: usual(minutes) if stamped == "begin" else 0 for name, (minutes, stamped) in stamps.items()}
-    wanted = {}
+    expected = {}
     for minute in bars:  # written apart from the reader: one bar at a time, in minutes
         known = [(m + steps["vix"], 100 + p) for p, m in enumerate(vix) if m + steps["vix"] <= minute + steps["bars"]]
         if known and not (outside == "drop" and minute + steps["bars"] - known[-1][0] > tolerance):
-            wanted[minute] = known[-1][1]
+            expected[minute] = known[-1][1]
     how = {"stamp": stamp, "own_stamp": own_stamp, "tolerance": tolerance * 60, "outside": outside}
     source = open_source(bars_file(folder, bars), Reading(join=Join(path=vix_file(folder, rows), **how)))
     found = list(source.chunks())
@@ -76,10 +76,10 @@ def test_value_is_the_last_one_known_at_the_bars_end_and_never_a_later_one(
         for part in found
         for at, value in zip(part.date, part.vix_close, strict=True)
     }
-    assert got == wanted
+    assert got == expected
     record = source.as_dict()["joined"]
-    assert record["bars_joined"] + record["bars_with_an_older_value"] == len(wanted)
-    assert record["bars_left_out"] == len(bars) - len(wanted)
+    assert record["bars_joined"] + record["bars_with_an_older_value"] == len(expected)
+    assert record["bars_left_out"] == len(bars) - len(expected)
 
 
 def test_second_file_stamped_at_its_begin_gives_a_bar_stamped_at_its_end_no_later_close(tmp_path):

@@ -104,7 +104,7 @@ def test_header_of_few_names_is_no_title(tmp_path: Path, text: str) -> None:
     assert "lines_in_front" not in read_cells(csv(tmp_path, text)).read
 
 
-def test_table_of_an_older_encoding_is_read_and_said_to_be_one(tmp_path: Path) -> None:
+def test_table_of_an_older_encoding_is_read_and_reported_as_one(tmp_path: Path) -> None:
     (path := tmp_path / "t.csv").write_bytes("größe;ort\n1;Köln\n2;Ulm\n".encode("cp1252"))
     cells = read_cells(path)
     assert ([*cells.types], cells.column("ort").to_list()) == (["größe", "ort"], ["Köln", "Ulm"])

@@ -95,9 +95,9 @@ def test_next_step_lists_every_benchmark_once_and_names_the_wrapper_s_help(
     assert command.main(["--only", "nope"]) == 2
     assert events(capsys)[0]["next"].count("matmul") == 1
     assert command.main(["--seconds", "x"]) == 2
-    told = events(capsys)[0]["next"]
-    assert "usage: trainer" not in told
-    assert "./invokew bench --help" in told
+    reported = events(capsys)[0]["next"]
+    assert "usage: trainer" not in reported
+    assert "./invokew bench --help" in reported
 
 
 def test_options_of_the_wrapper_are_those_of_the_parser() -> None:

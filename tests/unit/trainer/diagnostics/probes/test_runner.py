@@ -116,10 +116,10 @@ def test_probe_that_hangs_crashes_or_fills_memory_costs_only_its_own_verdict(
     assert status == 1
     assert {each["probe"]: each["status"] for each in verdicts} == {**expected, "honest": "pass"}
     assert (last["passed"], last["failures"]) == (1, expected)
-    said = {each["probe"]: each["summary"] for each in verdicts}
-    assert "SIGSEGV" in said["crashes"]
-    assert "filled this machine's memory" in said["fills"]
-    assert said["exhausts"].startswith("MemoryError")
+    summaries = {each["probe"]: each["summary"] for each in verdicts}
+    assert "SIGSEGV" in summaries["crashes"]
+    assert "filled this machine's memory" in summaries["fills"]
+    assert summaries["exhausts"].startswith("MemoryError")
 
 
 def test_failure_carries_the_end_of_stderr(make_probe: Any) -> None:

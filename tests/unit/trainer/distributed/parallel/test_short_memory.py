@@ -76,8 +76,8 @@ def test_ranks_begin_again_with_half_the_rows_and_end_like_one_process(
     assert not list((tmp_path / "one").glob("*most_rows*"))
     words = ["train", "--data", str(path), "--output", str(tmp_path / "alone"), *COMMON, *MORE, "--micro-batch", "4"]
     assert main(words) == 0
-    found, want = weights(tmp_path / "one"), weights(tmp_path / "alone" / "one")
-    assert all(np.allclose(found[name], value, rtol=1e-10, atol=1e-12) for name, value in want.items())
+    found, expected = weights(tmp_path / "one"), weights(tmp_path / "alone" / "one")
+    assert all(np.allclose(found[name], value, rtol=1e-10, atol=1e-12) for name, value in expected.items())
 
 
 def test_end_without_a_restart_states_the_next_step(tmp_path: Path) -> None:

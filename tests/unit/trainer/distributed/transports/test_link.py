@@ -25,11 +25,11 @@ def test_known_links_get_known_buckets() -> None:
 @given(latency=st.floats(1e-7, 1e-2), bandwidth=st.floats(1e7, 1e12))
 def test_bucket_is_worth_its_start_unless_capped_and_never_twice_too_large(latency: float, bandwidth: float) -> None:
     size = bucket_bytes(Link(latency_s=latency, bus_bytes_per_s=bandwidth))
-    wanted = WORTH * latency * bandwidth
+    worth = WORTH * latency * bandwidth
     assert SMALLEST <= size <= LARGEST
     assert size.bit_count() == 1
-    assert size == LARGEST or size >= int(wanted)
-    assert size == SMALLEST or size < 2 * wanted
+    assert size == LARGEST or size >= int(worth)
+    assert size == SMALLEST or size < 2 * worth
 
 
 def test_bucket_is_the_least_power_of_two_that_is_worth_its_start() -> None:

@@ -46,27 +46,27 @@ def verdict(rank: int, cause: str = "", **more: float) -> Verdict:
 
 
 def test_trial_is_a_process_of_its_own_with_the_ways_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: dict[str, Any] = {}
+    given: dict[str, Any] = {}
 
     def run(argv: Sequence[str], **more: Any) -> Outcome:
-        asked.update(more, argv=list(argv))
+        given.update(more, argv=list(argv))
         return Outcome(returncode=1, timed_out=False, stdout="", stderr="", seconds=1.23456)
 
     monkeypatch.setattr(selection, "run_limited", run)
     monkeypatch.setenv("KEPT", "yes")
     found = trial(NCCL_NO_P2P, PLACE, seconds=7.5)
-    assert asked["argv"] == [
+    assert given["argv"] == [
         *(sys.executable, "-m", "trainer.distributed.transports.attempt", "--transport", "nccl-no-p2p"),
         *("--device", "cuda:1", "--store", "host:99", "--rank", "1", "--world", "2", "--seconds", "7.5"),
         *("--prefix", "run-7/comms/nccl-no-p2p"),
     ]
-    assert asked["seconds"] == 7.5
-    assert {"KEPT": "yes", "NCCL_P2P_DISABLE": "1", "NCCL_DEBUG": "WARN"}.items() <= asked["env"].items()
+    assert given["seconds"] == 7.5
+    assert {"KEPT": "yes", "NCCL_P2P_DISABLE": "1", "NCCL_DEBUG": "WARN"}.items() <= given["env"].items()
     cause = "ended by status 1 in 'start'"
     assert found == Verdict(transport="nccl-no-p2p", rank=1, cause=cause, seconds=1.235)
 
 
-def test_messages_of_nccl_are_as_a_person_asked_for_them() -> None:
+def test_messages_of_nccl_are_as_a_person_requested_them() -> None:
     assert selection.environment(GLOO, {"NCCL_DEBUG": "INFO"}) == {"NCCL_DEBUG": "INFO"}
     assert selection.environment(GLOO, {}) == {"NCCL_DEBUG": "WARN"}
 
@@ -126,16 +126,16 @@ def climbed(
     monkeypatch: pytest.MonkeyPatch, verdicts: dict[str, list[Verdict]], ways: Sequence[Transport], **more: float
 ) -> tuple[Choice, list[Any]]:
     """Choose among `ways` whose trials come to `verdicts`; return the choice and what was reported."""
-    asked: list[float] = []
+    timeouts: list[float] = []
 
     def tried(transport: Transport, place: Place, *, seconds: float) -> Verdict:
         assert place is PLACE
-        asked.append(seconds)
+        timeouts.append(seconds)
         return verdicts[transport.name][1]
 
     def voted(transport: Transport, place: Place, store: Any, mine: Verdict, *, seconds: float) -> list[Verdict]:
         assert (place, store, mine) == (PLACE, "store", verdicts[transport.name][1])
-        asked.append(seconds)
+        timeouts.append(seconds)
         return verdicts[transport.name]
 
     events: list[Any] = []
@@ -143,7 +143,7 @@ def climbed(
     monkeypatch.setattr(selection, "vote", voted)
     report = lambda *given, **fields: events.append((given, fields))  # noqa: E731
     found = choose(ways, PLACE, "store", report=report, **more)  # type: ignore[arg-type]
-    assert set(asked) == {more.get("seconds", 60.0)}
+    assert set(timeouts) == {more.get("seconds", 60.0)}
     return found, events
 
 

@@ -49,7 +49,7 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_events_of_each_card_are_asked_for_and_read_without_waiting(tree: Path, kernel: Kernel) -> None:
+def test_events_of_each_card_are_requested_and_read_without_waiting(tree: Path, kernel: Kernel) -> None:
     events = watch_cards(tree / "kfd", tree / "nodes", kernel)
     assert set(events.files) == {51, 52}
     assert [struct.unpack("<Q", os.read(end, 8))[0] for end in kernel.ends.values()] == [MASK, MASK]

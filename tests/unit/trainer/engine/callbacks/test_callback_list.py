@@ -89,10 +89,10 @@ def test_step_is_described_by_number_rows_and_loss() -> None:
     [("on_train_begin", 0), ("on_step_begin", 1), ("on_gradients", 1), ("on_step_end", 1), ("on_epoch_end", 7)],
 )
 def test_stop_request_ends_the_run_after_the_current_step(hook: str, steps: int) -> None:
-    def ask(self: Callback, run: Training, *more: Any) -> None:
+    def request_stop(self: Callback, run: Training, *more: Any) -> None:
         run.should_stop = True
 
-    made = training(callbacks=Callbacks([type("Asks", (Callback,), {hook: ask})()]))
+    made = training(callbacks=Callbacks([type("Asks", (Callback,), {hook: request_stop})()]))
     history = fit(made)
     assert made.state.step == steps
     assert len(history) == (1 if steps else 0)
@@ -118,5 +118,5 @@ def test_gradients_are_not_part_of_a_launch_whatever_the_class_accepts() -> None
 
 
 def test_callbacks_that_only_read_leave_the_weights_as_they_are() -> None:
-    want = weights(training())
-    assert same(weights(training(callbacks=Callbacks([noting("a", [])]))), want)
+    expected = weights(training())
+    assert same(weights(training(callbacks=Callbacks([noting("a", [])]))), expected)

@@ -42,7 +42,7 @@ def test_rows_that_are_recorded_are_the_ranks_own(world_size, rank, own):
     assert guard.calls == [(5, own, [0.5, 0.25])]
 
 
-def test_guard_is_asked_before_a_step_and_before_losses_are_read():
+def test_guard_is_called_before_a_step_and_before_losses_are_read():
     guard = Guard()
     check = NanCheck(guard)
     check.on_step_begin(None)

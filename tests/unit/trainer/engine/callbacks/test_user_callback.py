@@ -132,9 +132,9 @@ def test_random_numbers_of_a_callback_are_drawn_aside() -> None:
         drawn.extend((torch.rand(3).sum().item(), random.random(), float(np.random.rand())))
         torch.manual_seed(7)
 
-    want = weights(training())  # dropout draws at each step
+    expected = weights(training())  # dropout draws at each step
     for hook in ("on_step_begin", "on_gradients", "on_step_end", "on_epoch_end", "on_validation_end"):
-        assert same(weights(training(callbacks=doing(hook, draw))), want)
+        assert same(weights(training(callbacks=doing(hook, draw))), expected)
     assert len(drawn) > 100
 
 

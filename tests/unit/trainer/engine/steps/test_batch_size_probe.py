@@ -42,11 +42,11 @@ def bytes_of(made: Training) -> dict[str, bytes]:
 def test_run_that_was_measured_is_the_one_that_was_not(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(advice, "GAIN", 0.0)
     ended = []
-    for ask in (False, True):
+    for measured in (False, True):
         made = run(step)
         choice = choose_step(step, made)
-        found = suggest_batch_size(made, choice) if ask else None
-        assert (found is not None) == ask
+        found = suggest_batch_size(made, choice) if measured else None
+        assert (found is not None) == measured
         weights(made)
         ended.append(bytes_of(made))
     assert ended[0] == ended[1]
@@ -55,10 +55,10 @@ def test_run_that_was_measured_is_the_one_that_was_not(step: str, monkeypatch: p
 def test_steps_that_are_not_rolled_back_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(advice.Memory, "restore", lambda *_: None)
     ended = []
-    for ask in (False, True):
+    for measured in (False, True):
         made = run("eager")
         choice = choose_step("eager", made)
-        if ask:
+        if measured:
             suggest_batch_size(made, choice)
         ended.append({name: value.clone() for name, value in weights(made).items()})
     assert not same(*ended)

@@ -32,12 +32,12 @@ def test_launches_of_a_graph_cover_the_epoch_with_a_stand_in(rows: int, monkeypa
         made.state.losses = torch.zeros(made.sampler.count(0))
         return made
 
-    want = make()
-    ended = {name: value.clone() for name, value in weights(want).items()}
+    expected = make()
+    ended = {name: value.clone() for name, value in weights(expected).items()}
     found = make()  # from here on the generators are where they were then
     steps = StandIn(found)
     found.launches = Launches(steps={8: steps})
     assert same(weights(found), ended)
-    assert found.state.chain.head == want.state.chain.head
+    assert found.state.chain.head == expected.state.chain.head
     whole = rows // 8
     assert steps.launched == 3 * ([MOST] * (whole // MOST) + [1] * (whole % MOST))

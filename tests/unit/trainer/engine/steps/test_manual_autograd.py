@@ -35,6 +35,6 @@ def test_batches_that_are_gathered_together_give_the_losses_of_each(batch_size: 
         choose_step(step, run)
         return run
 
-    found, want = made("direct"), made("eager")
-    assert same(weights(found), weights(want))
-    assert found.state.history[-1].facts() == want.state.history[-1].facts()
+    found, expected = made("direct"), made("eager")
+    assert same(weights(found), weights(expected))
+    assert found.state.history[-1].facts() == expected.state.history[-1].facts()

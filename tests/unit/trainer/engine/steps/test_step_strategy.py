@@ -37,13 +37,13 @@ def faster_by_decree(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("hidden", [(8, 4), (5,), (32, 16, 7)])
 @pytest.mark.parametrize("batch_size", [1, 8, 25, 50])
 def test_direct_run_is_an_eager_one_to_the_bit(name: str, hidden: tuple[int, ...], batch_size: int) -> None:
-    found, want = (run(step, name, hidden, batch_size=batch_size) for step in ("direct", "eager"))
+    found, expected = (run(step, name, hidden, batch_size=batch_size) for step in ("direct", "eager"))
     assert found.launches is not None
-    assert want.launches is None
-    assert same(weights(found), weights(want))
-    assert [epoch.facts() for epoch in found.state.history] == [epoch.facts() for epoch in want.state.history]
-    assert found.state.micro_batch == want.state.micro_batch
-    for one, other in zip(found.optimizer.state.values(), want.optimizer.state.values(), strict=True):
+    assert expected.launches is None
+    assert same(weights(found), weights(expected))
+    assert [epoch.facts() for epoch in found.state.history] == [epoch.facts() for epoch in expected.state.history]
+    assert found.state.micro_batch == expected.state.micro_batch
+    for one, other in zip(found.optimizer.state.values(), expected.optimizer.state.values(), strict=True):
         assert same(one, other)
 
 
@@ -180,8 +180,8 @@ def test_batch_in_pieces_later_on_is_the_loops() -> None:
     """Memory ran out in the last, smaller batch: from then on nothing is launched whole."""
     made = direct()
     made.state.micro_batch.size = 4
-    want = eager(micro_batch=4)
-    assert same(weights(made), weights(want))
+    expected = eager(micro_batch=4)
+    assert same(weights(made), weights(expected))
 
 
 def test_guard_names_the_step_and_the_layer(tmp_path: Path) -> None:

@@ -30,9 +30,9 @@ def test_adapted_blocks_in_bf16_are_as_near_to_fp64_as_plain_ones():
     model = decoder("qwen2", ("all",), dtype=torch.float32)
     choose.hold_frozen_weights_in(model, torch.bfloat16)
     block = model.model.layers[0]
-    asked = request(dtype=torch.bfloat16)
-    plain = block_trial.examined(block, None, asked, name="plain")
+    block_request = request(dtype=torch.bfloat16)
+    plain = block_trial.examined(block, None, block_request, name="plain")
     block.fast = AdaptedBlock(block, "silu", dtype=torch.bfloat16, stream=torch.bfloat16, ops=PLAIN)
-    fast = block_trial.examined(block, plain, asked, name="fast")
+    fast = block_trial.examined(block, plain, block_request, name="fast")
     assert not plain.refused and not fast.refused
     assert 1e-4 < fast.error < 3e-2

@@ -22,26 +22,29 @@ def fresh_block(quantized=False):
 
 @pytest.mark.parametrize("quantized", [False, True])
 def test_exact_results_are_of_adapters_that_have_an_effect_and_leave_the_block_as_it_was(quantized):
-    block, asked = fresh_block(quantized), few(request())
+    block, block_request = fresh_block(quantized), few(request())
     before = {name: value.clone() for name, value in block.state_dict().items()}
-    exact = exact_results(block, asked)
+    exact = exact_results(block, block_request)
     assert all(value.dtype == torch.float64 for value in exact)
     assert all(value.abs().max() > 0 for value in exact)  # with B at 0 the gradient of A would vanish
     after = block.state_dict()
     assert all(torch.equal(value, after[name]) for name, value in before.items())
-    assert relative_error(exact_results(block, asked), exact) == 0
+    assert relative_error(exact_results(block, block_request), exact) == 0
 
 
 def test_examined_of_plain_torch_errs_by_roundings_alone_also_with_results_that_were_given():
-    block, asked = fresh_block(), request()
-    exact = exact_results(block, few(asked))
-    alone, given = examined(block, None, asked, name="plain"), examined(block, None, asked, exact, name="plain")
+    block, block_request = fresh_block(), request()
+    exact = exact_results(block, few(block_request))
+    alone, given = (
+        examined(block, None, block_request, name="plain"),
+        examined(block, None, block_request, exact, name="plain"),
+    )
     assert 0 < alone.error < 1e-5 and alone.error == given.error
     assert given.seconds > 0 and given.held is None  # counted on a card alone
 
 
 def test_examined_against_other_results_is_refused():
-    block, asked = fresh_block(), request()
-    exact = [1.01 * value for value in exact_results(block, few(asked))]
-    found = examined(block, None, asked, exact, name="way")
+    block, block_request = fresh_block(), request()
+    exact = [1.01 * value for value in exact_results(block, few(block_request))]
+    found = examined(block, None, block_request, exact, name="way")
     assert "against fp64" in found.refused and found.seconds is None

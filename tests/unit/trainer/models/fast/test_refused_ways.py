@@ -84,11 +84,11 @@ def test_rank_filled_up_changes_no_output_and_no_gradient(rank: int) -> None:
 def test_dense_weights_follow_their_layer_and_stay_out_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
     model = decoder("llama", ("all",), quantized=True)
     tokens = torch.arange(10).reshape(1, 10)
-    want, names = model(tokens), set(model.state_dict())
+    expected, names = model(tokens), set(model.state_dict())
     hold_dense(model, torch.float32)
     layers = [module for module in model.modules() if isinstance(module, NF4Linear)]
     assert layers
     monkeypatch.setattr("trainer.models.adapters.nf4.dequantize", None)
-    torch.testing.assert_close(model(tokens), want, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(model(tokens), expected, rtol=1e-5, atol=1e-6)
     assert set(model.state_dict()) == names
     assert all(layer.to("meta").held.is_meta for layer in layers)  # type: ignore[union-attr]

@@ -47,7 +47,7 @@ def test_verdict_of_a_busy_or_incomplete_machine_is_not_kept(status: str, why: s
     assert (cache.read(key(), tmp_path) is not None) == kept
 
 
-def test_attention_kernel_that_torch_has_not_is_not_asked_for_at_each_start(tmp_path: Path) -> None:
+def test_attention_kernel_that_torch_has_not_is_not_requested_at_each_start(tmp_path: Path) -> None:
     keys = {gate: cache.key_of(gate, SUBJECT, CARD, HOW) for gate in ("attention cudnn", "canary")}
     cache.write(keys, [Verdict(gate=gate, status="absent", why="none") for gate in keys], tmp_path)
     assert cache.read(keys["attention cudnn"], tmp_path) is not None

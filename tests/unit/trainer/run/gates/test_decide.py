@@ -29,7 +29,7 @@ Answer = Callable[[str, Subject, bool], str]
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
+def trial_stub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     """Answers in place of processes: `answer(gate, subject, plain_blas)` is a status; `calls` are the questions."""
     found: dict[str, Any] = {"answer": lambda gate, subject, plain: "passed", "calls": []}
 
@@ -82,7 +82,7 @@ def test_run_passes_the_gates_of_what_it_uses(
     assert bool(why) == (not names)
 
 
-def test_gates_that_pass_change_nothing(asked: dict[str, Any]) -> None:
+def test_gates_that_pass_change_nothing(trial_stub: dict[str, Any]) -> None:
     names = [PRECISION, ADAPTER, NF4, *ATTENTION, CANARY, COMPILE]
     found = decided(names, SUBJECT, TRIER)
     assert [each.gate for each in found.verdicts] == names
@@ -93,7 +93,7 @@ def test_gates_that_pass_change_nothing(asked: dict[str, Any]) -> None:
         0,
         False,
     )
-    assert asked["calls"] == [(names, "bf16", 0, False, False)]
+    assert trial_stub["calls"] == [(names, "bf16", 0, False, False)]
 
 
 @pytest.mark.parametrize("status", ["wrong", "crash", "hang", "memory", "error"])
@@ -108,9 +108,9 @@ def test_gates_that_pass_change_nothing(asked: dict[str, Any]) -> None:
     ],
 )
 def test_gate_that_fails_leaves_the_plain_way_on_record(
-    gate: str, refused: set[str], status: str, asked: dict[str, Any]
+    gate: str, refused: set[str], status: str, trial_stub: dict[str, Any]
 ) -> None:
-    asked["answer"] = fails(gate, status=status)
+    trial_stub["answer"] = fails(gate, status=status)
     found = decided([NF4, *ATTENTION, CANARY, COMPILE], SUBJECT, TRIER)
     assert set(found.refusals()) == refused
     assert all(f"{gate}'s why" in why for why in found.refusals().values())
@@ -122,16 +122,16 @@ def test_gate_that_fails_leaves_the_plain_way_on_record(
 
 
 @pytest.mark.parametrize("status", ["absent", "untried"])
-def test_gate_that_is_absent_or_untried_refuses_nothing(status: str, asked: dict[str, Any]) -> None:
-    asked["answer"] = fails(*ATTENTION, CANARY, COMPILE, NF4, PRECISION, ADAPTER, status=status)
+def test_gate_that_is_absent_or_untried_refuses_nothing(status: str, trial_stub: dict[str, Any]) -> None:
+    trial_stub["answer"] = fails(*ATTENTION, CANARY, COMPILE, NF4, PRECISION, ADAPTER, status=status)
     found = decided([PRECISION, ADAPTER, NF4, *ATTENTION, CANARY, COMPILE], SUBJECT, TRIER)
     assert (found.refusals(), found.choices, found.plain_blas) == ({}, {}, False)
 
 
-def test_number_format_that_fails_has_the_others_tried_in_fp32(asked: dict[str, Any]) -> None:
-    asked["answer"] = fails(PRECISION, status="crash")
+def test_number_format_that_fails_has_the_others_tried_in_fp32(trial_stub: dict[str, Any]) -> None:
+    trial_stub["answer"] = fails(PRECISION, status="crash")
     found = decided([PRECISION, NF4], SUBJECT, TRIER)
-    assert [call[:2] for call in asked["calls"]] == [([PRECISION, NF4], "bf16"), ([NF4], "fp32")]
+    assert [call[:2] for call in trial_stub["calls"]] == [([PRECISION, NF4], "bf16"), ([NF4], "fp32")]
     assert found.choices[PRECISION] == "fp32"
     assert found.fault(PRECISION) == f"{PRECISION}'s why"
 
@@ -144,40 +144,40 @@ def test_number_format_that_fails_has_the_others_tried_in_fp32(asked: dict[str, 
     ],
 )
 def test_adapter_takes_the_first_way_that_is_right(
-    right: Callable[[Subject, bool], object], plain: bool, padded: int, asked: dict[str, Any]
+    right: Callable[[Subject, bool], object], plain: bool, padded: int, trial_stub: dict[str, Any]
 ) -> None:
-    asked["answer"] = lambda gate, subject, blas: "passed" if right(subject, blas) else "crash"
+    trial_stub["answer"] = lambda gate, subject, blas: "passed" if right(subject, blas) else "crash"
     found = decided([ADAPTER], SUBJECT, TRIER)
     assert (found.plain_blas, found.padded) == (plain, padded)
     assert found.choices[ADAPTER] == (PADDED if padded else PLAIN_BLAS).partition(", ")[2]
     assert found.facts()[PADDED if padded else PLAIN_BLAS]["status"] == "passed"
-    assert asked["calls"][1][3:] == (True, True)  # with the environment of that BLAS
+    assert trial_stub["calls"][1][3:] == (True, True)  # with the environment of that BLAS
     treatment = treated_by(found, Treatment())
     assert (treatment.remedies, "adapter's why" in treatment.reason) == (1, True)
     worse = Treatment(remedies=2, reason="r")
     assert treated_by(found, worse) is worse
 
 
-def test_run_that_has_left_the_library_already_is_filled_up_at_once(asked: dict[str, Any]) -> None:
-    asked["answer"] = lambda gate, subject, blas: "passed" if subject.padded else "wrong"
+def test_run_that_has_left_the_library_already_is_filled_up_at_once(trial_stub: dict[str, Any]) -> None:
+    trial_stub["answer"] = lambda gate, subject, blas: "passed" if subject.padded else "wrong"
     found = decided([ADAPTER], SUBJECT, replace(TRIER, plain_blas=True))
     assert found.padded == WIDE_RANK
-    assert len(asked["calls"]) == 2
+    assert len(trial_stub["calls"]) == 2
 
 
 @pytest.mark.parametrize("status", ["wrong", "untried"])
-def test_adapter_that_is_right_in_no_way_ends_the_run(status: str, asked: dict[str, Any]) -> None:
-    asked["answer"] = lambda gate, subject, blas: status if blas else "crash"
+def test_adapter_that_is_right_in_no_way_ends_the_run(status: str, trial_stub: dict[str, Any]) -> None:
+    trial_stub["answer"] = lambda gate, subject, blas: status if blas else "crash"
     with pytest.raises(TrainerError, match="RM528") as caught:
         decided([ADAPTER], SUBJECT, TRIER)
     assert PADDED in caught.value.why
 
 
-def test_verdicts_are_kept_for_the_next_run(asked: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_verdicts_are_kept_for_the_next_run(trial_stub: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     first = decided([NF4, COMPILE], SUBJECT, TRIER)
-    asked["answer"] = fails(NF4)
+    trial_stub["answer"] = fails(NF4)
     second = decided([NF4, COMPILE], SUBJECT, TRIER)
-    assert len(asked["calls"]) == 1
+    assert len(trial_stub["calls"]) == 1
     assert [each.status for each in second.verdicts] == [each.status for each in first.verdicts]
     assert all(each.cached for each in second.verdicts)
     decide.report(second)
@@ -185,9 +185,9 @@ def test_verdicts_are_kept_for_the_next_run(asked: dict[str, Any], capsys: pytes
 
 
 def test_report_has_a_line_for_each_that_failed_with_what_is_used(
-    asked: dict[str, Any], capsys: pytest.CaptureFixture[str]
+    trial_stub: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked["answer"] = lambda gate, subject, blas: {NF4: "wrong", CANARY: "absent"}.get(gate, "passed")
+    trial_stub["answer"] = lambda gate, subject, blas: {NF4: "wrong", CANARY: "absent"}.get(gate, "passed")
     decide.report(decided([NF4, CANARY, COMPILE], SUBJECT, TRIER))
     printed = capsys.readouterr()
     assert "nf4 failed: wrong: nf4's why; used: the weights dequantised on the host" in printed.err
@@ -196,8 +196,8 @@ def test_report_has_a_line_for_each_that_failed_with_what_is_used(
     assert '"event": "gates"' in printed.out
 
 
-def test_gates_are_the_same_on_all_ranks(asked: dict[str, Any]) -> None:
-    asked["answer"] = fails(NF4)
+def test_gates_are_the_same_on_all_ranks(trial_stub: dict[str, Any]) -> None:
+    trial_stub["answer"] = fails(NF4)
     config = TrainConfig.of(**LM, adapter="qlora", model=Path("m"))
     planned = {"raw": SMALL, "adapter": "qlora", "method": "sft", "rank": 8, "sequence": 64}
     found = decide.pass_gates(config, planned, CARD, Treatment(), Ranks())
@@ -205,6 +205,6 @@ def test_gates_are_the_same_on_all_ranks(asked: dict[str, Any]) -> None:
     assert found.dense_nf4
 
 
-def test_run_without_gates_has_the_reason(asked: dict[str, Any]) -> None:
+def test_run_without_gates_has_the_reason(trial_stub: dict[str, Any]) -> None:
     found = decide.pass_gates(TrainConfig.of(gates="off"), None, CARD, Treatment(), Ranks())
-    assert (found.why_not, found.verdicts, asked["calls"]) == ("--gates off", (), [])
+    assert (found.why_not, found.verdicts, trial_stub["calls"]) == ("--gates off", (), [])

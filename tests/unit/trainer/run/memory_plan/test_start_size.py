@@ -118,14 +118,14 @@ def test_card_is_planned_for_once_and_only_where_no_size_is_given(monkeypatch):
     from dataclasses import replace
     from types import SimpleNamespace
 
-    asked_with = []
+    calls = []
     monkeypatch.setattr(
-        prepare, "start_size", lambda planned, **how: asked_with.append(how) or StartSize(rows=2, why="STAND-IN")
+        prepare, "start_size", lambda planned, **how: calls.append(how) or StartSize(rows=2, why="STAND-IN")
     )
     network, precision = SimpleNamespace(planned={}), Precision(name="bf16", reason="", device_type="cuda")
     assert prepare.planned_start(network, Attempt(), 100, CARD, precision).rows == 2
-    assert asked_with[0]["rows"] == 8
+    assert calls[0]["rows"] == 8
     assert prepare.planned_start(network, Attempt(micro_batch=4), 100, CARD, precision) is None
     assert prepare.planned_start(network, Attempt(), 100, replace(CARD, device="cpu"), precision) is None
     assert prepare.planned_start(SimpleNamespace(planned=None), Attempt(), 100, CARD, precision) is None
-    assert len(asked_with) == 1
+    assert len(calls) == 1

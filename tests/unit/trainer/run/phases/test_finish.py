@@ -20,8 +20,8 @@ def test_figure_that_json_cannot_hold_does_not_lose_the_run(tmp_path: Path, monk
     baselines = {f"r2_vs_{name}": 0.5 for name in ("persistence", "linear")}
     monkeypatch.setattr(end, "scores", lambda *_: {name: each | baselines for name, each in figures.items()})
     assert train(tmp_path, "--run", "one") == 0
-    said = capsys.readouterr().err
-    assert "null in metadata.json" in said and "metrics.test.rmse" in said and "none / none against" in said
+    stderr = capsys.readouterr().err
+    assert "null in metadata.json" in stderr and "metrics.test.rmse" in stderr and "none / none against" in stderr
     record = json.loads((tmp_path / "one" / "metadata.json").read_text())
     jsonschema.validate(record, json_schema())
     assert record["metrics"]["test"]["rmse"] is None and record["absent"]["metrics.test.rmse"]

@@ -1,4 +1,4 @@
-"""What is said of a table's columns before it is learned from."""
+"""What is printed of a table's columns before it is learned from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROWS = 80
 COUNT = range(ROWS)
 
 
-def said(folder: Path, capfd: pytest.CaptureFixture[str], **columns: Sequence[object]) -> str:
+def printed(folder: Path, capfd: pytest.CaptureFixture[str], **columns: Sequence[object]) -> str:
     """Return what preparing a table of these columns and a target prints."""
     target = [f"{(7 * row % ROWS) / 8:.3f}" for row in COUNT]
     made = {name: [str(cell) for cell in cells] for name, cells in columns.items()} | {"y": target}
@@ -26,21 +26,21 @@ def said(folder: Path, capfd: pytest.CaptureFixture[str], **columns: Sequence[ob
 
 
 def test_column_that_never_changes_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert "constant in the training part, so without use: one\n" in said(tmp_path, capfd, one=[1] * ROWS, x=COUNT)
-    assert "constant" not in said(tmp_path, capfd, x=COUNT)
+    assert "constant in the training part, so without use: one\n" in printed(tmp_path, capfd, one=[1] * ROWS, x=COUNT)
+    assert "constant" not in printed(tmp_path, capfd, x=COUNT)
 
 
 @pytest.mark.parametrize(("marks", "named"), [(20, True), (0, False), (76, False)])
 def test_column_of_words_that_holds_numbers_is_named_with_a_word(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], marks: int, named: bool
 ) -> None:
-    found = said(tmp_path, capfd, crp=[*["<5"] * marks, *[1 + row % 7 for row in range(ROWS - marks)]], x=COUNT)
+    found = printed(tmp_path, capfd, crp=[*["<5"] * marks, *[1 + row % 7 for row in range(ROWS - marks)]], x=COUNT)
     assert ("column 'crp' is read as words, though 75% of its cells are numbers" in found) is named
     assert ("'<5'" in found) is named
 
 
 def test_codes_with_zeros_in_front_are_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    found = said(tmp_path, capfd, zip_code=["01234", "10001"] * (ROWS // 2), x=COUNT)
+    found = printed(tmp_path, capfd, zip_code=["01234", "10001"] * (ROWS // 2), x=COUNT)
     assert "without the zeros in front: zip_code (--categories keeps codes)" in found
 
 
@@ -62,7 +62,7 @@ def test_codes_are_digits_of_one_length_with_a_zero_in_front(cells: list[str], c
 
 def test_time_that_orders_the_rows_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     days = pl.date_range(pl.date(2024, 1, 1), pl.date(2024, 3, 20), eager=True).to_list()
-    assert "split by the time in 'day'" in said(tmp_path, capfd, day=days, x=COUNT)
+    assert "split by the time in 'day'" in printed(tmp_path, capfd, day=days, x=COUNT)
 
 
 def test_rows_that_are_too_few_are_answered_with_how_many_there_must_be(tmp_path: Path) -> None:

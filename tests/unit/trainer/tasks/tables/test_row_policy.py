@@ -41,6 +41,6 @@ def test_mapped_rows_have_one_column_at_a_time_in_memory(
             base = base.base
         assert isinstance(base, np.memmap)
     most.clear()
-    want = task_of(path)
+    expected = task_of(path)
     assert max(most) == len(table.columns)
-    assert np.array_equal(want.split.test.features, found.split.test.features)
+    assert np.array_equal(expected.split.test.features, found.split.test.features)

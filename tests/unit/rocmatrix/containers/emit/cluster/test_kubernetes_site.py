@@ -24,7 +24,7 @@ def test_cards_are_counted_and_a_cpu_cell_asks_for_none():
     }
 
 
-def test_quota_that_counts_limits_finds_those_of_what_was_asked_for():
+def test_quota_that_counts_limits_finds_those_of_what_was_requested():
     assert Site(claim="runs", memory="64Gi").resources(0) == {
         "requests": {"memory": "64Gi"},
         "limits": {"memory": "64Gi"},

@@ -49,10 +49,11 @@ def test_docker_step_is_the_nodes_user_with_a_cache_of_its_own(run):
 
 @pytest.mark.parametrize("under", [on_node.docker, on_node.apptainer, on_node.before_pyxis])
 @pytest.mark.parametrize(
-    ("asked", "missing"), [({"cards": True, "rdma": False}, "/dev/kfd"), ({"cards": False, "rdma": True}, "infiniband")]
+    ("requested", "missing"),
+    [({"cards": True, "rdma": False}, "/dev/kfd"), ({"cards": False, "rdma": True}, "infiniband")],
 )
-def test_node_without_what_a_job_needs_refuses_it(run, tmp_path, under, asked, missing):
-    done = run(under(**asked).replace("/dev/", f"{tmp_path}/dev/"), "image")  # of this machine no file is read
+def test_node_without_what_a_job_needs_refuses_it(run, tmp_path, under, requested, missing):
+    done = run(under(**requested).replace("/dev/", f"{tmp_path}/dev/"), "image")  # of this machine no file is read
     assert (done.returncode, done.stdout) == (1, "")
     assert "RM425" in done.stderr
     assert missing in done.stderr

@@ -19,8 +19,8 @@ PLAIN = RunSpec(cell="c", image="i", command=(), settings=())
 
 @EMITTED
 def test_groups_are_those_that_were_named(emit, placement):
-    said = [pod(yaml.safe_load(emit(spec(groups=groups), placement))) for groups in ((992,), (44, 109), ())]
-    assert [one["securityContext"].get("supplementalGroups") for one in said] == [[992], [44, 109], None]
+    pods = [pod(yaml.safe_load(emit(spec(groups=groups), placement))) for groups in ((992,), (44, 109), ())]
+    assert [one["securityContext"].get("supplementalGroups") for one in pods] == [[992], [44, 109], None]
 
 
 @EMITTED
@@ -63,9 +63,9 @@ def test_data_is_read_from_a_claim(emit, placement, site, claim):
     ],
 )
 def test_setting_that_a_pod_cannot_have_is_refused(setting):
-    asked = spec()
+    run_spec = spec()
     with pytest.raises(ValueError, match=setting.flag):
-        kubernetes_job(replace(asked, settings=(*asked.settings, setting)), ONE)
+        kubernetes_job(replace(run_spec, settings=(*run_spec.settings, setting)), ONE)
 
 
 def test_file_of_this_host_is_refused():
@@ -76,8 +76,8 @@ def test_file_of_this_host_is_refused():
 @given(content=st.text(st.characters(exclude_categories=["C"]), max_size=20), gid=st.integers(1, 2**31 - 1))
 def test_text_and_groups_of_any_kind_survive(content, gid):
     settings = (Environment(name="A", content=content, **WHY), Group(gid=gid, **WHY))
-    asked = replace(PLAIN, settings=settings, command=("train", content))
-    (container,) = pod(document := yaml.safe_load(kubernetes_job(asked, ONE)))["containers"]
+    run_spec = replace(PLAIN, settings=settings, command=("train", content))
+    (container,) = pod(document := yaml.safe_load(kubernetes_job(run_spec, ONE)))["containers"]
     assert expanded(container["env"][0]["value"]) == content
     assert expanded(container["args"][1]) == content
     assert pod(document)["securityContext"]["supplementalGroups"] == [gid]

@@ -25,15 +25,15 @@ def test_variables_of_the_container_are_set_inside_of_it_alone():
 
 
 @pytest.mark.parametrize(
-    ("asked", "nodes"),
+    ("options", "nodes"),
     [
         ({"cards": True}, ["/dev/kfd:/dev/kfd", "/dev/dri:/dev/dri"]),
         ({"cards": False}, []),
         ({"cards": False, "rdma": True}, ["/dev/infiniband:/dev/infiniband"]),
     ],
 )
-def test_device_nodes_are_named_for_sites_that_hide_dev(asked, nodes):
-    (mounts,) = (word for word in in_pyxis(SPEC, **asked).step if word.startswith("--container-mounts="))
+def test_device_nodes_are_named_for_sites_that_hide_dev(options, nodes):
+    (mounts,) = (word for word in in_pyxis(SPEC, **options).step if word.startswith("--container-mounts="))
     assert mounts.partition("=")[2].split(",") == [*nodes, "/srv/runs:/training", "tmpfs:/tmp", '"$work":/cache']
 
 

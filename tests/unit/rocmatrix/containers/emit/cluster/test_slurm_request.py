@@ -13,7 +13,7 @@ from rocmatrix.containers.emit.cluster.slurm_request import SlurmRequest
         ({"gpus_per_node": "mi300x:8"}, ["--gpus-per-node=mi300x:8"]),
     ],
 )
-def test_cards_are_asked_for_once(request_, options):
+def test_cards_are_requested_once(request_, options):
     assert list(SlurmRequest(**request_).options(2)) == options
 
 

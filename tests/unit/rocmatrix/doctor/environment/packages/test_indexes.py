@@ -3,7 +3,7 @@
 import pytest
 
 from rocmatrix.doctor.environment.lint_input import Assignment, Command, Subject
-from rocmatrix.doctor.environment.packages.indexes import found, is_rocm, meant
+from rocmatrix.doctor.environment.packages.indexes import found, is_rocm, refuses_cuda
 from rocmatrix.doctor.environment.packages.installs import installs
 from rocmatrix.matrix.loading import load
 from tests.unit.rocmatrix.diagnosis.known import ROOT
@@ -69,9 +69,9 @@ def test_old_index_is_a_note_with_its_newest_torch():
 
 
 def test_packages_of_cuda_are_out_of_place_in_what_means_amd_alone():
-    assert meant(Subject(name="Dockerfile.rocm stage a"))
-    assert not meant(Subject(name="Dockerfile.rocm stage a", image="nvidia/cuda:12"))
-    assert not meant(Subject(name="Dockerfile stage a", image="python:3.12"))
+    assert refuses_cuda(Subject(name="Dockerfile.rocm stage a"))
+    assert not refuses_cuda(Subject(name="Dockerfile.rocm stage a", image="nvidia/cuda:12"))
+    assert not refuses_cuda(Subject(name="Dockerfile stage a", image="python:3.12"))
     assert is_rocm("rocm/pytorch:a") and is_rocm("$BASE") and not is_rocm("python:3.12")
 
 
@@ -114,7 +114,7 @@ def test_torch_backend_option_of_uv_is_an_index():
     assert not one.indexed
 
 
-def test_image_of_another_maker_is_meant_as_it_is():
+def test_image_of_another_maker_is_taken_as_given():
     assert of("torch", image="nvidia/cuda:12.4.1-runtime-ubuntu22.04") == []
 
 

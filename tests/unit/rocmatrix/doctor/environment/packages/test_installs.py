@@ -18,7 +18,7 @@ def test_values_of_options_are_no_packages():
     assert [one.name for one in of("apt-get install torch && python3 -m pip install torch")] == ["torch"]
 
 
-def test_index_of_rocm_is_read_with_how_it_is_asked():
+def test_index_of_rocm_is_read_with_how_it_is_queried():
     (one,) = of("pip install torch --extra-index-url https://download.pytorch.org/whl/rocm6.4")
     assert (one.rocm, one.extra, one.newest, one.indexed) == ("6.4", True, True, True)
     (one,) = of("uv pip install torch==2.9.1 --index-url=https://download.pytorch.org/whl/rocm6.4")

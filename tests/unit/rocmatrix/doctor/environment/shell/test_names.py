@@ -36,5 +36,5 @@ def test_name_with_one_letter_amiss_is_reported_at_its_use(set_name, used):
         "CCONTAINER=a\nrun '\\$CONTAINER'\n",
     ],
 )
-def test_name_that_may_be_meant_is_not_reported(script):
+def test_name_that_may_be_intended_is_not_reported(script):
     assert nearly(script) == []

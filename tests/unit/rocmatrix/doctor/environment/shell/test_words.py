@@ -33,11 +33,11 @@ def test_continued_lines_are_one_with_the_number_of_the_first():
 
 
 def test_line_is_divided_once_for_all_rules(monkeypatch):
-    asked = []
+    calls = []
     divided = words.split
-    monkeypatch.setattr(words, "split", lambda text: asked.append(text) or divided(text))
+    monkeypatch.setattr(words, "split", lambda text: calls.append(text) or divided(text))
     words._parts.cache_clear()
     for _ in range(3):
         assert list(words.parts("pip install a; ls", "install")) == [["pip", "install", "a"], ["ls"]]
     assert list(words.parts("ls", "install")) == []
-    assert asked == ["pip install a; ls"]
+    assert calls == ["pip install a; ls"]

@@ -121,9 +121,9 @@ def test_summary_counts_the_modes_that_ran(monkeypatch: pytest.MonkeyPatch) -> N
 def test_limit_of_a_convolution_is_where_it_is_stated(dtype: str, place: int, share: float, status: str) -> None:
     errors = tuple(share * conv.LIMITS[dtype] if part == place else 0.0 for part in range(len(conv.PARTS)))
     result = conv.Result(shape="3x3", dtype=dtype, errors=errors, not_finite=0, workspace_bytes=0)
-    wanted = ["pass"] * (len(conv.PARTS) + 1)
-    wanted[place] = status
-    assert [check.status for check in conv.judge("default", [result])] == wanted
+    expected = ["pass"] * (len(conv.PARTS) + 1)
+    expected[place] = status
+    assert [check.status for check in conv.judge("default", [result])] == expected
 
 
 def test_kernels_that_miopen_found_are_counted_in_its_folders(tmp_path: Path) -> None:

@@ -82,8 +82,8 @@ def test_rungs_can_each_help_and_each_fail(works: tuple[bool, ...]) -> None:
     found = cause_search.explained(FAILED, facts(), made)
     statuses = {check.name: check.status for check in found.checks}
     assert statuses == {f"retry with {WORDS[name]}": "pass" if name in worked else "fail" for name in names}
-    said = f"passes with {WORDS[worked[0]]}" if worked else "and each other transport that was tried"
-    assert said in found.summary
+    summary = f"passes with {WORDS[worked[0]]}" if worked else "and each other transport that was tried"
+    assert summary in found.summary
     assert f"(likely: {found.diagnosis['likely cause']})" in found.summary
     assert found.summary.startswith(FAILED.summary)
 
@@ -94,9 +94,9 @@ def test_verdict_states_what_helped_in_one_sentence() -> None:
 
 
 def test_attempt_without_time_is_not_tried_and_proves_nothing() -> None:
-    asked: list[Transport] = []
-    made = cause_search.retry(cause_search.TRANSPORTS, lambda each, _: asked.append(each) or "", time.monotonic() + 1.0)  # type: ignore[func-returns-value]
-    assert asked == []
+    tried: list[Transport] = []
+    made = cause_search.retry(cause_search.TRANSPORTS, lambda each, _: tried.append(each) or "", time.monotonic() + 1.0)  # type: ignore[func-returns-value]
+    assert tried == []
     found = cause_search.explained(FAILED, facts(), made)
     assert {check.status for check in found.checks} == {"not-applicable"}
     assert found.diagnosis["likely cause"] == "not found"

@@ -90,8 +90,8 @@ def test_data_parallel_is_tried_again_without_peer_access_and_without_shared_mem
     assert verdict.status == "fail"
     retries = {check.name: check.status for check in verdict.checks if check.name.startswith("retry")}
     assert retries == {"retry with NCCL_P2P_DISABLE=1": "pass", "retry with NCCL_SHM_DISABLE=1": "fail"}
-    said = "Fails as it is; passes with NCCL_P2P_DISABLE=1 (likely: the IOMMU stands between the cards)."
-    assert verdict.summary.endswith(said)
+    summary = "Fails as it is; passes with NCCL_P2P_DISABLE=1 (likely: the IOMMU stands between the cards)."
+    assert verdict.summary.endswith(summary)
 
 
 def test_ipc_that_only_a_later_pair_is_denied_is_named(run: Any) -> None:
@@ -135,17 +135,17 @@ def test_copies_go_from_and_to_each_card(many: int, monkeypatch: pytest.MonkeyPa
 
 def test_data_parallel_steps_on_each_card(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """DataParallel itself takes cards: on a CPU it is replaced by what it was asked for."""
-    asked: list[int] = []
+    devices: list[int] = []
 
     def instead(model: torch.nn.Module, pair: Sequence[int]) -> tuple[torch.nn.Module, set[str]]:
-        asked.extend(pair)
+        devices.extend(pair)
         return model, {f"cuda:{card}" for card in pair}
 
     monkeypatch.setattr(data_parallel, "spread", instead)
     monkeypatch.setattr(data_parallel, "first", lambda pair: torch.device("cpu"))
     verdict = data_parallel.direct(Request(expect="rocm"))
     assert verdict.status == "pass", verdict.summary
-    assert set(asked) == set(range(many))
+    assert set(devices) == set(range(many))
     names = [check.name for check in verdict.checks]
     assert len(names) == len(set(names))
     assert verdict.cards == verdict.present == placement.card_ids()

@@ -64,17 +64,17 @@ def test_full_file_system_in_place_of_shared_memory_is_seen(machine: Path) -> No
     assert host_facts.read(2).shm_free == 0
 
 
-def test_ipc_is_asked_for_as_long_as_there_is_time(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[float] = []
+def test_ipc_is_requested_as_long_as_there_is_time(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    timeouts: list[float] = []
 
     def refuse(seconds: float) -> str:
-        asked.append(seconds)
+        timeouts.append(seconds)
         return "RuntimeError: hipErrorInvalidValue"
 
     monkeypatch.setattr(ipc, "error", refuse)
     assert host_facts.read(2, ipc_seconds=7.0).ipc_denied == "RuntimeError: hipErrorInvalidValue"
     assert host_facts.read(1, ipc_seconds=7.0).ipc_error is None  # one card has no fellow
-    assert asked == [7.0]
+    assert timeouts == [7.0]
 
 
 def test_bytes_read_wrongly_are_no_denial(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:

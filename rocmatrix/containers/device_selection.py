@@ -105,6 +105,30 @@ def visible_devices(hardware: Hardware, chosen: Sequence[Card]) -> str | None:
     return ",".join(names)
 
 
+def visible_natively(
+    cell: Cell, hardware: Hardware, indices: Sequence[int], environment: Mapping[str, str]
+) -> dict[str, str]:
+    """Return what hides from a native run the cards that it is not to use, as a container hides them.
+
+    Those are cards not named, else those of another architecture than the cell's, else a processor's own graphics. A
+    card that ROCm does not start with keeps all others from starting (ROCm/rocm-systems#6883). Nothing where none is
+    hidden, or where no card is named and `environment` chooses devices itself. Raises RM301 or RM303 where a card
+    named is not here.
+
+    Args:
+        cell: cell whose wheels run.
+        hardware: this machine's.
+        indices: `Card.index` of each card named; empty for none.
+        environment: variables of the shell by name.
+    """
+    if indices:
+        return _only(hardware, choose_cards(cell, hardware, indices, environment=environment))
+    fitting = [card for card in hardware.cards if card.gfx == cell.architecture]
+    if not fitting:
+        return without_integrated(hardware, environment)
+    return {} if any(environment.get(name) for name in VISIBILITY) else _only(hardware, fitting)
+
+
 def without_integrated(hardware: Hardware, environment: Mapping[str, str]) -> dict[str, str]:
     """Return what a native run needs so that a GPU of the processor does not stand next to the cards.
 
@@ -112,11 +136,20 @@ def without_integrated(hardware: Hardware, environment: Mapping[str, str]) -> di
     """
     if not hardware.hides_integrated or any(environment.get(name) for name in VISIBILITY):
         return {}
+    return _only(hardware, [card for card in hardware.cards if not card.integrated])
+
+
+def _only(hardware: Hardware, chosen: Sequence[Card]) -> dict[str, str]:
+    """Return the variable that leaves a native run the cards of `chosen`, none where they are all there are.
+
+    No engine hides a node from it, so that a card without a UUID of its own keeps its number among all.
+    """
+    if len(chosen) == len(hardware.cards):
+        return {}
     known = [card.uuid for card in hardware.cards]
-    cards = [card for card in hardware.cards if not card.integrated]
-    # no engine hides a node from a native run, so every card keeps its own number
-    names = (card.uuid if card.uuid and known.count(card.uuid) == 1 else str(card.index) for card in cards)
-    return {"ROCR_VISIBLE_DEVICES": ",".join(names)}
+    names = [card.uuid if card.uuid and known.count(card.uuid) == 1 else None for card in chosen]
+    numbers = [str(card.index) for card in chosen]
+    return {"ROCR_VISIBLE_DEVICES": ",".join(numbers if None in names else [str(name) for name in names])}
 
 
 def usable_nodes(

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 (texts stand as programs print them)
 """Keys of any service, keys of SSH and people in tables leave no bundle; names of kernels and of the system stay."""
 
 import random

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import struct
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rocmatrix.host.hardware import Card, Hardware, groups_of
 from rocmatrix.host.sysfs import DeviceNode
@@ -13,6 +14,8 @@ from rocmatrix.runtime.errors import RocmatrixError
 
 ACL_USER, ACL_MASK = 0x02, 0x10  # tags of entries: linux/posix_acl.h
 OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"  # begins the variables by which a card is taken for another
+MOST_CARDS = 1024  # of a host, partitions counted
+_RANGE = re.compile(r"(?P<first>\d{1,4})(?:-(?P<last>\d{1,4}))?", re.ASCII)
 VISIBILITY = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 
 
@@ -41,12 +44,21 @@ def choose_cards(
 
 
 def card_numbers(text: str) -> tuple[int, ...]:
-    """Return the numbers in a list such as "0,1"; none for an empty one. Raises RM404."""
-    words = [word.strip() for word in text.split(",")] if text.strip() else []
-    for word in words:
-        if not (word.isascii() and word.isdigit()):
-            raise RocmatrixError("RM404", what=f"--cards takes numbers such as 0,1, not {text!r}")
-    return tuple(int(word) for word in words)
+    """Return the numbers in a list such as "0,1" or "0-3,6"; none for an empty one, or for "all". Raises RM404."""
+    words = [word.strip() for word in text.split(",")] if text.strip().lower() not in ("", "all") else []
+    return tuple(number for word in words for number in _numbers(word, text))
+
+
+def _numbers(word: str, text: str) -> Iterable[int]:
+    found = _RANGE.fullmatch(word)
+    first, last = (int(found["first"]), int(found["last"] or found["first"])) if found else (1, 0)
+    if not first <= last <= MOST_CARDS:
+        raise RocmatrixError(
+            "RM404",
+            what=f"--cards takes numbers such as 0,1 or 0-3, not {text!r}",
+            next="`./invokew topology` lists the numbers.",
+        )
+    return range(first, last + 1)
 
 
 def _by_index(hardware: Hardware, indices: Sequence[int]) -> tuple[Card, ...]:

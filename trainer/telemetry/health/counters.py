@@ -7,9 +7,9 @@ Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats (`aer_dev_*`, whose la
 `aer_rootport_total_err_*`: what all devices below it have signalled to it; read where the card is the only one).
 
 An absent, unreadable or malformed file is unknown, never zero, and so is a number of ones in all its 32 or 64 bits: a
-bus gives it for a card that no longer responds, and drivers for what they do not count. `xgmi_error` is not read: reading clears it, and
-`ras/xgmi_wafl_err_count` counts the same errors. A replay count of 0 is unknown, for drivers of some cards return a
-constant 0.
+bus gives it for a card that no longer responds, and drivers for what they do not count. `xgmi_error` is not read:
+reading clears it, and `ras/xgmi_wafl_err_count` counts the same errors. A replay count of 0 is unknown, for drivers of
+some cards return a constant 0.
 """
 
 from __future__ import annotations

@@ -226,8 +226,10 @@ def visible(job_request: JobRequest, *, cell: Cell, hardware: Hardware) -> dict[
 
 
 def check_cards(job_request: JobRequest, *, cell: Cell, hardware: Hardware) -> None:
-    """Raise RM301, RM302 or RM303 where a container could not be given its cards, before minutes of building."""
+    """Raise RM201, RM301, RM302 or RM303 where a container could not be given its cards, before minutes of building."""
     chosen = choice.choose_cards(cell, hardware, job_request.cards or None)
+    if chosen:
+        engine.require_cards()
     user = f"{os.getuid()}:{os.getgid()}"
     choice.usable_nodes(hardware, chosen, user=user, rootless=bool(chosen) and engine.is_rootless())
 

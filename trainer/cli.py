@@ -22,6 +22,7 @@ from trainer.config.sections.bars import FeaturesConfig
 from trainer.config.setting import settings_of
 from trainer.config.train import TrainConfig, notices, settings
 from trainer.distributed import refusal
+from trainer.distributed.launch_size import require_processors
 from trainer.distributed.torchrun import LAUNCHED, launch
 from trainer.runtime.advice import fitted
 from trainer.runtime.error_report import coded, report
@@ -46,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             arguments = {name: value for name, value in parse(words).items() if name != "command"}
             several = config.distributed
             if isinstance(several.ranks, int) and several.ranks > 1:
-                return launch(words, ranks=several.ranks, max_restarts=several.max_restarts)
+                return launched(words, config, several.ranks)
         return run(command, arguments)
     except (Exception, KeyboardInterrupt) as error:
         known = coded(error, folder_given(arguments))
@@ -55,6 +56,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = report(known)
         refusal.leave(known)  # last: the launcher ends this process for it
         return status
+
+
+def launched(words: list[str], config: TrainConfig, ranks: int) -> int:
+    """Start the ranks under torchrun and return the exit status; RM563 where they are far too many for this machine.
+
+    Args:
+        words: the trainer's command line.
+        ranks: number of processes, 2 or more.
+    """
+    if shared := require_processors(ranks, config.compute.device):
+        say(shared)
+        emit("notice", what=shared)
+    return launch(words, ranks=ranks, max_restarts=config.distributed.max_restarts)
 
 
 def with_ranks_resolved(words: list[str], arguments: dict[str, Any]) -> tuple[list[str], TrainConfig]:

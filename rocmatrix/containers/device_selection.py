@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import struct
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rocmatrix.host.hardware import Card, Hardware, groups_of
 from rocmatrix.host.sysfs import DeviceNode
@@ -13,6 +14,8 @@ from rocmatrix.runtime.errors import RocmatrixError
 
 ACL_USER, ACL_MASK = 0x02, 0x10  # tags of entries: linux/posix_acl.h
 OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"  # begins the variables by which a card is taken for another
+MOST_CARDS = 1024  # of a host, partitions counted
+_RANGE = re.compile(r"(?P<first>\d{1,4})(?:-(?P<last>\d{1,4}))?", re.ASCII)
 VISIBILITY = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 
 
@@ -41,12 +44,21 @@ def choose_cards(
 
 
 def card_numbers(text: str) -> tuple[int, ...]:
-    """Return the numbers in a list such as "0,1"; none for an empty one. Raises RM404."""
-    words = [word.strip() for word in text.split(",")] if text.strip() else []
-    for word in words:
-        if not (word.isascii() and word.isdigit()):
-            raise RocmatrixError("RM404", what=f"--cards takes numbers such as 0,1, not {text!r}")
-    return tuple(int(word) for word in words)
+    """Return the numbers in a list such as "0,1" or "0-3,6"; none for an empty one, or for "all". Raises RM404."""
+    words = [word.strip() for word in text.split(",")] if text.strip().lower() not in ("", "all") else []
+    return tuple(number for word in words for number in _numbers(word, text))
+
+
+def _numbers(word: str, text: str) -> Iterable[int]:
+    found = _RANGE.fullmatch(word)
+    first, last = (int(found["first"]), int(found["last"] or found["first"])) if found else (1, 0)
+    if not first <= last <= MOST_CARDS:
+        raise RocmatrixError(
+            "RM404",
+            what=f"--cards takes numbers such as 0,1 or 0-3, not {text!r}",
+            next="`./invokew topology` lists the numbers.",
+        )
+    return range(first, last + 1)
 
 
 def _by_index(hardware: Hardware, indices: Sequence[int]) -> tuple[Card, ...]:
@@ -105,6 +117,30 @@ def visible_devices(hardware: Hardware, chosen: Sequence[Card]) -> str | None:
     return ",".join(names)
 
 
+def visible_natively(
+    cell: Cell, hardware: Hardware, indices: Sequence[int], environment: Mapping[str, str]
+) -> dict[str, str]:
+    """Return what hides from a native run the cards that it is not to use, as a container hides them.
+
+    Those are cards not named, else those of another architecture than the cell's, else a processor's own graphics. A
+    card that ROCm does not start with keeps all others from starting (ROCm/rocm-systems#6883). Nothing where none is
+    hidden, or where no card is named and `environment` chooses devices itself. Raises RM301 or RM303 where a card
+    named is not here.
+
+    Args:
+        cell: cell whose wheels run.
+        hardware: this machine's.
+        indices: `Card.index` of each card named; empty for none.
+        environment: variables of the shell by name.
+    """
+    if indices:
+        return _only(hardware, choose_cards(cell, hardware, indices, environment=environment))
+    fitting = [card for card in hardware.cards if card.gfx == cell.architecture]
+    if not fitting:
+        return without_integrated(hardware, environment)
+    return {} if any(environment.get(name) for name in VISIBILITY) else _only(hardware, fitting)
+
+
 def without_integrated(hardware: Hardware, environment: Mapping[str, str]) -> dict[str, str]:
     """Return what a native run needs so that a GPU of the processor does not stand next to the cards.
 
@@ -112,11 +148,20 @@ def without_integrated(hardware: Hardware, environment: Mapping[str, str]) -> di
     """
     if not hardware.hides_integrated or any(environment.get(name) for name in VISIBILITY):
         return {}
+    return _only(hardware, [card for card in hardware.cards if not card.integrated])
+
+
+def _only(hardware: Hardware, chosen: Sequence[Card]) -> dict[str, str]:
+    """Return the variable that leaves a native run the cards of `chosen`, none where they are all there are.
+
+    No engine hides a node from it, so that a card without a UUID of its own keeps its number among all.
+    """
+    if len(chosen) == len(hardware.cards):
+        return {}
     known = [card.uuid for card in hardware.cards]
-    cards = [card for card in hardware.cards if not card.integrated]
-    # no engine hides a node from a native run, so every card keeps its own number
-    names = (card.uuid if card.uuid and known.count(card.uuid) == 1 else str(card.index) for card in cards)
-    return {"ROCR_VISIBLE_DEVICES": ",".join(names)}
+    names = [card.uuid if card.uuid and known.count(card.uuid) == 1 else None for card in chosen]
+    numbers = [str(card.index) for card in chosen]
+    return {"ROCR_VISIBLE_DEVICES": ",".join(numbers if None in names else [str(name) for name in names])}
 
 
 def usable_nodes(

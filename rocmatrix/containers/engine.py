@@ -205,6 +205,43 @@ def rootless_kind() -> Literal["docker", "podman"] | None:
         client.close()
 
 
+def require_cards() -> None:
+    """Raise RM201 where an engine that answers gives its containers no card of this machine."""
+    try:
+        client = connect()
+    except RocmatrixError:
+        return  # reported by what needs the engine first
+    try:
+        why, step = kept_from_cards(client.info())
+    except failures():
+        return
+    finally:
+        client.close()
+    if why:
+        what = "the engine's containers cannot be given a card of this machine"
+        raise RocmatrixError("RM201", what=what, where=address(), why=why, next=f"{step}; or natively: --in native.")
+
+
+def kept_from_cards(info: Mapping[str, Any]) -> tuple[str, str]:
+    """Return why an engine's containers reach no card of this machine and what helps; empty where nothing is known.
+
+    An engine under another kernel is in a virtual machine (Docker Desktop, Colima, podman machine), or a socket leads
+    to another machine.
+
+    Args:
+        info: what the engine reports of itself, as `docker info` has it.
+    """
+    kernel = str(info.get("KernelVersion") or "")
+    if kernel not in ("", os.uname().release):
+        system = info.get("OperatingSystem") or "unnamed system"
+        why = f"{system}: its containers run under another kernel ({kernel}), which has no card of this host"
+        return why, "Use the engine of the host itself: docker context use default, and `unset DOCKER_HOST`"
+    if "userns" in security_options(info):
+        why = "with remapped users: the results belong to another user, and no group of the host opens a node"
+        return why, "Remove userns-remap from daemon.json and restart the engine, or use a rootless one"
+    return "", ""
+
+
 def security_options(info: Mapping[str, Any]) -> frozenset[str]:
     """Return the names of an engine's security options: seccomp, cgroupns, rootless, userns and others.
 

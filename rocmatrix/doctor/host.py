@@ -34,7 +34,8 @@ class User:
 class Engine:
     """A container engine. `version` is None where none answers, and `obstacle` is the reason.
 
-    security: names of its security options, such as rootless. system: the operating system that it names as its own.
+    security: names of its security options, such as rootless. kept: why its containers reach no card of this machine,
+    and what helps; None where nothing is known.
     """
 
     version: str | None
@@ -42,7 +43,7 @@ class Engine:
     cdi_folders: tuple[str, ...] = ()
     cdi_devices: tuple[str, ...] = ()
     security: frozenset[str] = frozenset()
-    system: str = ""
+    kept: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +168,7 @@ def query_engine() -> tuple[Engine, str | None]:
         cdi_folders=tuple(info.get("CDISpecDirs") or ()),
         cdi_devices=tuple(row.get("ID", "") for row in info.get("DiscoveredDevices") or ()),
         security=engine.security_options(info),
-        system=str(info.get("OperatingSystem") or ""),
+        kept=kept if any(kept := engine.kept_from_cards(info)) else None,
     )
     return found, info.get("DockerRootDir")
 

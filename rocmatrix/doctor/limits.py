@@ -178,14 +178,9 @@ def engine(host: Host) -> Finding:
         fix = "sudo systemctl start docker, or run natively: --in native"
         return Finding(code="D401", status="warning", seen=host.engine.obstacle or "none", fix=fix)
     seen = f"Docker {host.engine.version}"
-    if host.engine.system == "Docker Desktop":
-        fix = "use the engine of the host itself: docker context use default"
-        what = "Docker Desktop: its containers run in a virtual machine, which has no card of this host"
-        return Finding(code="D401", status="warning", seen=f"{seen}, {what}", fix=fix)
-    if "userns" in host.engine.security:
-        fix = "remove userns-remap from daemon.json and restart the engine, or use a rootless one"
-        what = "with remapped users: the results belong to another user, and no group of the host opens a node"
-        return Finding(code="D401", status="warning", seen=f"{seen}, {what}", fix=fix)
+    if host.engine.kept:
+        why, step = host.engine.kept
+        return Finding(code="D401", status="warning", seen=f"{seen}, {why}", fix=f"{step[0].lower()}{step[1:]}")
     return _rootless(host, seen) if "rootless" in host.engine.security else Finding(code="D401", status="ok", seen=seen)
 
 

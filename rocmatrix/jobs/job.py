@@ -218,20 +218,18 @@ def mounted(job_request: JobRequest, folder: Path) -> str:
 
 
 def visible(job_request: JobRequest, *, cell: Cell, hardware: Hardware) -> dict[str, str]:
-    """Return the variable that hides what a native run is not to see: cards not chosen, else a processor's own GPU.
+    """Return the variable that hides what a native run is not to see: cards not chosen, and a processor's own GPU.
 
     Raises RM301 or RM303 where the cards named are not here.
     """
-    if not job_request.cards:
-        return choice.without_integrated(hardware, os.environ)
-    chosen = choice.choose_cards(cell, hardware, job_request.cards, environment=os.environ)
-    content = choice.visible_devices(hardware, chosen)
-    return {"ROCR_VISIBLE_DEVICES": content} if content else {}
+    return choice.visible_natively(cell, hardware, job_request.cards or (), os.environ)
 
 
 def check_cards(job_request: JobRequest, *, cell: Cell, hardware: Hardware) -> None:
-    """Raise RM301, RM302 or RM303 where a container could not be given its cards, before minutes of building."""
+    """Raise RM201, RM301, RM302 or RM303 where a container could not be given its cards, before minutes of building."""
     chosen = choice.choose_cards(cell, hardware, job_request.cards or None)
+    if chosen:
+        engine.require_cards()
     user = f"{os.getuid()}:{os.getgid()}"
     choice.usable_nodes(hardware, chosen, user=user, rootless=bool(chosen) and engine.is_rootless())
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rocmatrix.matrix.architecture import Architecture
 from rocmatrix.matrix.naming.reading import Reading, processor_of, read
 from rocmatrix.matrix.naming.text import core_of, plain, segments
-from rocmatrix.matrix.naming.vocabulary import LINES
+from rocmatrix.matrix.naming.vocabulary import LINES, PLACES
 from rocmatrix.runtime.errors import RocmatrixError, nearest, suggestion
 
 MOST_SHOWN = 12
@@ -28,6 +28,8 @@ def architecture_of(architectures: Mapping[str, Architecture], name: str) -> str
         raise without_release(name, reading.unserved)
     if (gfx := reading.architecture) in architectures:
         return str(gfx)
+    if PLACES.fullmatch(name.strip().casefold()):
+        raise _place(name)
     if reading.open or not reading.sets:
         raise _unknown(architectures, name, reading)
     raise _ambiguous(name, list(reading.rows))
@@ -139,6 +141,12 @@ def _model(name: str) -> str:
 
 def _a(what: str) -> str:
     return what if what.startswith(("a ", "PCI")) else f"a {what}"
+
+
+def _place(name: str) -> RocmatrixError:
+    """Return the RM010 for what names a place in a machine, or all of its cards, and no kind of card."""
+    advice = "--gpu auto takes this machine's card; --cards 0,1 chooses among its cards by the numbers of topology"
+    return RocmatrixError("RM010", what=f"{name!r} names no kind of card", next=advice)
 
 
 def _unknown(architectures: Mapping[str, Architecture], name: str, reading: Reading) -> RocmatrixError:

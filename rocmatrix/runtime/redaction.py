@@ -55,7 +55,7 @@ _LISTS = (
 )
 _NAMED = (
     # a list of names and values, as Kubernetes and ECS have it
-    rf"(?P<name>\bname[\"']?\s{{0,3}}:\s{{0,3}}[\"']?[\w.-]{{0,60}}{_WORD}[\w.-]{{0,40}}[\"']?,?\s{{1,80}}[\"']?value[\"']?\s{{0,3}}:[ \t]{{0,8}}[\"']?)[^\n\"',}}]{{1,4000}}",
+    rf"(?P<name>\bname[\"']?\s{{0,3}}:\s{{0,3}}[\"']?[\w.-]{{0,60}}{_WORD}[\w.-]{{0,40}}[\"']?(?:,\s{{0,80}}|\s{{1,80}})[\"']?value[\"']?\s{{0,3}}:[ \t]{{0,8}}[\"']?)[^\n\"',}}]{{1,4000}}",
     # variables whose name ends so, a kubeconfig's key, Docker's logins, .netrc, sshpass, PuTTY's keys
     r"(?-i:(?P<name>\b[A-Z][A-Z0-9_]{1,60}_(?:KEY|PAT|PASS|PWD|AUTH|DSN|CREDS?|SALT)[\"']?(?:=|:[ \t]{0,3})[\"']?))(?=[^\s\"',;]{6})(?!\d{1,12}\b)[^\s\"',;]{1,4000}",
     r"(?P<name>\bclient[-_]?(?:key|certificate)[-_]?data[\"']?\s{0,3}:\s{0,3}[\"']?)[\w+/=-]{8,40000}",
@@ -82,8 +82,8 @@ _NAMED = (
     r"(?P<name>\bhttps://(?:hooks\.slack\.com/services/|(?:\w{1,12}\.)?discord(?:app)?\.com/api/webhooks/))[\w/-]{8,200}",
 )
 _TOKENS = (
-    r"\b(?:hf|ghp|gho|ghu|ghs|ghr|github_pat|glpat|nvapi|gsk|r8|dop_v1|api_org|xox[abeprs]|tskey|lin_api|shpat|sq0csp)[_-][\w-]{8,400}",
-    r"\bhv[sbr]\.[\w-]{20,400}",
+    r"\b(?:hf|ghp|gho|ghu|ghs|ghr|github_pat|gl(?:pat|rt|dt|ptt|ft|soat|cbt|imt|agent)|nvapi|gsk|r8|do[opr]_v1|api_org|xox[abceprs]|xapp|tskey|lin_api|shp(?:at|ca|pa|ss)|sq0(?:csp|atp)|tvly|GOCSPX|ntn|rubygems|phc|pscale_(?:tkn|pw|oauth)|sbp|PMAK|dckr_oat|xkeysib|CFPAT|figd|whsec|rnd|fly|FlyV1)[_-][\w-]{8,400}",
+    r"\bhv[sbr]\.[\w-]{20,400}|\bSG\.[\w-]{16,64}\.[\w-]{16,80}|\bATATT3[\w=-]{16,400}|\bLTAI[A-Za-z0-9]{12,30}\b",
     r"\bsk-(?:ant|proj|or)-[\w-]{8,400}|\bya29\.[\w-]{8,400}|\bAGE-SECRET-KEY-1[A-Z0-9]{20,80}",
     r"\$(?:apr1|2[aby]|argon2\w{1,2}|y|[56])\$[\w./$=,+-]{16,400}",
 )
@@ -145,7 +145,7 @@ MACHINES = (
     (re.compile(r"\b[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}:\d{2,5}(?=/)"), "<host>"),
     (re.compile(r"\bip-\d{1,3}(?:-\d{1,3}){3}\b"), "<host>"),
     (re.compile(r"(?P<time>\b\d{4}-\d\d-\d\dT[\d:.,+Z-]{8,30} )(?!(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)\b)[\w.-]{1,64}(?= [\w./@-]{1,64}(?:\[\d{1,9}\])?: )"), r"\g<time><host>"),
-    (re.compile(r"(?<![/\w.-])[A-Za-z_][\w.-]{0,63}@(?!sha256:)[\w.-]{1,63}(?=[:\s])"), "<user>@<host>"),
+    (re.compile(r"(?<![/\w.+$-])[A-Za-z_][\w.+$-]{0,63}@(?!sha256:)(?=[\d.-]{0,62}[A-Za-z])[\w.-]{1,63}(?=[:\s]|$)", re.MULTILINE), "<user>@<host>"),
     (re.compile(r"(?P<name>(?<!\bthe )\b(?:hostname|nodename|host|user|username|logname|MASTER_ADDR|rdzv[_-]endpoint)[\"']?\s{0,3}[=:]\s{0,3}[\"']?|\brdzv[_-]endpoint )(?!localhost\b|127\.0\.0\.1|<)[A-Za-z][\w.-]{0,253}", re.IGNORECASE), r"\g<name><name>"),
     (re.compile(r"\((?!localhost,)[A-Za-z][\w.-]{0,253}(?=, \d{2,5}\))"), "(<host>"),
     (re.compile(r"(?P<name>\b[ug]id=\d{1,10}\()[^)\n]{1,64}"), r"\g<name><name>"),

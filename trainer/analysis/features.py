@@ -20,9 +20,19 @@ if TYPE_CHECKING:
 
 WIDEST = 1000  # columns of a pipe: a formula stays in one line
 NOTES = (
-    "A: mean true range of the 14 sessions before, at least one tick. so far: from the session's first bar.",
-    "Nodes' bins are the nearest whole rows high, at least one, and the grid of bins begins at price zero.",
-    "nearest_lvn_dist leaves out the close's own bin; vwap_band_z is 0 where the deviation is.",
+    "A: mean true range of the 14 sessions before, at least one tick; a session's true range needs the last close of "
+    "the one before, so A begins with the 16th session. so far: from the session's first bar.",
+    "Levels and value areas follow the options of `features --help`. By default a bar's volume is in equal shares in "
+    "all rows of its range, each rounded down to a multiple of 2^-20. A row's centre is the middle of its lowest and "
+    "highest tick, its lower and upper edge are these ticks; with --allocation proportional the upper edge is the "
+    "next row's lowest tick, and a close on the range's upper edge counts to the row below. With --rows occupied a "
+    "profile without any volume is its lowest row.",
+    "Nodes' bins are the nearest whole rows high, at least one, and the grid of bins begins at price zero. "
+    "nearest_lvn_dist leaves out the close's own bin; nearest_hvn_dist is 0 where there is no such node.",
+    "Where no volume was so far, each bar counts once in VWAP and its deviation. vwap_band_z is 0 where that deviation "
+    "is. bar_delta_proxy is 0 for a bar without range, and without volume. Standard deviations divide by n.",
+    "The first 60 minutes are those of the session's hours, for bars that close within them; where none does, the "
+    "three features of balance are 0.",
     "Daily bars have features of their own: see `python -m trainer train` with --features daily.",
 )
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 AS_JSON = "print events as JSON lines on standard output, for programs"
 ALLOW_UNLOCKED = "build a cell without recorded hashes from whatever its index serves, unchecked"
 BASE = "another base image, for a mirror or an air-gapped site"
-CARDS = "cards by number, such as 0,1 (default: all that the cell is built for)"
+CARDS = "cards by number, such as 0,1 or 0-3 (default: all that the cell is built for)"
 CELL = "a cell by name; `./invokew cells` lists them"
 DRY_RUN = "print exactly what would run, and run nothing"
 FORCE = "override a rule that calls the request broken; the rule is printed, and named in the image's label"

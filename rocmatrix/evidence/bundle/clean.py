@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from rocmatrix.evidence.bundle.identity import Identity
+from rocmatrix.evidence.bundle.keys import KEYS
 from rocmatrix.evidence.bundle.sites import AFTER_PATHS, BEFORE_PATHS
 from rocmatrix.runtime.paths import ROOT
 from rocmatrix.runtime.redaction import MACHINES, NO_VERSION, SECRETS, redacted
@@ -21,7 +22,7 @@ _CONTROL = re.compile(r"\x1b(?:\[[0-9;?]{0,40}[A-Za-z]|\][^\x07\n]{0,400}\x07)|[
 _FORMS = (
     *SECRETS,
     (re.compile(r"(?P<name>\bBasic )[^\s\"']{6,4000}", re.IGNORECASE), r"\g<name><secret>"),
-    (re.compile(rf"(?P<scheme>\b[a-z][a-z+]{{1,12}}://)(?!{_HOSTS}(?![\w.-]))(?:[^/\s\"'@]{{0,200}}@)?[\w.\[\]:-]{{1,253}}(?P<rest>(?:/[^\s\"'<>]{{0,2000}})?)", re.IGNORECASE), r"\g<scheme><host>"),
+    (re.compile(rf"(?P<scheme>\b[a-z][a-z0-9+.-]{{1,12}}://)(?!{_HOSTS}(?![\w.-]))(?:[^/\s\"'@]{{0,200}}@)?[\w.\[\]:-]{{1,253}}(?P<rest>(?:/[^\s\"'<>]{{0,2000}})?)", re.IGNORECASE), r"\g<scheme><host>"),
     (re.compile(r"\bgit@[\w.-]{1,253}:\S{1,400}|(?<![\w~])~[a-z_][\w.-]{0,63}/[^\s\"'<>]{0,2000}"), "<path>"),
     (re.compile(rf"(?<![\w.@/-])(?!{_HOSTS}(?![\w.-]))(?:[\w-]{{1,63}}\.){{1,8}}(?:com|net|edu|gov|org)(?![\w-]|\.\w)"), "<host>"),
     (re.compile(r"(?P<name>file://)/?[^\s\"'<>]{1,2000}"), r"\g<name><path>"),
@@ -52,7 +53,7 @@ def clean(text: str, identity: Identity) -> str:
     text = _without_secrets(_plain(text), identity)
     for folder, short in identity.folders:
         text = re.sub(rf"{re.escape(folder)}(?![\w.-])", short, text, flags=re.IGNORECASE)
-    for form, instead in (*BEFORE_PATHS, *_FORMS):
+    for form, instead in (*KEYS, *BEFORE_PATHS, *_FORMS):
         text = form.sub(instead, text)
     text = _QUOTED.sub(lambda found: f"{found['sign']}{_public(found['path'])}{found['sign']}", text)
     text = _DRIVE.sub("<path>", _PATH.sub(lambda found: _public(found[0]), text))

@@ -36,7 +36,8 @@ class Nodes:
 
     def named(self, *names: str) -> dict[str, Any]:
         """Return what was asked for, of the options of these names."""
-        return {name: value for name in names if (value := getattr(self, name)) not in ("", 0)}
+        defaults = options_of(type(self))
+        return {name: value for name in names if (value := getattr(self, name)) != defaults[name].default}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,8 @@ _MARKS = re.compile(r"\((?:tm|r|c)\)|[™®©]|'s\b|\u2019s\b")
 # "gfx 1100", gfx-1100 and gfx11.0.0, as people and HSA_OVERRIDE_GFX_VERSION have it.
 _LOOSE_TARGET = re.compile(r"\bgfx[\s_-]?(\d{1,2})\.(\d)\.([0-9a-f])\b|\bgfx[\s_-](?=[0-9][0-9a-f]{2,3}x?\b)")
 TARGET = re.compile(r"\bgfx[0-9a-f]{3,4}\b")
-_AMD_ID = re.compile(r"\b1002:([0-9a-f]{4})\b|(?<![\w:])0x([0-9a-f]{4})\b(?!:)")
-_OTHER_ID = re.compile(r"\b(10de|8086):[0-9a-f]{4}\b")
+_AMD_ID = re.compile(r"\b(?:1002:|ven[ _]1002&dev[ _])([0-9a-f]{4})\b|(?<![\w:])0x([0-9a-f]{4})\b(?!:)")
+_OTHER_ID = re.compile(r"\b(?:ven[ _])?(10de|8086)(?::|&dev[ _])[0-9a-f]{4}\b")
 # What stands around a model and has digits of its own: places, versions, sizes, counts and rates.
 _AROUND = re.compile(
     r"\b[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\b|\b[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\b|\[[0-9a-f]{4}\]|\(?\brev \w+\)?"
@@ -78,7 +78,7 @@ def targets(text: str) -> tuple[str, ...]:
 def device_ids(text: str) -> tuple[int, ...]:
     """Return AMD's PCI device ids in a plain text: of `1002:744c`, and of `0x744c` where no processor is named.
 
-    llama.cpp prints the version of a processor as 0x1151 next to it.
+    Windows writes VEN_1002&DEV_744C. llama.cpp prints the version of a processor as 0x1151 next to it.
     """
     found = [(pair, single) for pair, single in _AMD_ID.findall(text) if pair or not TARGET.search(text)]
     return tuple(dict.fromkeys(int(pair or single, 16) for pair, single in found if single != "1002"))

@@ -24,6 +24,12 @@ LAPTOP = frozenset(["mobile", "laptop", "notebook"])
 # Numbers between a line and a model: "Ryzen 7", "Ryzen AI 9".
 CLASS = re.compile(r"[3579]")
 
+# A place in a machine or all of its cards, which name no kind of card.
+PLACES = re.compile(
+    r"(?:all|any|both|every|each|first|second|last|best|default|[id]?gpus?|cards?|cuda|hip|rocm|device|integrated|discrete)"
+    r"(?:[\s:_#-]{0,3}\d{1,2})?|\d{1,2}(?:\s?[,-]\s?\d{1,2}){0,63}|gpu-[0-9a-f]{12,16}|(?:/dev/dri/)?(?:card|renderd)\d{1,3}"
+    r"|(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
+)
 OTHER_MAKERS = re.compile(
     r"\b(nvidia|geforce|quadro|tesla|titan|(?:rtx|gtx|gt)(?=[\s\d]|$)|[abhl]\d{2,3}[a-z]?|[tpkmv]100|[pm]40|k80|t4"
     r"|gh?200|gb\d{3}|dgx"

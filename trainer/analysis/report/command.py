@@ -20,6 +20,7 @@ from trainer.analysis.report.session import last_profile
 from trainer.data.dataset import Dataset
 from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, loss_sum_of
 from trainer.runtime.events import emit, say
+from trainer.runtime.short_names import shortened_apart
 from trainer.storage.output_file import require_output, write_whole
 from trainer.storage.untrusted_files import read_from
 from trainer.tasks.metrics.classification import probabilities
@@ -28,6 +29,7 @@ from trainer.tasks.metrics.score import as_numbers
 
 SYNTHETIC = "synthetic"  # how the source of made-up data begins, in SOURCE.md and in the metadata
 Sections = list[tuple[str, str]]
+MOST_CLASSES, MOST_LETTERS = 20, 24  # of the table of answers: classes, and letters of a name
 NO = "-"  # in a cell that has nothing to hold
 
 
@@ -163,7 +165,7 @@ def _answers(subject: Subject, name: str, part: Dataset) -> str:
 
 
 def confusion(labels: tuple[str, ...], part: Dataset, chances: Any, name: str) -> str:
-    """Return how often each class was answered for each true one.
+    """Return how often each class was answered for each true one: of MOST_CLASSES, those with most wrong answers.
 
     Args:
         labels: names of the classes.
@@ -172,9 +174,14 @@ def confusion(labels: tuple[str, ...], part: Dataset, chances: Any, name: str) -
     """
     counts = np.zeros((len(labels), len(labels)), np.int64)
     np.add.at(counts, (part.target.astype(np.int64), chances.argmax(axis=1)), 1)
-    rows = [(f"is {label}", *counts[place].tolist()) for place, label in enumerate(labels)]
-    head = ("class", *(f"answered {label}" for label in labels))
-    return folded(f"Answers by class on the {name} part", table(head, rows))
+    wrong = counts.sum(axis=0) + counts.sum(axis=1) - 2 * counts.diagonal()
+    chosen = np.sort(np.argsort(-wrong, kind="stable")[:MOST_CLASSES])
+    names = shortened_apart([labels[place] for place in chosen], MOST_LETTERS)
+    rows = [(f"is {label}", *counts[place, chosen].tolist()) for place, label in zip(chosen, names, strict=True)]
+    head = ("class", *(f"answered {label}" for label in names))
+    left_out = len(labels) - len(chosen)
+    rest = f'<p class="dim">The {left_out:,} classes with fewest wrong answers are left out.</p>' if left_out else ""
+    return folded(f"Answers by class on the {name} part", table(head, rows) + rest)
 
 
 def importance(subject: Subject, repeats: int, seed: int) -> str:

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 FLAG = re.compile(r"--[a-z][a-z-]*")  # a browser would end a line behind each of its hyphens
+MOST_BESIDE_NUMBERS = 20  # characters: an interval
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --dim: #57606a; --page: #fff; --rule: #d0d7de; --one: #0550ae;
  --two: #9a3f00; --three: #116329; --bar: #3572b8; --soft: #a9c4e4 }
@@ -64,7 +65,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], caption: str = "")
         f'<th scope="col"{"" if place == 0 else _kind(rows, place)}>{escape(h)}</th>' for place, h in enumerate(head)
     )
     lines = "".join(
-        f'<tr><th scope="row">{escape(str(row[0]))}</th>' + "".join(_cell(value) for value in row[1:]) + "</tr>"
+        f'<tr><th scope="row">{escape(str(row[0]))}</th>'
+        + "".join(_cell(value, _kind(rows, place)) for place, value in enumerate(row[1:], 1))
+        + "</tr>"
         for row in rows
     )
     words = f"<caption>{escape(caption)}</caption>" if caption else ""
@@ -105,8 +108,16 @@ def _kind(rows: Sequence[Sequence[Any]], place: int) -> str:
     return ' class="number"' if rows and isinstance(rows[0][place], (int, float)) else ""
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, kind: str) -> str:
+    """Return a cell; short words in a column of numbers stand to the right as these do.
+
+    Args:
+        value: content.
+        kind: the column's attribute; empty for one of words.
+    """
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     words = f"{value:,}" if isinstance(value, int) and number else shown(value)
     kept = FLAG.sub(r'<span class="kept">\g<0></span>', escape(words))
-    return f'<td class="number">{escape(words)}</td>' if number else f"<td>{kept}</td>"
+    if number or (kind and len(words) <= MOST_BESIDE_NUMBERS):
+        return f'<td class="number">{escape(words)}</td>'
+    return f"<td>{kept}</td>"

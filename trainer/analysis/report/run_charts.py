@@ -13,7 +13,7 @@ from trainer.analysis.report.session import Profile
 from trainer.data.bar import Floats
 from trainer.tasks.metrics.classification import calibration, calibration_error
 
-MOST_DOTS, MOST_BARS, BINS = 1500, 30, 30
+MOST_DOTS, MOST_BARS, BINS, HEADROOM = 1500, 30, 30, 0.1
 PROFILE_HEIGHT = 440
 
 
@@ -28,7 +28,7 @@ def losses(epochs: Sequence[dict[str, Any]], loss: str) -> str:
         frame = svg.Frame(
             canvas=canvas,
             x=svg.span([each["epoch"] for each in epochs]),
-            y=svg.span(values) if log else svg.span(values, zero=True),
+            y=_with_headroom(*(svg.span(values) if log else svg.span(values, zero=True)), log=log),
             x_label="epoch",
             y_label=f"{loss}{', logarithmic' if log else ''}",
             log=log,
@@ -43,6 +43,17 @@ def losses(epochs: Sequence[dict[str, Any]], loss: str) -> str:
         f"weights of epoch {best['epoch']} were kept (circle), {best['validation_loss']:.4g} on validation"
     )
     return svg.figure("Loss by epoch", words, draw)
+
+
+def _with_headroom(low: float, high: float, *, log: bool) -> tuple[float, float]:
+    """Return a range of y with a tenth more above it, where the names of curves stand.
+
+    Args:
+        low: lower end of the range.
+        high: upper end of the range.
+        log: whether the axis is logarithmic.
+    """
+    return low, high * (high / low) ** HEADROOM if log else high + HEADROOM * (high - low)
 
 
 def reliability(target: Floats, chances: Floats, part: str) -> str:
@@ -185,9 +196,9 @@ def _drawn_profile(found: Profile, canvas: svg.Canvas) -> svg.Drawing:
     thick = max(0.6, frame.py(0) - frame.py(step))
     boxes = [
         svg.rect(
-            canvas.left,
+            frame.left,
             frame.py(price) - thick / 2,
-            frame.px(volume) - canvas.left,
+            frame.px(volume) - frame.left,
             thick,
             "bar" if found.value_low <= price <= found.value_high else "outside",
         )
@@ -203,7 +214,7 @@ def _levels(found: Profile, frame: svg.Frame) -> list[str]:
         ("point of control", found.poc),
         ("value area low", found.value_low),
     ]
-    left, right = frame.canvas.left, frame.canvas.right
+    left, right = frame.left, frame.canvas.right
     return [
         svg.line(left, frame.py(at), right, frame.py(at), "level")
         + svg.text(right - 4, frame.py(at) - 4, f"{name} {at:,.6g}", "end", "over")

@@ -8,7 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from trainer.runtime.short_names import shortened_apart
+
 HEIGHT, RIGHT, TOP, BOTTOM = 300, 16, 14, 46
+TURNED, DIGIT = 26, 7.7  # pixels of a y axis' words with their distances, and of a digit
 LETTER, LINE = 6.6, 15  # pixels: the usual width of a letter of 12 pixels, and from one line of words to the next
 
 Points = Sequence[tuple[float, float]]
@@ -58,7 +61,7 @@ class Frame:
 
     def px(self, value: float) -> float:
         """Return the place of an x value."""
-        left = self.canvas.left
+        left = self.left
         return left + (value - self.x[0]) / (self.x[1] - self.x[0]) * (self.canvas.right - left)
 
     def py(self, value: float) -> float:
@@ -66,6 +69,11 @@ class Frame:
         low, high = (math.log10(each) if self.log else each for each in self.y)
         at = math.log10(value) if self.log else value
         return self.bottom - (at - low) / (high - low) * (self.bottom - TOP)
+
+    @property
+    def left(self) -> float:
+        """Where the axes begin, pixels from the left: further right for numbers that need more room."""
+        return max(self.canvas.left, TURNED + DIGIT * max((len(short(each)) for each in _y_ticks(self)), default=0))
 
     @property
     def bottom(self) -> float:
@@ -97,7 +105,10 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 def short(value: float) -> str:
     """Return a number as an axis shows it."""
-    return f"{value:,.0f}" if abs(value) >= 1000 and value == round(value) else f"{value:.4g}"
+    for power, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if power <= abs(value) < 1e3 * power:
+            return f"{value / power:,.8g}{letter}"
+    return f"{value:,.4g}" if abs(value) >= 1e15 else f"{value:,.8g}"
 
 
 def figure(title: str, caption: str, draw: Callable[[Canvas], Drawing]) -> str:
@@ -129,7 +140,7 @@ def _drawing(canvas: Canvas, label: str, body: Sequence[str], height: int) -> st
 def axes(frame: Frame) -> list[str]:
     """Return grid lines with their numbers, and the words of both axes."""
     parts = []
-    bottom, left, right = frame.bottom, frame.canvas.left, frame.canvas.right
+    bottom, left, right = frame.bottom, frame.left, frame.canvas.right
     for value in ticks(*frame.x, frame.canvas.x_ticks):
         at = frame.px(value)
         parts.append(line(at, TOP, at, bottom, "grid") + text(at, bottom + 16, short(value), "middle"))
@@ -269,7 +280,8 @@ def bars_across(canvas: Canvas, rows: Sequence[tuple[str, float, float]], axis_l
     for value in ticks(low, high, canvas.x_ticks):
         parts.append(line(at(value), TOP, at(value), bottom, "grid"))
         parts.append(text(at(value), bottom + 16, short(value), "middle"))
-    for place, (name, value, deviation) in enumerate(rows):
+    names = shortened_apart([name for name, _, _ in rows], 44 if canvas.is_narrow else 26)
+    for place, (name, (_, value, deviation)) in enumerate(zip(names, rows, strict=True)):
         foot = TOP + step * (place + 1)
         parts.append(_bar_name(canvas, name, left, foot))
         begin, end = sorted((at(0.0), at(value)))
@@ -281,18 +293,12 @@ def bars_across(canvas: Canvas, rows: Sequence[tuple[str, float, float]], axis_l
 
 
 def _bar_name(canvas: Canvas, name: str, left: float, foot: float) -> str:
-    """Return a bar's name, shortened to what fits.
+    """Return a bar's name: next to it or, on a narrow canvas, above it.
 
     Args:
         canvas: what it is drawn on.
-        name: name in full.
+        name: name, short enough to fit.
         left: where bars begin, pixels from the left.
         foot: lower edge of the bar's row, pixels from the top.
     """
-    most = 44 if canvas.is_narrow else 26
-    fitting = name if len(name) <= most else name[: most - 1] + "…"
-    return (
-        text(left, foot - 21, fitting, "start", "over")
-        if canvas.is_narrow
-        else text(left - 8, foot - 6, fitting, "end")
-    )
+    return text(left, foot - 21, name, "start", "over") if canvas.is_narrow else text(left - 8, foot - 6, name, "end")

@@ -54,7 +54,7 @@ class ProfileConfig:
     levels: Annotated[
         choices.Levels,
         _fixed(
-            "price of a level in its row; outer: value area to its outer edges",
+            "price of a level in its row: its lowest or highest tick, or the middle; outer: value area to outer edges",
             one_of(*get_args(choices.Levels)),
             sparse=True,
         ),

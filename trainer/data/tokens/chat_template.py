@@ -211,12 +211,31 @@ def read_template(folder: Path, special: Mapping[str, str]) -> ChatTemplate:
     """
     path = folder / "chat_template.jinja"
     if path.is_file():
-        return ChatTemplate(text=path.read_text(encoding="utf-8"), source=str(path), special=special)
+        return ChatTemplate(text=_text_of(path), source=str(path), special=special)
     config = folder / "tokenizer_config.json"
-    entry = json.loads(config.read_text(encoding="utf-8")).get("chat_template") if config.is_file() else None
+    entry = _entry(config) if config.is_file() else None
     if isinstance(entry, list):
-        entry = next((each.get("template") for each in entry if each.get("name") == "default"), None)
+        named = [each for each in entry if isinstance(each, dict)]
+        entry = next((each.get("template") for each in named if each.get("name") == "default"), None)
     if not isinstance(entry, str):
         what = "neither chat_template.jinja nor an entry chat_template in tokenizer_config.json"
         raise TrainerError("RM706", what=what, where=str(folder))
     return ChatTemplate(text=entry, source=str(config), special=special)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")  # a byte-order mark is no text
+    except UnicodeDecodeError as error:
+        raise TrainerError("RM706", what=f"{path.name} is not UTF-8", where=str(path), why=str(error)) from None
+
+
+def _entry(config: Path) -> Any:
+    """Return the entry chat_template of tokenizer_config.json, None without one."""
+    try:
+        content = json.loads(_text_of(config))
+    except ValueError as error:
+        raise TrainerError(
+            "RM706", what=f"{config.name} is not valid JSON", where=str(config), why=str(error)
+        ) from None
+    return content.get("chat_template") if isinstance(content, dict) else None

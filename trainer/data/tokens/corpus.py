@@ -87,6 +87,8 @@ def _plain(path: Path) -> Iterator[tuple[str, bool]]:
         with path.open(encoding="utf-8-sig", newline="") as file:  # a byte-order mark is no text
             kept, empty = "", True
             while read := file.read(PIECE):
+                if "\0" in read:
+                    raise TrainerError("RM717", what=f"{path.name} holds NUL bytes, which no text has", where=str(path))
                 empty, kept = False, kept + read
                 cut = kept.rfind("\n") + 1 or len(kept)
                 yield kept[:cut], False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,7 @@ def load(
     method = method_of(path, config.method)
     if method == "pretrain":
         return _windows(path, config, tokenizer, folder)
-    records = read_records(path)
+    records = read_records(path) if config.method != "auto" else _of_one_kind(read_records(path), method)
     if config.max_rows is not None:
         records = itertools.islice(records, config.max_rows)
     policy = RowPolicy(
@@ -95,6 +96,22 @@ def load(
     made = tokenize(records, tokenizer, template, policy)
     parts = _split(made.rows, config.validation_share, seed, path)
     return make(path, made, parts, config, tokenizer)
+
+
+def _of_one_kind(records: Iterable[Record | TrainerError], method: str) -> Iterator[Record | TrainerError]:
+    """Yield records; a pair among conversations is the error of its row, since its worse answer would be lost.
+
+    Args:
+        records: records, or the error of a line that is none.
+        method: sft or dpo, as the first row decided; of dpo each row without a pair is an error anyway.
+    """
+    for record in records:
+        if method == "sft" and isinstance(record, Record) and record.rejected is not None:
+            what = "the row is a pair, and rows before it are answers"
+            next = "Split the file, or choose --method sft, which trains the better answers of pairs."
+            yield TrainerError("RM708", what=what, where=record.where, next=next)
+        else:
+            yield record
 
 
 def _windows(path: Path, config: TokensConfig, tokenizer: Tokenizer, folder: Path) -> LanguageData:

@@ -9,28 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trainer.data.tokens.messages import (
+    ROLES,
+    WEIGHTS,
+    RowError,
+    messages_of,
+    require_order,
+    require_trainable,
+    tools_of,
+    transcribed,
+    weight_of,
+)
 from trainer.runtime.errors import TrainerError
-
-ROLES = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "gpt": "assistant",
-    "model": "assistant",
-    "bot": "assistant",
-    "ai": "assistant",
-    "chatgpt": "assistant",
-    "function_call": "assistant",
-    "tool": "tool",
-    "observation": "tool",
-    "function": "tool",
-    "function_response": "tool",
-    "tool_response": "tool",
-    "ipython": "tool",
-}
-WEIGHTS = ("weight", "loss_weight")  # of a message: OpenAI's name, and LLaMA-Factory's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,10 +39,6 @@ class Record:
     text: str | None = None
     tools: Any = None
     rejected: tuple[dict[str, Any], ...] | str | None = None
-
-
-class RowError(Exception):
-    """What is wrong with one row."""
 
 
 def read_records(path: Path) -> Iterator[Record | TrainerError]:
@@ -131,71 +117,21 @@ def _list(text: str, path: Path) -> Iterator[tuple[str, Any]]:
 def _record(row: Any, where: str) -> Record:
     if not isinstance(row, dict):
         raise RowError(f"a row is an object, not {type(row).__name__}")
+    if not isinstance(row.get("text"), str) or "messages" in row or "prompt" in row:
+        require_trainable(row)
     if "chosen" in row and "rejected" in row:
         return _pair(row, where)
     if "messages" in row or "conversations" in row:
-        return _conversation(_messages(row), where, tools=_tools(row))
+        return _conversation(messages_of(row), where, tools=tools_of(row))
     if "instruction" in row:
         return _conversation(_instruction(row), where)
     if "prompt" in row and "completion" in row:
-        if isinstance(row.get("label"), bool):
-            raise RowError("label marks good and bad answers (KTO), and a bad one would be trained like a good one")
-        return _completion(row["prompt"], row["completion"], where)
+        return _completion(row, where)
     if isinstance(row.get("text"), str):
         return Record(where=where, text=row["text"])
     fields = ", ".join(sorted(map(str, row))) or "none"
     known = "messages, conversations, instruction and output, prompt and completion, prompt, chosen and rejected, text"
     raise RowError(f"no known fields (has: {fields}; known: {known})")
-
-
-def _tools(row: Mapping[str, Any]) -> Any:
-    tools = row.get("tools")
-    if isinstance(tools, str) and tools.strip():
-        try:
-            return json.loads(tools)
-        except ValueError as error:
-            raise RowError(f"tools is not valid JSON: {error}") from None
-    return tools or None
-
-
-def _messages(row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    if row.get("messages") and row.get("conversations") and row["messages"] != row["conversations"]:
-        raise RowError("messages and conversations are both there, and differ")
-    listed = row.get("messages", row.get("conversations"))
-    if not isinstance(listed, list) or not listed:
-        raise RowError("messages is not a list of at least one message")
-    messages = [_message(each, number) for number, each in enumerate(listed, 1)]
-    for system in (row.get("system"), row.get("system_prompt")):
-        if isinstance(system, str) and system:
-            messages.insert(0, {"role": "system", "content": system})
-    return messages
-
-
-def _message(given: Any, number: int) -> dict[str, Any]:
-    """Return a message with role and content, whichever of the two usual pairs of names it has."""
-    if not isinstance(given, dict):
-        raise RowError(f"message {number} is no object")
-    role = given.get("role", given.get("from"))
-    role = role.strip().lower() if isinstance(role, str) else role
-    content = given.get("content", given.get("value"))
-    if not isinstance(role, str) or role not in ROLES:
-        raise RowError(f"message {number} has the role {role!r}; known: {', '.join(ROLES)}")
-    if isinstance(content, list):
-        content = _joined(content, number)
-    if content is None and given.get("tool_calls"):
-        content = ""
-    if not isinstance(content, str):
-        raise RowError(f"message {number} has no text as its content")
-    rest = {key: value for key, value in given.items() if key not in ("role", "from", "content", "value")}
-    return {"role": ROLES[role], "content": content, **rest}
-
-
-def _joined(parts: Sequence[Any], number: int) -> str:
-    """Return the text of a content that is a list of parts, as of multimodal interfaces."""
-    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
-    if not all(isinstance(text, str) for text in texts):
-        raise RowError(f"message {number} has a part that is no text")
-    return "".join(texts)  # type: ignore[arg-type]
 
 
 def _instruction(row: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -216,61 +152,43 @@ def _instruction(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [*messages, {"role": "user", "content": question}, {"role": "assistant", "content": row["output"]}]
 
 
-def _completion(prompt: Any, completion: Any, where: str) -> Record:
+def _completion(row: Mapping[str, Any], where: str) -> Record:
+    """Return a prompt and its completion; of two lists of messages the completion alone carries loss, as in TRL."""
+    prompt, completion = row["prompt"], row["completion"]
+    if "system" in row and isinstance(prompt, str) and isinstance(completion, str):
+        prompt, completion = [{"role": "user", "content": prompt}], _listed(completion)
     if isinstance(prompt, list) and isinstance(completion, list):
-        return _conversation(_messages({"messages": [*prompt, *completion]}), where)
+        before = [{**each, "weight": 0} if isinstance(each, dict) else each for each in prompt]
+        return _conversation(messages_of({**row, "messages": [*before, *completion]}), where, tools=tools_of(row))
     if not isinstance(prompt, str) or not isinstance(completion, str):
         raise RowError("prompt and completion are neither texts nor lists of messages")
     return Record(where=where, prompt=prompt, answer=completion)
 
 
 def _conversation(messages: Sequence[dict[str, Any]], where: str, tools: Any = None) -> Record:
-    _require_order(messages)
-    weights = [_weight(message, number) for number, message in enumerate(messages, 1)]
+    require_order(messages)
+    weights = [weight_of(message, number) for number, message in enumerate(messages, 1)]
     bare = tuple({key: value for key, value in each.items() if key not in WEIGHTS} for each in messages)
     return Record(where=where, messages=bare, weights=tuple(weights), tools=tools)
-
-
-def _weight(message: Mapping[str, Any], number: int) -> float:
-    given = next((message[key] for key in WEIGHTS if message.get(key) is not None), 1.0)
-    if isinstance(given, bool):
-        given = float(given)
-    if not isinstance(given, int | float) or not 0 <= given < float("inf"):
-        raise RowError(f"message {number} has the weight {given!r}, which is no number of at least 0")
-    return float(given) if message["role"] == "assistant" else 0.0
-
-
-def _require_order(messages: Sequence[Mapping[str, Any]]) -> None:
-    roles = [message["role"] for message in messages]
-    if "system" in roles[1:]:
-        raise RowError(f"message {roles.index('system', 1) + 1} is a system message; only the first may be")
-    turns = [role for role in roles if role != "system"]
-    if not turns or turns[0] != "user":
-        raise RowError(f"the conversation begins with {turns[0] if turns else 'nothing'}, not with the user")
-    for number, (one, other) in enumerate(itertools.pairwise(turns), 2):
-        if one == other and one != "tool":
-            raise RowError(f"two {one} messages follow each other (turn {number})")
-    if turns[-1] != "assistant":
-        raise RowError(f"the conversation ends with {turns[-1]}, not with an answer of the assistant")
 
 
 def _pair(row: Mapping[str, Any], where: str) -> Record:
     chosen, rejected = row["chosen"], row["rejected"]
     if chosen == rejected:
         raise RowError("chosen and rejected are the same: the pair prefers nothing")
-    if isinstance(row.get("prompt"), str) and isinstance(chosen, str) and isinstance(rejected, str):
+    texts = all(isinstance(row.get(name), str) for name in ("prompt", "chosen", "rejected"))
+    if texts and "system" not in row:  # a template alone has a place for a system message
         return Record(where=where, prompt=row["prompt"], answer=chosen, rejected=rejected)
     if "instruction" in row:
         before = _instruction({**row, "output": ""})[:-1]
         chosen, rejected = ([{"role": "assistant", "content": each}] for each in (chosen, rejected))
-    elif "messages" in row or "conversations" in row:
-        before = _messages(row)
     else:
-        before = _before(row)
-    better, worse = ([*before, *_messages({"messages": _listed(each)})] for each in (chosen, rejected))
-    _require_order(worse)
+        chosen, rejected = transcribed(chosen), transcribed(rejected)
+        before = _before(row, chosen)
+    better, worse = ([*before, *messages_of({"messages": _listed(each)})] for each in (chosen, rejected))
+    require_order(worse)
     _require_one_question(better, worse)
-    record = _conversation(better, where, tools=_tools(row))
+    record = _conversation(better, where, tools=tools_of(row))
     return Record(**{**vars(record), "rejected": tuple(worse)})
 
 
@@ -283,16 +201,27 @@ def _require_one_question(better: Sequence[Mapping[str, Any]], worse: Sequence[M
             raise RowError(f"chosen and rejected differ before their last answers, first in message {number}")
 
 
-def _before(row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    prompt = row.get("prompt")
-    if isinstance(prompt, str):
-        before: list[dict[str, Any]] = [{"role": "user", "content": prompt}]
+def _before(row: Mapping[str, Any], chosen: Any) -> list[dict[str, Any]]:
+    """Return the messages before the two answers of a pair.
+
+    Args:
+        row: fields of the row.
+        chosen: its better answer: a text, a message, or a list of messages, which may be the whole conversation.
+    """
+    if "messages" in row or "conversations" in row:
+        before = messages_of(row)
     else:
-        before = _messages({"messages": prompt}) if prompt else []
-    if _is_whole(row["chosen"]):  # the prompt next to it, as in UltraFeedback, is its first message once more
-        there = {str(each["content"]).strip() for each in _messages({"messages": row["chosen"]})}
-        return [] if all(str(each["content"]).strip() in there for each in before) else before
-    return before
+        prompt, system = row.get("prompt"), row.get("system")
+        listed = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt or []
+        begin = [{"role": "system", "content": system}] if isinstance(system, str) and system else []
+        before = [*begin, *(messages_of({"messages": listed}) if listed else [])]
+    if not _is_whole(chosen):
+        if all(each["role"] == "system" for each in before):
+            raise RowError("chosen and rejected are answers, and neither prompt nor messages is there")
+        return before
+    # What is next to a whole conversation, as in UltraFeedback, is a part of it once more.
+    there = {str(each["content"]).strip() for each in messages_of({"messages": chosen})}
+    return [] if all(str(each["content"]).strip() in there for each in before) else before
 
 
 def _is_whole(answer: Any) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainer.data.tokens.chat_template import ChatTemplate, Message
+from trainer.data.tokens.messages import REASONING
 from trainer.data.tokens.records import Record
 from trainer.data.tokens.row import TokenRow
 from trainer.data.tokens.tokenizer import Encoded, Tokenizer, with_begin, with_stop
@@ -182,7 +183,7 @@ def _apart(prompt: str, answer: str, tokenizer: Tokenizer) -> tuple[list[int], l
 def _conversation(record: Record, tokenizer: Tokenizer, template: ChatTemplate | None, policy: RowPolicy) -> TokenRow:
     if template is None:
         raise TrainerError("RM706", what="conversations need a chat template", where=record.where)
-    _require_tools(record, template)
+    _require_written(record, template)
     _require_answers(record)
     rendered = template.render(record.messages, record.tools)
     weights = [weight for message, weight in zip(record.messages, record.weights, strict=True) if _answers(message)]
@@ -208,11 +209,11 @@ def _conversation(record: Record, tokenizer: Tokenizer, template: ChatTemplate |
     return TokenRow(tokens=tokens, weights=loss, where=record.where)
 
 
-def _require_tools(record: Record, template: ChatTemplate) -> None:
-    """Raise RM706 where the template leaves calls of tools, or their list, out: an empty answer would be trained."""
-    calls = any(message.get("tool_calls") for message in record.messages)
-    for name, there in (("tool_calls", calls), ("tools", bool(record.tools))):
-        if there and name not in template.text:
+def _require_written(record: Record, template: ChatTemplate) -> None:
+    """Raise RM706 where the template leaves calls of tools, their list or reasoning out: less would be trained."""
+    named = [name for name in ("tool_calls", *REASONING) if any(each.get(name) for each in record.messages)]
+    for name in (*named, *(["tools"] if record.tools else [])):
+        if name not in template.text:
             what = f"the row has {name}, and the chat template {template.source} does not write them"
             raise TrainerError("RM706", what=what, where=record.where, next="Use a model whose template does.")
 

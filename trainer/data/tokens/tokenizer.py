@@ -265,6 +265,9 @@ def _stops(folder: Path, path: Path, special: dict[str, str]) -> tuple[int, ...]
     for name in ("generation_config.json", "config.json"):
         value = _json(folder / name).get("eos_token_id")
         found += value if isinstance(value, list) else [] if value is None else [value]
+    wrong = [each for each in found if not isinstance(each, int) or isinstance(each, bool) or each < 0]
+    if wrong:
+        raise TrainerError("RM705", what=f"eos_token_id {wrong[0]!r} is no token id", where=str(folder))
     return tuple(dict.fromkeys(found))
 
 

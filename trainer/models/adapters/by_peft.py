@@ -6,6 +6,7 @@ keeps is decided from numbers that no checkpoint has, so that a resumed run woul
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from trainer.models.adapters.peft_format import CONFIG, NEUTRAL
+from trainer.models.adapters import peft_record
 from trainer.models.pretrained.own_class import OwnClassDecoder
 from trainer.runtime.errors import TrainerError
 
@@ -29,21 +30,33 @@ def read_config(path: Path) -> dict[str, Any]:
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise TrainerError("RM712", what=f"{path.name} cannot be read", where=str(path), why=str(error)) from None
     kind = str(content.get("peft_type")).upper() if isinstance(content, dict) else "None"
     if not isinstance(content, dict) or "peft_type" not in content:
         raise TrainerError("RM712", what=f"{path.name} names no peft_type", where=str(path))
     if kind in REFUSED:
         raise TrainerError("RM712", what=f"peft_type {kind} is not trained here", where=str(path), why=REFUSED[kind])
+    peft_record.require_base_kept({**content, "peft_type": kind}, str(path))
     return content
 
 
 def is_by_peft(folder: Path) -> bool:
     """Return whether an adapter's folder is of a method that is not built in."""
-    content = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    own = content.get("peft_type") == "LORA" and all(content.get(key) in values for key, values in NEUTRAL.items())
-    return not own
+    return not peft_record.is_own(peft_record.read(folder))
+
+
+def _require_known(config: Mapping[str, Any], where: str) -> None:
+    """Raise RM712 for an option that is set and that peft, as installed, would pass over with a warning."""
+    kind = str(config.get("peft_type")).upper()
+    made = _peft().mapping.PEFT_TYPE_TO_CONFIG_MAPPING.get(kind)
+    if made is None:
+        raise TrainerError("RM712", what=f"peft {_peft().__version__} has no peft_type {kind}", where=where)
+    known = {each.name for each in dataclasses.fields(made)}
+    unknown = sorted(key for key, value in config.items() if value and key not in known)
+    if unknown:
+        what = f"{unknown[0]} = {config[unknown[0]]!r}: peft {_peft().__version__} has no such option of {kind}"
+        raise TrainerError("RM712", what=what, where=where)
 
 
 def wrapped(decoder: OwnClassDecoder, config: Mapping[str, Any], *, seed: int) -> None:
@@ -58,6 +71,7 @@ def wrapped(decoder: OwnClassDecoder, config: Mapping[str, Any], *, seed: int) -
         TrainerError: RM716 without the package, RM712 for a configuration that it does not take.
     """
     peft = _peft()
+    _require_known(config, "--peft-config")
     known = {key: value for key, value in config.items() if key not in ("inference_mode", "base_model_name_or_path")}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -80,10 +94,13 @@ def load(decoder: OwnClassDecoder, folder: Path) -> None:
     Raises:
         TrainerError: RM716 without the package, RM712 for a folder that it does not take.
     """
-    peft = _peft()
+    peft, path = _peft(), str(folder / peft_record.CONFIG)
+    record = peft_record.read(folder)
+    _require_known(record, path)
+    peft_record.require_base_kept(record, path)
     try:
         decoder.causal = peft.PeftModel.from_pretrained(decoder.causal, str(folder), local_files_only=True)
-    except (ValueError, TypeError, KeyError, OSError, RuntimeError) as error:
+    except Exception as error:  # its methods raise anything for a value that they do not expect
         raise TrainerError("RM712", what=f"peft does not read it: {error}"[:300], where=str(folder)) from None
     decoder.look_at_head()
 

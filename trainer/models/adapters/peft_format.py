@@ -13,27 +13,14 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
+from trainer.models.adapters import peft_record
 from trainer.models.adapters.lora import LoraConfig, insert, linear_modules, lora_modules
+from trainer.models.adapters.peft_record import CONFIG, number
 from trainer.models.pretrained.families import file_module
 from trainer.runtime.errors import TrainerError
 
-CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+WEIGHTS = "adapter_model.safetensors"
 PREFIX = "base_model.model."
-# Options of peft that change the computation and are not implemented, with the values that leave it unchanged.
-NEUTRAL: dict[str, tuple[Any, ...]] = {
-    "use_dora": (False, None),
-    "bias": ("none", None),
-    "lora_bias": (False, None),
-    "modules_to_save": (None, [], ()),
-    "alpha_pattern": (None, {}),
-    "layer_replication": (None,),
-    "target_parameters": (None, [], ()),
-    "trainable_token_indices": (None, [], {}),
-    "alora_invocation_tokens": (None, []),
-    "use_qalora": (False, None),
-    "corda_config": (None,),
-    "arrow_config": (None,),
-}
 
 
 def files(model: nn.Module, config: LoraConfig, *, family: str, base: str) -> dict[str, bytes]:
@@ -90,40 +77,35 @@ def read(model: nn.Module, folder: Path, *, family: str) -> LoraConfig:
     Raises:
         TrainerError: RM712 for a folder that cannot be used, RM713 where the adapter does not fit.
     """
-    record = _record(folder)
-    weights = _weights(folder)
+    record = peft_record.require_lora(folder)
+    pairs = _pairs(_weights(folder), folder)
     config = LoraConfig(
-        rank=_number(record, "r", folder, least=1),
-        alpha=float(_number(record, "lora_alpha", folder)),
-        dropout=float(record.get("lora_dropout") or 0.0),
+        rank=int(number(record, "r", folder, least=1)),
+        alpha=float(number(record, "lora_alpha", folder)),
+        dropout=float(number({"lora_dropout": 0.0, **record}, "lora_dropout", folder, most=1)),
         rank_stabilized=bool(record.get("use_rslora", False)),
     )
-    _put(model, _pairs(weights, folder), config, family, folder)
+    _require_whole(model, pairs, record, family, folder)
+    _put(model, pairs, config, family, folder)
     return config
 
 
-def _record(folder: Path) -> dict[str, Any]:
-    path = folder / CONFIG
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise TrainerError("RM712", what=f"{CONFIG} is missing", where=str(folder)) from None
-    except ValueError as error:
-        raise TrainerError("RM712", what=f"{CONFIG} is not valid JSON", where=str(path), why=str(error)) from None
-    if not isinstance(record, dict) or record.get("peft_type") != "LORA":
-        kind = record.get("peft_type") if isinstance(record, dict) else None
-        raise TrainerError("RM712", what=f"peft_type is {kind!r}; LORA is read", where=str(path))
-    for key, neutral in NEUTRAL.items():
-        if record.get(key) not in neutral:
-            raise TrainerError("RM712", what=f"{key} = {record[key]!r} is not implemented", where=str(path))
-    return record
-
-
-def _number(record: Mapping[str, Any], key: str, folder: Path, *, least: float = 0) -> Any:
-    value = record.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < least:
-        raise TrainerError("RM712", what=f"{key} = {value!r} is no valid number", where=str(folder / CONFIG))
-    return value
+def _require_whole(
+    model: nn.Module, pairs: Mapping[str, Mapping[str, Tensor]], record: Mapping[str, Any], family: str, folder: Path
+) -> None:
+    """Raise RM713 where weights are of another rank than their record's, or a layer that it names has none."""
+    for name, pair in pairs.items():
+        rank = peft_record.rank_of(record, name)
+        if len(pair["A"]) != rank:
+            what = f"{name} has rank {len(pair['A'])}, and {CONFIG} gives it {rank}"
+            raise TrainerError("RM713", what=what, where=str(folder))
+    named = [file_module(family, name) for name in linear_modules(model)]
+    targeted = [name for name in named if peft_record.is_targeted(record, name)]
+    missing = [name for name in targeted if name not in pairs]
+    if missing or not pairs:
+        first = f", first {missing[0]}" if missing else ""
+        what = f"{WEIGHTS} lacks {len(missing)} of the {len(targeted)} layers that {CONFIG} names{first}"
+        raise TrainerError("RM713", what=what, where=str(folder))
 
 
 def _weights(folder: Path) -> dict[str, Tensor]:
@@ -142,8 +124,9 @@ def _pairs(weights: Mapping[str, Tensor], folder: Path) -> dict[str, dict[str, T
     pairs: dict[str, dict[str, Tensor]] = {}
     for name, value in weights.items():
         match = re.fullmatch(re.escape(PREFIX) + r"(.+)\.lora_(A|B)(?:\.default)?\.weight", name)
-        if match is None:
-            raise TrainerError("RM712", what=f"tensor {name} is no LoRA weight", where=str(folder / WEIGHTS))
+        if match is None or not value.is_floating_point():
+            what = f"tensor {name} ({value.dtype}) is no LoRA weight"
+            raise TrainerError("RM712", what=what, where=str(folder / WEIGHTS))
         pairs.setdefault(match[1], {})[match[2]] = value
     for name, pair in pairs.items():
         if set(pair) != {"A", "B"}:

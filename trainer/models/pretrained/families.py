@@ -106,7 +106,7 @@ def rope_config(raw: Raw) -> RopeConfig:
     Raises:
         TrainerError: RM707 for a scaling that is not implemented.
     """
-    given = dict(raw.get("rope_parameters") or raw.get("rope_scaling") or {})
+    given = _rope_given(raw)
     kind = given.get("rope_type") or given.get("type") or "default"
     if kind not in ROPE_KINDS:
         raise _unsupported("rope_type", kind)
@@ -128,6 +128,20 @@ def rope_config(raw: Raw) -> RopeConfig:
         beta_slow=float(given.get("beta_slow") or 1),
         truncate=bool(given.get("truncate", True)),
     )
+
+
+def _rope_given(raw: Raw) -> dict[str, Any]:
+    """Return rope_parameters, or the older rope_scaling. Raises TrainerError RM707 where both are there and differ.
+
+    Where both are there transformers 5.23 takes the older one, and with it a theta that stands next to it.
+    """
+    newer, older = dict(raw.get("rope_parameters") or {}), dict(raw.get("rope_scaling") or {})
+    older = {"rope_type" if key == "type" else key: value for key, value in older.items()}
+    if newer and any(newer.get(key) != value for key, value in older.items()):
+        why = "rope_parameters is there, too, and differs: one would be ignored"
+        next = "Write the scaling into rope_parameters, next to rope_theta, and remove rope_scaling."
+        raise TrainerError("RM707", what=f"rope_scaling = {raw['rope_scaling']!r}", why=why, next=next)
+    return newer or older
 
 
 def _attention_factor(given: Raw, factor: float) -> float:

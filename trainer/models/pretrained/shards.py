@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -15,6 +16,7 @@ from trainer.runtime.errors import TrainerError
 
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 SHARD_BYTES = 5 * 10**9
+DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 
 
 def weight_map(folder: Path) -> dict[str, str]:
@@ -102,9 +104,18 @@ def tensors(folder: Path, mapping: Mapping[str, str]) -> Iterator[tuple[str, Ten
                 for name in (name for name, holder in mapping.items() if holder == file):
                     if name not in there:
                         raise TrainerError("RM702", what=f"tensor {name} is not in {file}", where=str(folder))
-                    yield name, opened.get_tensor(name)
+                    yield name, _computable(opened.get_tensor(name), name, path)
         except (SafetensorError, OSError, ValueError) as error:
             raise _damaged(path, error) from None
+
+
+def _computable(value: Tensor, name: str, path: Path) -> Tensor:
+    """Return a tensor. Raises TrainerError RM703 for numbers that need a scale, as of quantised models."""
+    if value.dtype not in DTYPES:
+        what = f"{name} holds {str(value.dtype).removeprefix('torch.')}, which without a scale is no weight"
+        next = "Give the model in 16 or 32 bits; --adapter qlora quantises it itself."
+        raise TrainerError("RM703", what=what, where=str(path), next=next)
+    return value
 
 
 def _damaged(path: Path, error: Exception) -> TrainerError:

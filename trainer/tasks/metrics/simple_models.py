@@ -58,7 +58,7 @@ def some_rows(train: Dataset, most: int) -> Dataset:
     if len(train) <= most:
         return train
     if most < LEAST_ROWS:
-        raise AbsentError(f"only {most:,} of {len(train):,} rows could be fitted to in a few seconds")
+        raise AbsentError(f"{len(train):,} rows take more than a few seconds, and {most:,} are too few to compare with")
     places = np.linspace(0, len(train) - 1, most).astype(np.int64)
     return Dataset(**{name: array[places] for name, array in vars(train).items()})
 

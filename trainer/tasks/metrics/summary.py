@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from trainer.runtime.short_names import shortened
 from trainer.tasks.metrics.comparison import name_of, verdict
 from trainer.tasks.task import Trained
 
@@ -84,7 +85,8 @@ def _confused(record: Mapping[str, Any]) -> dict[str, str]:
         if count and true != answer
     ]
     shown = [
-        f"{true} taken for {answer}: {count:,}" for count, true, answer in sorted(wrong, reverse=True)[:MOST_SHOWN]
+        f"{shortened(true)} taken for {shortened(answer)}: {count:,}"
+        for count, true, answer in sorted(wrong, reverse=True)[:MOST_SHOWN]
     ]
     rest = len(wrong) - MOST_SHOWN
     more = f"; and {rest} other pair{'' if rest == 1 else 's'}" if rest > 0 else ""

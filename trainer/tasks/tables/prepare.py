@@ -27,6 +27,7 @@ from trainer.data.tables.split import Parts, at_random, by_time
 from trainer.models.embedded import embedding_width
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import say
+from trainer.runtime.short_names import shortened
 from trainer.tasks.prepared import Task, folder_for
 from trainer.tasks.tables.inputs import Kinds, Matrix, datasets, matrix_of, require_near
 from trainer.tasks.tables.marked_numbers import settle_marks
@@ -302,7 +303,7 @@ def require_varied(target: Floats, labels: Sequence[str] | None, cells: Cells) -
         labels: names of the classes; None for a number as target.
     """
     if np.ptp(target) == 0:
-        shown = repr(labels[int(target[0])]) if labels else f"{target[0]:.6g}"
+        shown = repr(shortened(labels[int(target[0])])) if labels else f"{target[0]:.6g}"
         raise TrainerError("RM518", what=f"all {len(target)} training targets are {shown}", where=str(cells.path))
 
 
@@ -328,6 +329,7 @@ def file_of(cells: Cells) -> DataFile:
 def described(target: str, labels: Sequence[str] | None) -> str:
     """Return what is learned: a number, or which classes."""
     if not labels:
-        return f"{target!r} is a number"
+        return f"{shortened(target)!r} is a number"
     more = f" and {len(labels) - MOST_SHOWN} more" if len(labels) > MOST_SHOWN else ""
-    return f"{target!r} is one of {len(labels)} classes ({', '.join(labels[:MOST_SHOWN])}{more})"
+    names = ", ".join(map(shortened, labels[:MOST_SHOWN]))
+    return f"{shortened(target)!r} is one of {len(labels)} classes ({names}{more})"

@@ -11,6 +11,7 @@ from trainer.data.bar import Floats
 from trainer.data.readers.headers import NUMBER
 from trainer.data.tables.reader import Cells
 from trainer.runtime.errors import TrainerError, suggestion
+from trainer.runtime.short_names import shortened
 
 MOST_SHOWN = 5  # classes that are named
 PARTS = 3  # training, validation and test
@@ -71,7 +72,9 @@ def require_rows(classes: Floats, labels: Sequence[str], target: str) -> None:
     """
     counts = np.bincount(classes.astype(np.int64), minlength=len(labels))
     rare = [
-        f"{labels[place]!r} {counts[place]}" for place in np.argsort(counts, kind="stable") if counts[place] < PARTS
+        f"{shortened(labels[place])!r} {counts[place]}"
+        for place in np.argsort(counts, kind="stable")
+        if counts[place] < PARTS
     ]
     if rare:
         more = f" and {len(rare) - MOST_SHOWN} more" if len(rare) > MOST_SHOWN else ""

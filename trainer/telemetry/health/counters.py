@@ -6,9 +6,10 @@ of all cards of an XGMI hive together), `amdgpu_device.c` (`pcie_replay_count`) 
 Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats (`aer_dev_*`, whose last line is the total, and of a root port
 `aer_rootport_total_err_*`: what all devices below it have signalled to it; read where the card is the only one).
 
-An absent, unreadable or malformed file is unknown, never zero. `xgmi_error` is not read: reading clears it, and
-`ras/xgmi_wafl_err_count` counts the same errors. A replay count of 0 is unknown, for drivers of some cards return a
-constant 0.
+An absent, unreadable or malformed file is unknown, never zero, and so is a number of ones in all its 32 or 64 bits: a
+bus gives it for a card that no longer responds, and drivers for what they do not count. `xgmi_error` is not read:
+reading clears it, and `ras/xgmi_wafl_err_count` counts the same errors. A replay count of 0 is unknown, for drivers of
+some cards return a constant 0.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ _RAS = re.compile(r"^(ue|ce|de): (\d{1,20})$", re.MULTILINE)
 _EVENT = re.compile(r"^([A-Z][A-Za-z ]{0,40}?) ?: count:(\d{1,20}), last_seqno:\d+\s*$", re.MULTILINE)
 _PAGE = re.compile(r"^0x[0-9a-f]+ : 0x[0-9a-f]+ : ([RPF])\s*$", re.MULTILINE)
 _TOTAL = re.compile(r"^TOTAL_ERR_\w+ (\d{1,20})$", re.MULTILINE)
+_ONES = ((1 << 32) - 1, (1 << 63) - 1, (1 << 64) - 1)
 _SIGNALLED = {"correctable": "cor", "nonfatal": "nonfatal", "fatal": "fatal"}
 _PAGES = {"R": "retired", "P": "to be retired", "F": "not to be retired"}
 
@@ -69,7 +71,8 @@ def _ras(folder: Path) -> Iterator[tuple[str, int]]:
     for path in sorted([*matching(folder, "*_err_count"), *matching(folder, "aca_*")]):
         block = path.name.removesuffix("_err_count")
         for kind, number in _RAS.findall(_text(path)):
-            yield f"ras/{block}/{kind}", int(number)
+            if int(number) not in _ONES:
+                yield f"ras/{block}/{kind}", int(number)
 
 
 def _events(path: Path) -> Iterator[tuple[str, int]]:
@@ -91,7 +94,8 @@ def _aer(folder: Path) -> Iterator[tuple[str, int]]:
         if not _ADDRESS.match(place.name):
             return
         for kind in ("correctable", "nonfatal", "fatal"):
-            if total := _TOTAL.search(_text(place / f"aer_dev_{kind}")):
+            total = _TOTAL.search(_text(place / f"aer_dev_{kind}"))
+            if total and int(total[1]) not in _ONES:
                 yield f"aer/{place.name}/{kind}", int(total[1])
         for kind, word in _SIGNALLED.items() if _is_alone(place, folder.resolve()) else ():
             if (count := _whole(place / f"aer_rootport_total_err_{word}")) is not None:
@@ -118,11 +122,12 @@ def _ends(place: Path, deepest: int) -> Iterator[str]:
 
 def _whole(path: Path) -> int | None:
     text = _text(path).strip()
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else None
+    known = text.isascii() and text.isdigit() and len(text) <= 20 and int(text) not in _ONES
+    return int(text) if known else None
 
 
 def _text(path: Path) -> str:
-    return _read(path) or ""
+    return (_read(path) or "").replace("\r", "")
 
 
 def _read(path: Path) -> str | None:

@@ -21,6 +21,8 @@ JOULES = 2**-16
 NARROW = 2**32 - 1  # the most of a counter of 32 bits, and what newer drivers give where they have none
 NARROW_LAYOUTS = ((1, 1), (1, 2), (1, 3))
 MOST_WATTS = 1000.0  # no Navi card draws as much; a narrow counter starts anew after 65 s of it at the earliest
+MOST_OF_ANY = 4000.0  # watts; no card draws as much (MI355X: 1,400)
+SLACK_SECONDS = 10.0  # a table may be older than its reading
 _ENERGY = {
     (1, 1): 24, (1, 2): 24, (1, 3): 24, (1, 4): 24, (1, 5): 88, (1, 6): 16, (1, 7): 24, (1, 8): 24,
 }  # fmt: skip
@@ -60,7 +62,7 @@ def used(before: float | None, after: float | None, seconds: float, *, narrow: b
         seconds: time between both.
         narrow: the layout may hold a counter of 32 bits, which starts anew; one that has more shows it by its size.
     """
-    if before is None or after is None or after <= before:
+    if before is None or after is None or not before < after <= before + MOST_OF_ANY * (seconds + SLACK_SECONDS):
         return None
     wraps = narrow and after <= NARROW * JOULES and seconds * MOST_WATTS > NARROW * JOULES
     return None if wraps else round(after - before, 3)

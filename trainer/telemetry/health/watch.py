@@ -30,7 +30,7 @@ class CardSnapshot:
     listed: tuple[str, ...]
     energy_j: float | None
     cycles: Mapping[str, int]
-    narrow_energy: bool = False  # the counter of energy may have 32 bits
+    layout: tuple[int, int] | None = None  # of the table that energy and cycles are from
     limits: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -143,7 +143,7 @@ def read_card(folder: Path) -> CardSnapshot:
         counters=counters.read(folder),
         energy_j=metrics_table.energy(table),
         cycles=metrics_table.cycles(table),
-        narrow_energy=metrics_table.version(table) in metrics_table.NARROW_LAYOUTS,
+        layout=metrics_table.version(table),
         limits=metrics_table.limits(table),
     )
 
@@ -170,10 +170,18 @@ def compare(before: CardSnapshot, after: CardSnapshot | None, seconds: float = 0
         fell={name: pair for name, pair in pairs.items() if pair[1] < pair[0]},
         gone=False,
         throttled=metrics_table.throttled(before.cycles, after.cycles),
-        energy_j=metrics_table.used(before.energy_j, after.energy_j, seconds, narrow=before.narrow_energy),
+        energy_j=_energy(before, after, seconds),
         limited=metrics_table.held(before.limits, after.limits),
         lost=tuple(name for name in old if name.startswith("ras/") and name not in new),
     )
+
+
+def _energy(before: CardSnapshot, after: CardSnapshot, seconds: float) -> float | None:
+    """Return the joules between two snapshots, None where a driver that was loaded anew counts in another layout."""
+    if before.layout != after.layout:
+        return None
+    narrow = before.layout in metrics_table.NARROW_LAYOUTS
+    return metrics_table.used(before.energy_j, after.energy_j, seconds, narrow=narrow)
 
 
 def _described(change: Change) -> dict[str, Any]:

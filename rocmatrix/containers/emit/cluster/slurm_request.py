@@ -57,6 +57,8 @@ class SlurmRequest:
         _check(GPUS, self.gpus_per_node)
         for word in self.further:
             _check_further(word)
+        if self.cpus is not None and self.cpus < 1:
+            raise ValueError(f"--cpus takes a whole number from 1, not {self.cpus}")
         if self.gres and self.gpus_per_node:
             raise ValueError("--gres and --gpus-per-node say the same thing twice; give one")
         if self.gres and "gpu:" in self.gres and not GRES_GPUS.search(self.gres):

@@ -4,7 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from rocmatrix.containers.device_selection import choose_cards, listing, usable_nodes, visible_devices
+from rocmatrix.containers.device_selection import (
+    choose_cards,
+    listing,
+    usable_nodes,
+    visible_devices,
+    visible_natively,
+)
 from rocmatrix.host.hardware import read_hardware
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells, sysfs
@@ -50,6 +56,54 @@ def test_partitions_that_share_a_unique_id_are_counted(tmp_path):
     cards = tuple(replace(card, unique_id=7) for card in read_hardware(sysfs.twelve_nodes(tmp_path)).cards)
     hardware = replace(read_hardware(sysfs.no_driver(tmp_path)), cards=cards)
     assert visible_devices(hardware, cards[3:6]) == "0,1,2"
+
+
+def of_two_kinds(tmp_path, *, unique_id):
+    """An RX 580, with which newer ROCm does not start (ROCm/rocm-systems#6883), before a card that trains."""
+    machine = sysfs.Machine(tmp_path)
+    machine.amdgpu(kfd_gid=992)
+    machine.cpu(0)
+    polaris = sysfs.RX_7900_XT | {"gfx_target_version": 80003, "device_id": 0x67DF}
+    machine.gpu(1, polaris, minor=128, gid=992, memory=8 * sysfs.GIB, unique_id=0)
+    for node in (2, 3):
+        own = unique_id and unique_id + node
+        machine.gpu(node, sysfs.RX_7900_XT, minor=127 + node, gid=992, memory=20 * sysfs.GIB, unique_id=own)
+    return read_hardware(machine)
+
+
+@pytest.mark.parametrize(
+    ("unique_id", "indices", "shown"),
+    [
+        (0xA0, (), "GPU-00000000000000a2,GPU-00000000000000a3"),
+        (0xA0, (2,), "GPU-00000000000000a3"),
+        (0, (), "1,2"),
+        (0, (2,), "2"),
+    ],
+)
+def test_cards_of_another_architecture_are_hidden_natively_by_their_numbers_among_all(
+    tmp_path, unique_id, indices, shown
+):
+    hardware = of_two_kinds(tmp_path, unique_id=unique_id)
+    assert visible_natively(cells.GFX1100, hardware, indices, {}) == {"ROCR_VISIBLE_DEVICES": shown}
+
+
+def test_partition_is_chosen_natively_by_its_number_among_all(tmp_path):
+    cards = tuple(replace(card, unique_id=7) for card in read_hardware(sysfs.twelve_nodes(tmp_path)).cards)
+    hardware = replace(read_hardware(sysfs.no_driver(tmp_path)), cards=cards)
+    assert visible_natively(cells.GFX906, hardware, (8, 9), {}) == {"ROCR_VISIBLE_DEVICES": "8,9"}
+
+
+def test_choice_of_the_shell_is_kept_natively_unless_cards_are_named(tmp_path):
+    hardware = of_two_kinds(tmp_path, unique_id=0)
+    assert visible_natively(cells.GFX1100, hardware, (), {"HIP_VISIBLE_DEVICES": "1"}) == {}
+    assert visible_natively(cells.GFX1100, hardware, (1,), {"HIP_VISIBLE_DEVICES": "1"}) != {}
+
+
+def test_run_on_no_card_of_the_cell_hides_the_processors_graphics_alone(tmp_path):
+    hardware = read_hardware(sysfs.desktop_with_igpu(tmp_path))
+    shown = {"ROCR_VISIBLE_DEVICES": "GPU-13a10000000000a2"}
+    assert visible_natively(cells.GFX906, hardware, (), {}) == shown
+    assert visible_natively(cells.CPU, hardware, (), {}) == shown
 
 
 def test_card_unnamed_by_an_old_kernel_is_taken_on_trust(tmp_path):

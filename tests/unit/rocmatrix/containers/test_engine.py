@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import socket
 import threading
 import time
@@ -303,6 +304,38 @@ def test_engine_is_rootless_by_its_own_report(monkeypatch, report, rootless):
     monkeypatch.setattr(engine, "connect", lambda: client)
     assert engine.is_rootless() is rootless
     assert client.closed
+
+
+OWN_KERNEL = os.uname().release
+
+
+@pytest.mark.parametrize(
+    ("report", "words"),
+    [
+        ({"OperatingSystem": "Docker Desktop", "KernelVersion": "6.12.5-linuxkit"}, "Docker Desktop"),
+        ({"KernelVersion": "6.8.0-100-generic"}, "another kernel"),  # a socket that ssh forwards
+        ({"KernelVersion": OWN_KERNEL, "SecurityOptions": ["name=userns"]}, "remapped users"),
+    ],
+)
+def test_engine_that_reaches_no_card_of_this_machine_is_refused_with_the_reason(monkeypatch, report, words):
+    """The reports are SYNTHETIC, after `docker info`."""
+    client = Reporting(report)
+    monkeypatch.setattr(engine, "connect", lambda: client)
+    with pytest.raises(RocmatrixError, match="RM201") as caught:
+        engine.require_cards()
+    assert words in caught.value.why and "--in native" in caught.value.next
+    assert client.closed
+
+
+@pytest.mark.parametrize("report", [{"KernelVersion": OWN_KERNEL}, {}, OSError("the engine went away")])
+def test_engine_of_this_machine_or_one_that_reports_nothing_is_not_refused(monkeypatch, report):
+    monkeypatch.setattr(engine, "connect", lambda: Reporting(report))
+    engine.require_cards()
+
+
+def test_engine_that_does_not_answer_is_left_to_what_needs_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
+    engine.require_cards()
 
 
 ROOTLESS = ["name=seccomp,profile=default", "name=rootless"]

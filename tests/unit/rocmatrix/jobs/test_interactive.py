@@ -57,12 +57,14 @@ def test_data_is_mounted_to_be_read(tmp_path):
     assert [mount.read_only for mount in mounts if mount.origin == str(data)] == [True]
 
 
-@pytest.mark.parametrize(("typed", "numbers"), [("", ()), ("0", (0,)), (" 1, 0 ", (1, 0))])
+@pytest.mark.parametrize(
+    ("typed", "numbers"), [("", ()), ("all", ()), ("0", (0,)), (" 1, 0 ", (1, 0)), ("0-2, 6", (0, 1, 2, 6))]
+)
 def test_card_numbers(typed, numbers):
     assert card_numbers(typed) == numbers
 
 
-@pytest.mark.parametrize("typed", ["a", "0,", "-1", "0;1", "²"])
+@pytest.mark.parametrize("typed", ["a", "0,", "-1", "0;1", "²", "3-1", "0-9999", "0--1", "0-", "all,1"])
 def test_card_that_is_no_number_is_reported(typed):
     with pytest.raises(RocmatrixError, match="RM404"):
         card_numbers(typed)

@@ -179,6 +179,15 @@ def test_name_of_another_makers_card_gets_no_card_of_amds_as_the_nearest(name):
     assert "did you mean" not in caught.value.next
 
 
+@pytest.mark.parametrize(
+    "name", ["0", "0,1", "0-3", "all", "Any", "card 1", "gpu0", "cuda:0", "igpu", "renderD128", "03:00.0"]
+)
+def test_place_in_a_machine_names_no_kind_of_card(name):
+    with pytest.raises(RocmatrixError, match="names no kind of card") as caught:
+        architecture_of(ARCHITECTURES, name)
+    assert "--gpu auto" in caught.value.next
+
+
 @pytest.mark.parametrize(("name", "gfx"), [("BC-250", "gfx1013"), ("Raven Ridge", "gfx902"), ("R9 390X", "gfx701")])
 def test_card_that_no_release_was_built_for_is_named_so(name, gfx):
     with pytest.raises(RocmatrixError, match=f"is a {gfx}, for which no release was built") as caught:

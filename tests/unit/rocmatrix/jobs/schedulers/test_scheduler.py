@@ -39,12 +39,17 @@ def test_request_of_a_site_reaches_its_scheduler():
         ("", {}),
         ("slurm", {"groups": "44"}),
         ("slurm", {"claim": "c"}),
+        ("slurm", {"nodes": 0}),
+        ("slurm", {"nodes": -1}),
+        ("slurm", {"cpus": -3}),
+        ("kubernetes", {"nodes": 0}),
+        ("kubernetes", {"cpus": -3}),
         ("kubernetes", {"under": "docker"}),
         ("kubernetes", {"time": "1:00"}),
     ],
 )
 def test_setting_that_no_site_takes_is_refused(engine, wrong):
-    options = SUBMIT(**NODES, **wrong)
+    options = SUBMIT(**(NODES | wrong))
     with pytest.raises(RocmatrixError, match="RM404"):
         scheduler.destination(engine, options)
 

@@ -112,6 +112,7 @@ def test_letters_behind_a_model_lead_to_a_card_of_that_model_or_to_none(gfx):
         ("Strix Halo vs RTX 5090", "gfx1151"),
         ("Instinct MI300A [1002:74a0]", "gfx942"),
         ("Radeon RX 7900 XTX [1002:ffff]", "gfx1100"),
+        (r"PCI\VEN_1002&DEV_744C&SUBSYS_471E1DA2&REV_C8", "gfx1100"),
         ("\uff32\uff38 \uff17\uff19\uff10\uff10 XTX", "gfx1100"),
     ],
 )
@@ -137,6 +138,7 @@ def test_name_of_each_kind_is_read(name, gfx):
         ("1002:13fe", ["gfx1013"]),
         ("1002:9999", ["1002:9999"]),
         ("10de:2684", ["another maker"]),
+        (r"PCI\VEN_10DE&DEV_2684", ["another maker"]),
         ("gfx902", ["gfx902", "no release"]),
         ("Radeon Pro Vega 20", ["gfx904"]),
         ("R7 250", ["before GCN 3"]),

@@ -16,10 +16,11 @@ from tests.fixtures.browser import faults, looked_at
 from tests.fixtures.synthetic_bars import write_synthetic
 from tests.fixtures.tables import mixed, written
 from trainer.analysis.compress.subject import Given, read_subject
-from trainer.analysis.report.command import origin
+from trainer.analysis.report.command import MOST_CLASSES, confusion, origin
 from trainer.analysis.report.page import table
 from trainer.analysis.report.session import last_profile
 from trainer.cli import main
+from trainer.data.dataset import Dataset
 from trainer.data.readers.bars import Reading, open_source
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
@@ -158,3 +159,30 @@ def test_browser_draws_the_page(bars: Path, tmp_path: Path, dark: bool) -> None:
 def test_flag_within_a_cell_is_not_taken_apart_at_its_hyphens() -> None:
     cell = table(("model", "why"), [("trees", "asked for by --baselines trees, not <b>")])
     assert 'by <span class="kept">--baselines</span> trees, not &lt;b&gt;' in cell
+
+
+@pytest.mark.parametrize("classes_in_all", [1, 2, 20, 21, 300])
+def test_answers_by_class_are_a_table_that_can_be_read(classes_in_all: int) -> None:
+    labels = tuple("class-" * 33 + str(place) for place in range(classes_in_all))
+    target = np.arange(classes_in_all).astype(np.float64)
+    chances = np.eye(classes_in_all)[::-1]  # all wrong but, of an odd number, the middle one
+    found = confusion(
+        labels,
+        Dataset(features=target[:, None], target=target, date=np.zeros(len(target), "M8[ms]"), persistence=target),
+        chances,
+        "test",
+    )
+    shown = min(classes_in_all, MOST_CLASSES)
+    assert found.count("<th ") == 2 * shown + 1
+    names = re.findall(r"is (class[^<]*)<", found)
+    assert len(set(names)) == shown
+    assert max(map(len, names)) < 32
+    left_out = re.findall(r"The (\d+) classes with fewest wrong answers are left out", found)
+    assert left_out == ([str(classes_in_all - shown)] if classes_in_all > shown else [])
+    assert ("is " + names[0] in found) and len(found) < 50_000
+
+
+def test_interval_stands_below_its_figures() -> None:
+    made = table(("figure", "test"), [("right answers", 0.5), ("interval", "0.450 to 0.700"), ("no model", "x" * 40)])
+    assert '<td class="number">0.450 to 0.700</td>' in made
+    assert f"<td>{'x' * 40}</td>" in made

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.fixtures.browser import violations
-from trainer.analysis.report.svg import NARROW, WIDE, Canvas, Frame, axes, bars_across, figure, ticks
+from trainer.analysis.report.svg import DIGIT, NARROW, WIDE, Canvas, Frame, axes, bars_across, figure, short, ticks
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
 
@@ -55,3 +56,38 @@ def test_page_with_faults_is_found_to_have_them(tmp_path: Path) -> None:
     found = "; ".join(violations(BAD_PAGE, folder=tmp_path, width=360))
     expected = ["button-name", "scrolls sideways", "1 pictures are wider", "text of a picture has"]
     assert all(words in found for words in [*expected, "focus is not seen", "no name: <button>"])
+
+
+@pytest.mark.parametrize("canvas", [WIDE, NARROW], ids=lambda canvas: canvas.name)
+@pytest.mark.parametrize("low", [-1_200_000.0, 14_282.25, -98_765_432_109.0, 1e-5])
+def test_numbers_of_the_y_axis_are_right_of_its_words(canvas: Canvas, low: float) -> None:
+    frame = Frame(canvas=canvas, x=(0, 1), y=(low, low + abs(low) * 0.3), x_label="x", y_label="what came")
+    drawn = "".join(axes(frame))
+    ends = re.findall(r'<text x="([\d.]+)"[^>]*text-anchor="end">([^<]+)<', drawn)
+    assert ends
+    for x, words in ends:
+        assert float(x) - DIGIT * len(words) >= 19.9  # the words of the axis end at 18
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (-1_200_000.0, "-1.2M"),
+        (14_282.25, "14,282.25"),
+        (2_000.0, "2,000"),
+        (0.30000000000000004, "0.3"),
+        (1e-05, "1e-05"),
+        (25e9, "25G"),
+        (3e18, "3e+18"),
+    ],
+)
+def test_number_of_an_axis_is_short_and_exact(value: float, words: str) -> None:
+    assert short(value) == words
+
+
+def test_bars_whose_names_begin_alike_are_named_apart() -> None:
+    rows = [(f"a very long column name number {place} with many words in it", 1.0, 0.0) for place in range(3)]
+    for canvas in (WIDE, NARROW):
+        parts, _ = bars_across(canvas, [(f"{'x' * 60}{n}", v, d) for n, v, d in rows], "loss")
+        names = [part for part in parts if "x" * 5 in part]
+        assert len({re.sub(r' [xy]="[^"]*"', "", each) for each in names}) == 3

@@ -140,3 +140,25 @@ def test_list_of_templates_takes_the_default_and_refuses_without(tmp_path):
     with pytest.raises(TrainerError) as caught:
         read_template(tmp_path, {})
     assert caught.value.code == "RM706"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("chat_template.jinja", b"\xe9{{ x }}"),
+        ("tokenizer_config.json", b"{"),
+        ("tokenizer_config.json", b"[]"),
+        ("tokenizer_config.json", b'{"chat_template": ["x"]}'),
+        ("tokenizer_config.json", b'{"chat_template": {"default": "x"}}'),
+    ],
+)
+def test_folder_without_a_usable_template_is_refused(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(TrainerError) as caught:
+        read_template(tmp_path, {})
+    assert caught.value.code == "RM706"
+
+
+def test_mark_of_byte_order_is_no_text_of_a_template(tmp_path):
+    (tmp_path / "chat_template.jinja").write_bytes(b"\xef\xbb\xbfA")
+    assert read_template(tmp_path, {}).text == "A"

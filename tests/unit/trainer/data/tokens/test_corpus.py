@@ -103,3 +103,10 @@ def test_damaged_shards_are_refused(text, tmp_path, damage):
     with pytest.raises(TrainerError) as caught:
         corpus.opened(folder, TOKENIZER)
     assert caught.value.code == "RM715"
+
+
+def test_text_with_nul_bytes_is_refused(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"some text\n" * 50 + b"\0\0" + b"more\n")
+    with pytest.raises(TrainerError) as caught:
+        corpus.in_memory(tmp_path / "a.txt", TOKENIZER)
+    assert (caught.value.code, "NUL" in caught.value.what) == ("RM717", True)

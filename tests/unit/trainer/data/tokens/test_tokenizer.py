@@ -136,3 +136,12 @@ def test_special_tokens_that_an_older_folder_names_in_its_map_alone_reach_the_te
     (tmp_path / "special_tokens_map.json").write_text(json.dumps({"bos_token": {"content": "<s>"}}))
     (tmp_path / "config.json").write_text(json.dumps({"eos_token_id": 1}))
     assert read_tokenizer(tmp_path).special == {"bos_token": "<s>"}
+
+
+@pytest.mark.parametrize("value", [-1, "2", True, [2, -5], 1.5])
+def test_stop_that_is_no_token_id_is_refused(tmp_path, value):
+    folder = byte_level(tmp_path / "m")
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": value}))
+    with pytest.raises(TrainerError) as caught:
+        read_tokenizer(folder)
+    assert (caught.value.code, "no token id" in caught.value.what) == ("RM705", True)

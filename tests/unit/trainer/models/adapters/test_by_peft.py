@@ -120,3 +120,24 @@ def test_folder_of_lora_is_read_by_the_trainer_itself(tmp_path):
     assert by_peft.is_by_peft(tmp_path)
     with pytest.raises(TrainerError, match="RM712"):
         by_peft.read_config(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"peft_type": "LORA", "of_next_year": True}, "no such option"),
+        ({"peft_type": "NONESUCH"}, "no peft_type"),
+    ],
+)
+def test_option_that_peft_would_pass_over_is_refused(config, words):
+    pytest.importorskip("peft")
+    with pytest.raises(TrainerError) as caught:
+        by_peft.wrapped(None, config, seed=0)
+    assert (caught.value.code, words in caught.value.what) == ("RM712", True), caught.value.what
+
+
+def test_first_weights_that_change_the_base_are_not_trained_on(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"peft_type": "lora", "init_lora_weights": "pissa"}))
+    with pytest.raises(TrainerError, match="changes the base"):
+        by_peft.read_config(path)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from tests.fixtures.small_adapters import CONFIGS, GPT2, LLAMA, TOKENS, adapted, base, logits, save
 from trainer.models.adapters import peft_format
@@ -94,3 +95,52 @@ def test_adapter_of_another_shape_is_refused_with_the_layer(tmp_path):
         peft_format.read(base(LLAMA | {"intermediate_size": 32}), tmp_path, family="llama")
     assert caught.value.code == "RM713"
     assert "mlp" in caught.value.what
+
+
+def changed(folder, change):
+    """Write the adapter's weights again, changed."""
+    path = folder / peft_format.WEIGHTS
+    save_file(change(dict(load_file(path))), path, metadata={"format": "pt"})
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "words"),
+    [
+        (lambda weights: {"x": torch.ones(1, dtype=torch.int8)}, "RM712", "int8"),
+        (lambda weights: {}, "RM713", "lacks"),
+        (lambda weights: {key: value for key, value in weights.items() if "layers.0." not in key}, "RM713", "lacks 2"),
+    ],
+    ids=["int8", "empty", "a layer less"],
+)
+def test_weights_that_are_not_those_of_the_record_are_refused(tmp_path, change, code, words):
+    save(tmp_path, LoraConfig(rank=2, targets=("q_proj", "v_proj")))
+    changed(tmp_path, change)
+    with pytest.raises(TrainerError) as caught:
+        peft_format.read(base(), tmp_path, family="llama")
+    assert (caught.value.code, words in caught.value.what) == (code, True), caught.value.what
+
+
+def test_rank_of_the_weights_is_that_of_the_record(tmp_path):
+    save(tmp_path, LoraConfig(rank=2, targets=("q_proj", "v_proj")))
+    path = tmp_path / "adapter_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "r": 4}))
+    with pytest.raises(TrainerError) as caught:
+        peft_format.read(base(), tmp_path, family="llama")
+    assert (caught.value.code, "has rank 2" in caught.value.what) == ("RM713", True)
+
+
+@pytest.mark.parametrize("rslora", [False, True])
+def test_ranks_by_pattern_give_the_logits_of_peft(tmp_path, rslora):
+    peft = pytest.importorskip("peft")
+    transformers = pytest.importorskip("transformers")
+    write(tmp_path / "base", Pretrained(model=base(), raw=LLAMA))
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "base", local_files_only=True)
+    targets = {"target_modules": ["q_proj", "v_proj"], "rank_pattern": {"q_proj": 5}, "init_lora_weights": False}
+    theirs = peft.get_peft_model(
+        theirs, peft.LoraConfig(r=3, use_rslora=rslora, task_type="CAUSAL_LM", **targets)
+    ).eval()
+    theirs.save_pretrained(tmp_path / "adapter")
+    ours = base()
+    peft_format.read(ours, tmp_path / "adapter", family="llama")
+    with torch.no_grad():
+        assert torch.allclose(theirs(TOKENS).logits, logits(ours), atol=1e-5)

@@ -263,3 +263,12 @@ def test_parameter_has_the_name_that_files_give_it(family, parameter, name, tran
 )
 def test_constant_of_older_files_is_no_weight(family, name, ignored):
     assert families.is_ignored(family, name) is ignored
+
+
+def test_two_scalings_of_positions_that_differ_are_refused():
+    newer = {"rope_type": "default", "rope_theta": 1e6}
+    with pytest.raises(TrainerError) as caught:
+        families.rope_config({"rope_parameters": newer, "rope_scaling": {"type": "yarn", "factor": 4.0}})
+    assert (caught.value.code, "rope_scaling" in caught.value.what) == ("RM707", True)
+    both = {"rope_parameters": {**newer, "rope_type": "linear", "factor": 2.0}, "rope_scaling": {"type": "linear"}}
+    assert families.rope_config(both).factor == 2.0

@@ -10,6 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from tests.fixtures.small_adapters import GPT2, LLAMA
 from trainer.models.decoder.model import Decoder
+from trainer.models.pretrained import shards
 from trainer.models.pretrained.families import decoder_config
 from trainer.models.pretrained.folder import Pretrained, read, require_vocabulary, write
 from trainer.runtime.errors import TrainerError
@@ -272,3 +273,11 @@ def test_tokenizer_larger_than_the_embedding_is_refused_with_both_sizes():
     assert caught.value.code == "RM704"
     assert "62" in caught.value.what
     assert "61" in caught.value.what
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.float8_e4m3fn], ids=str)
+def test_weights_that_need_a_scale_are_refused(tmp_path, dtype):
+    save_file({"a": torch.ones(4), "b": torch.ones(4).to(dtype)}, tmp_path / "model.safetensors")
+    with pytest.raises(TrainerError) as caught:
+        dict(shards.tensors(tmp_path, shards.weight_map(tmp_path)))
+    assert (caught.value.code, "without a scale" in caught.value.what) == ("RM703", True)

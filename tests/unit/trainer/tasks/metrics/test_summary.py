@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.fixtures.summaries import HISTORY, RECORD
 from trainer.run.artifacts import lasted
 from trainer.run.summary import summary
-from trainer.tasks.metrics.summary import row_lines
+from trainer.tasks.metrics.summary import _confused, row_lines
 
 
 def test_summary_has_four_lines() -> None:
@@ -16,3 +16,12 @@ def test_summary_has_four_lines() -> None:
         "R²      validation / test: 0.51 / 0.40 against the training mean, none / 0.20 against persistence, "
         "-0.10 / 0.00 against a linear fit",
     ]
+
+
+def test_classes_of_long_names_leave_their_line_readable() -> None:
+    names = [f"{'long-' * 40}{place}" for place in range(2)]
+    metrics = {"confusion": {"test": [[1, 5], [3, 1]]}}
+    line = _confused({"metrics": metrics, "target": {"labels": names}})["wrong"]
+    assert len(line) < 220
+    assert "0 taken for long-" in line
+    assert line.endswith("0: 3")

@@ -112,6 +112,32 @@ def test_file_that_holds_nothing_known_is_unknown_and_never_zero(tmp_path: Path,
     assert (report["cards"][BDF]["known"], report["cards"][BDF]["energy_j"]) == (0, None)
 
 
+@pytest.mark.parametrize("ones", [2**32 - 1, 2**63 - 1, 2**64 - 1])
+def test_number_of_ones_is_unknown_and_no_rise(tmp_path: Path, ones: int) -> None:
+    card = Card(tmp_path).sound()
+    begun = watch(tmp_path)
+    card.write("pcie_replay_count", f"{ones}\n")
+    card.write("aer_dev_correctable", f"RxErr {ones}\nTOTAL_ERR_COR {ones}\n")
+    report = begun.report()
+    assert report is not None
+    assert report["moved"] == []
+    card.write("ras/umc_err_count", f"ue: {ones}\nce: {ones}\n")
+    report = begun.report()
+    assert report is not None
+    assert "rose" not in report["what"]
+    assert report["cards"][BDF]["lost"] == ["ras/umc/ue", "ras/umc/ce"]
+
+
+def test_counters_of_a_recording_with_other_line_ends_are_read(tmp_path: Path) -> None:
+    card = Card(tmp_path)
+    card.write("ras/umc_err_count", "ue: 0\r\nce: 3\r\n")
+    begun = watch(tmp_path)
+    card.write("ras/umc_err_count", "ue: 1\r\nce: 3\r\n")
+    report = begun.report()
+    assert report is not None
+    assert report["cards"][BDF]["rose"] == {"ras/umc/ue": [0, 1]}
+
+
 LATER = {
     "ras": {"ras/umc_err_count": "ue: 7\nce: 9\n"},
     "pages": {"ras/gpu_vram_bad_pages": "0x00000001 : 0x00001000 : R\n"},
@@ -170,6 +196,16 @@ def test_energy_and_throttled_shares_come_from_two_tables(tmp_path: Path) -> Non
     assert report is not None
     found = report["cards"][BDF]
     assert (found["energy_j"], found["throttled"]["power"], found["throttled"]["prochot"]) == (10.0, 0.25, 0.0)
+
+
+def test_energy_is_unknown_where_a_driver_that_was_loaded_anew_counts_in_another_layout(tmp_path: Path) -> None:
+    card = Card(tmp_path)
+    card.write("gpu_metrics", table(kind=(1, 3), energy=1 << 24))
+    begun = watch(tmp_path)
+    card.write("gpu_metrics", table(kind=(1, 7), energy=1 << 25))
+    report = begun.report()
+    assert report is not None
+    assert report["cards"][BDF]["energy_j"] is None
 
 
 @pytest.mark.parametrize(("kind", "joules"), [((1, 3), None), ((1, 7), 10.0)])

@@ -43,6 +43,8 @@ def test_energy_that_is_not_reported_is_none() -> None:
         (60000.0, 10.0, 65.0, True, None),
         (10.0, 10.0, 65.0, True, None),  # some cards return one figure until they are started anew
         (None, 10.0, 65.0, False, None),
+        (10.0, 10.0 + 4000.0 * 110, 100.0, False, 440000.0),
+        (10.0, 11.0 + 4000.0 * 110, 100.0, False, None),  # no card draws as much
     ],
 )
 def test_energy_of_a_counter_that_starts_anew_is_unknown(

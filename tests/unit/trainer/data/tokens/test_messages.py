@@ -1,0 +1,137 @@
+"""Messages under the names that data sets give them, and fields that decide what is trained."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fixtures.token_files import ANSWER, TEMPLATE, TOKENIZER, USER, rows_of, trained, write
+from trainer.config.sections.tokens import TokensConfig
+from trainer.data.tokens.chat_template import CHATML, ChatTemplate
+from trainer.data.tokens.load import load
+from trainer.data.tokens.messages import RowError, messages_of, require_order, tools_of, transcribed, weight_of
+from trainer.data.tokens.records import read_records
+from trainer.data.tokens.tokenize import RowPolicy, tokenize_pairs
+from trainer.runtime.errors import TrainerError
+
+OTHER = {"role": "assistant", "content": "No"}
+END = "<|im_end|>"
+CALL = '{"name": "f", "arguments": {"x": 1}}'
+
+
+def pairs_of(path):
+    return tokenize_pairs(read_records(path), TOKENIZER, TEMPLATE, RowPolicy(length=500)).rows
+
+
+@pytest.mark.parametrize("name", ["weight", "loss_weight", "train", "training", "trainable", "loss", "loss_mask"])
+@pytest.mark.parametrize("off", [0, False])
+def test_message_whose_switch_is_off_carries_no_loss(tmp_path, name, off):
+    path = write(tmp_path / "a.jsonl", {"messages": [USER, {**ANSWER, name: off}, USER, {**OTHER, name: 1}]})
+    assert trained(rows_of(path).rows[0]) == f"No{END}"
+
+
+LOSING = [
+    ({"messages": [USER, ANSWER], "label": False}, "KTO"),
+    ({"messages": [USER, ANSWER], "kto_tag": True}, "KTO"),
+    ({"prompt": "a", "completion": "b", "label": True}, "KTO"),
+    ({"messages": [USER, ANSWER], "functions": [{"name": "f"}]}, "functions"),
+    ({"messages": [USER, ANSWER], "images": ["a.png"]}, "images"),
+    ({"image": "a.jpg", "conversations": [USER, ANSWER]}, "image"),
+    ({"messages": [USER, ANSWER], "rejected_response": "No"}, "worse answer"),
+    ({"messages": [USER, {**ANSWER, "function_call": {"name": "f"}}]}, "older form"),
+    ({"messages": [USER, {**ANSWER, "train_detail": [{"train": False}]}]}, "parts"),
+    ({"conversations": [USER, {"from": "function_call", "value": "{}"}]}, "name and arguments"),
+    ({"conversations": [USER, {"from": "function_call", "value": "f(1)"}]}, "name and arguments"),
+    ({"system": "Be brief.", "question": "Hi", "chosen": "a", "rejected": "b"}, "neither prompt nor messages"),
+    ({"chosen": "The sky is blue.", "rejected": "The sky is green."}, "neither prompt nor messages"),
+]
+
+
+@pytest.mark.parametrize(("row", "words"), LOSING, ids=range(len(LOSING)))
+def test_field_that_would_be_lost_is_refused_with_its_line(tmp_path, row, words):
+    with pytest.raises(TrainerError) as caught:
+        rows_of(write(tmp_path / "a.jsonl", row))
+    assert (caught.value.code, words in caught.value.what) == ("RM708", True), caught.value.what
+    assert caught.value.where.endswith(":1")
+
+
+def test_fields_that_hold_nothing_are_no_reason(tmp_path):
+    nothing = {"images": [], "functions": None, "tools": "[]", "label": None, "image": ""}
+    answer = {**ANSWER, "function_call": None, "reasoning_content": "", "train": None}
+    path = write(tmp_path / "a.jsonl", {"messages": [USER, answer], **nothing})
+    assert trained(rows_of(path).rows[0]) == f"Hello{END}"
+    assert tools_of({"tools": "[]"}) is None
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning", "thinking"])
+def test_reasoning_is_refused_unless_the_template_writes_it(tmp_path, name):
+    path = write(tmp_path / "a.jsonl", {"messages": [USER, {**ANSWER, name: "because"}]})
+    with pytest.raises(TrainerError) as caught:
+        rows_of(path)
+    assert (caught.value.code, name in caught.value.what) == ("RM706", True)
+    writes = CHATML.replace("message['content'] + '<|im_end|>'", f"message.{name} + message.content + '<|im_end|>'")
+    rows = rows_of(path, template=ChatTemplate(text=writes, source="test")).rows
+    assert trained(rows[0]) == f"becauseHello{END}"
+
+
+def test_calls_under_a_role_of_their_own_become_tool_calls():
+    turn = {"from": "function_call", "value": f"[{CALL}, {CALL}]"}
+    message = messages_of({"conversations": [USER, turn]})[1]
+    assert (message["role"], message["content"], len(message["tool_calls"])) == ("assistant", "", 2)
+    assert message["tool_calls"][0] == {"type": "function", "function": {"name": "f", "arguments": {"x": 1}}}
+
+
+def test_prompt_of_messages_carries_no_loss_in_earlier_answers(tmp_path):
+    row = {"prompt": [USER, {**OTHER, "weight": 1}, USER], "completion": [ANSWER]}
+    assert trained(rows_of(write(tmp_path / "a.jsonl", row)).rows[0]) == f"Hello{END}"
+
+
+PAIRS = [
+    {"prompt": "Hi", "chosen": [USER, ANSWER], "rejected": [USER, OTHER], "messages": [USER, ANSWER]},  # UltraFeedback
+    {"chosen": "\n\nHuman: Hi\n\nAssistant: Hello", "rejected": "\n\nHuman: Hi\n\nAssistant: No"},  # HH-RLHF
+    {"messages": [USER], "chosen": ANSWER, "rejected": OTHER},
+]
+
+
+@pytest.mark.parametrize("row", PAIRS, ids=range(len(PAIRS)))
+def test_pair_has_its_conversation_once(tmp_path, row):
+    (chosen, rejected), *_ = pairs_of(write(tmp_path / "a.jsonl", row))
+    assert [trained(each) for each in (chosen, rejected)] == [f"Hello{END}", f"No{END}"]
+    whole = TEMPLATE.render([USER, ANSWER]).text
+    assert chosen.tokens == TOKENIZER.encode(whole).ids
+
+
+@pytest.mark.parametrize("names", [("chosen", "rejected"), ("completion",)])
+def test_system_next_to_texts_goes_through_the_template(tmp_path, names):
+    row = {"system": "Be brief.", "prompt": "Hi", **dict(zip(names, ("Hello", "No"), strict=False))}
+    path = write(tmp_path / "a.jsonl", row)
+    tokens = pairs_of(path)[0][0].tokens if len(names) == 2 else rows_of(path).rows[0].tokens
+    assert (
+        tokens == TOKENIZER.encode(TEMPLATE.render([{"role": "system", "content": "Be brief."}, USER, ANSWER]).text).ids
+    )
+
+
+def test_transcript_has_its_turns_and_other_texts_stay():
+    turns = transcribed("\n\nHuman: a\n\nb: c\n\nAssistant: d\n\nHuman: e\n\nAssistant:")
+    assert [each["content"] for each in turns] == ["a\n\nb: c", "d", "e", ""]
+    assert transcribed("An answer.\n\nHuman: no") == "An answer.\n\nHuman: no"
+
+
+def test_pair_among_conversations_is_refused_unless_answers_are_requested(tmp_path):
+    pair = {"prompt": "Q", "chosen": "a", "rejected": "b"}
+    path = write(tmp_path / "a.jsonl", {"messages": [USER, ANSWER]}, {"messages": [USER, ANSWER]}, pair)
+    config = {"data": path, "task": "lm", "sequence": 64}
+    with pytest.raises(TrainerError) as caught:
+        load(path, TokensConfig(**config), TOKENIZER, TEMPLATE, folder=tmp_path, seed=0)
+    assert (caught.value.code, caught.value.where.endswith(":3")) == ("RM708", True)
+    asked = load(path, TokensConfig(**config, method="sft"), TOKENIZER, TEMPLATE, folder=tmp_path, seed=0)
+    assert asked.facts["rows"] == 3
+    dropped = load(path, TokensConfig(**config, bad_rows="drop"), TOKENIZER, TEMPLATE, folder=tmp_path, seed=0)
+    assert dropped.facts["changed"] == {"RM708": 1}
+
+
+def test_weight_and_order_are_checked():
+    assert weight_of({**ANSWER, "weight": True}, 1) == 1.0
+    with pytest.raises(RowError, match="no number"):
+        weight_of({**ANSWER, "train": "yes"}, 1)
+    with pytest.raises(RowError, match="begins with nothing"):
+        require_order([])

@@ -1,0 +1,177 @@
+"""Messages of one row under the names that data sets give them: role, text, weight in the loss, calls of tools.
+
+A field that decides what is trained and that cannot be kept is refused, since other tokens than meant would be trained.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+ROLES = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "gpt": "assistant",
+    "model": "assistant",
+    "bot": "assistant",
+    "ai": "assistant",
+    "chatgpt": "assistant",
+    "function_call": "assistant",
+    "tool": "tool",
+    "observation": "tool",
+    "function": "tool",
+    "function_response": "tool",
+    "tool_response": "tool",
+    "ipython": "tool",
+}
+# Of a message: OpenAI's name, LLaMA-Factory's; axolotl's and ms-swift's switches, which are true or false.
+WEIGHTS = ("weight", "loss_weight", "train", "training", "trainable", "loss", "loss_mask")
+REASONING = ("reasoning_content", "reasoning", "thinking")
+# Fields that hold nothing where they are absent, empty or null, and what each says otherwise.
+OF_MESSAGE = {
+    "function_call": "the older form of tool_calls; write it as tool_calls",
+    "train_detail": "which parts of a message are trained; a whole message has a weight",
+    "train_details": "which parts of a message are trained; a whole message has a weight",
+    "images": "what a model of text alone does not read",
+}
+OF_ROW = {
+    **dict.fromkeys(("image", "images", "audio", "audios", "video", "videos"), "what a model of text does not read"),
+    "functions": "the older form of tools; write them as tools",
+    "rejected_response": "the worse answer of a pair; name the two chosen and rejected",
+    "rejected_responses": "the worse answers of a pair; name the two chosen and rejected",
+}
+TRANSCRIPT = re.compile(r"\s*(?:^|\n\n)(Human|Assistant):")
+VERDICTS = ("label", "kto_tag")
+
+
+class RowError(Exception):
+    """What is wrong with one row."""
+
+
+def require_trainable(row: Mapping[str, Any]) -> None:
+    """Raise RowError for a field of a conversation's row that says more of it than its messages do."""
+    _require_none(row, OF_ROW, "the row")
+    if verdict := next((name for name in VERDICTS if isinstance(row.get(name), bool)), None):
+        raise RowError(f"{verdict} marks good and bad answers (KTO), and a bad one would be trained like a good one")
+
+
+def _require_none(given: Mapping[str, Any], fields: Mapping[str, str], owner: str) -> None:
+    for name, meaning in fields.items():
+        if given.get(name):
+            raise RowError(f"{owner} has {name}: {meaning}")
+
+
+def tools_of(row: Mapping[str, Any]) -> Any:
+    """Return a row's tools, None without any. Raises RowError where their text is no JSON."""
+    tools = row.get("tools")
+    if isinstance(tools, str) and tools.strip():
+        try:
+            return json.loads(tools) or None
+        except ValueError as error:
+            raise RowError(f"tools is not valid JSON: {error}") from None
+    return tools or None
+
+
+def messages_of(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the messages of a row, a system message of its own field first. Raises RowError for what are none."""
+    if row.get("messages") and row.get("conversations") and row["messages"] != row["conversations"]:
+        raise RowError("messages and conversations are both there, and differ")
+    listed = row.get("messages", row.get("conversations"))
+    if not isinstance(listed, list) or not listed:
+        raise RowError("messages is not a list of at least one message")
+    messages = [_message(each, number) for number, each in enumerate(listed, 1)]
+    for system in (row.get("system"), row.get("system_prompt")):
+        if isinstance(system, str) and system:
+            messages.insert(0, {"role": "system", "content": system})
+    return messages
+
+
+def _message(given: Any, number: int) -> dict[str, Any]:
+    """Return a message with role and content, whichever of the two usual pairs of names it has."""
+    if not isinstance(given, dict):
+        raise RowError(f"message {number} is no object")
+    role = given.get("role", given.get("from"))
+    role = role.strip().lower() if isinstance(role, str) else role
+    content = given.get("content", given.get("value"))
+    if not isinstance(role, str) or role not in ROLES:
+        raise RowError(f"message {number} has the role {role!r}; known: {', '.join(ROLES)}")
+    _require_none(given, OF_MESSAGE, f"message {number}")
+    if isinstance(content, list):
+        content = _joined(content, number)
+    if content is None and given.get("tool_calls"):
+        content = ""
+    if not isinstance(content, str):
+        raise RowError(f"message {number} has no text as its content")
+    rest = {key: value for key, value in given.items() if key not in ("role", "from", "content", "value")}
+    if role == "function_call":
+        return {"role": "assistant", "content": "", "tool_calls": _calls(content, number), **rest}
+    return {"role": ROLES[role], "content": content, **rest}
+
+
+def _calls(content: str, number: int) -> list[dict[str, Any]]:
+    """Return the calls of a message of the role function_call, JSON of one or of several, as tool_calls."""
+    try:
+        read = json.loads(content)
+    except ValueError:
+        read = None
+    calls = read if isinstance(read, list) else [read]
+    if not calls or not all(isinstance(each, dict) and isinstance(each.get("name"), str) for each in calls):
+        raise RowError(f"message {number} is a function_call, and not JSON with name and arguments")
+    functions = [{"name": each["name"], "arguments": each.get("arguments", {})} for each in calls]
+    return [{"type": "function", "function": each} for each in functions]
+
+
+def _joined(parts: Sequence[Any], number: int) -> str:
+    """Return the text of a content that is a list of parts, as of multimodal interfaces."""
+    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
+    if not all(isinstance(text, str) for text in texts):
+        raise RowError(f"message {number} has a part that is no text")
+    return "".join(texts)  # type: ignore[arg-type]
+
+
+def transcribed(text: Any) -> Any:
+    """Return the messages of a transcript as HH-RLHF has them, what is none as it is.
+
+    Args:
+        text: "\n\nHuman: …\n\nAssistant: …", or an answer of another form.
+    """
+    if not isinstance(text, str) or not TRANSCRIPT.match(text):
+        return text
+    _, *parts = TRANSCRIPT.split(text)
+    turns = zip(parts[::2], parts[1::2], strict=True)
+    return [{"role": "user" if who == "Human" else "assistant", "content": said.strip()} for who, said in turns]
+
+
+def weight_of(message: Mapping[str, Any], number: int) -> float:
+    """Return what an answer weighs in the loss, 0 for other messages. Raises RowError for what is no weight.
+
+    Args:
+        number: place of the message, counted from 1.
+    """
+    given = next((message[key] for key in WEIGHTS if message.get(key) is not None), 1.0)
+    if isinstance(given, bool):
+        given = float(given)
+    if not isinstance(given, int | float) or not 0 <= given < float("inf"):
+        raise RowError(f"message {number} has the weight {given!r}, which is no number of at least 0")
+    return float(given) if message["role"] == "assistant" else 0.0
+
+
+def require_order(messages: Sequence[Mapping[str, Any]]) -> None:
+    """Raise RowError where the turns are not the user's and the assistant's in turn, or no answer ends them."""
+    roles = [message["role"] for message in messages]
+    if "system" in roles[1:]:
+        raise RowError(f"message {roles.index('system', 1) + 1} is a system message; only the first may be")
+    turns = [role for role in roles if role != "system"]
+    if not turns or turns[0] != "user":
+        raise RowError(f"the conversation begins with {turns[0] if turns else 'nothing'}, not with the user")
+    for number, (one, other) in enumerate(itertools.pairwise(turns), 2):
+        if one == other and one != "tool":
+            raise RowError(f"two {one} messages follow each other (turn {number})")
+    if turns[-1] != "assistant":
+        raise RowError(f"the conversation ends with {turns[-1]}, not with an answer of the assistant")

@@ -86,3 +86,10 @@ def test_bars_without_volume_have_no_high_node(volume: int) -> None:
     rows = bar_rows(np.array([25.0, 30.0]), np.array([25.0, 30.0]), np.array([25.0, 30.0]), np.full(2, volume * 1.0), c)
     found = session_nodes(rows, np.array([0]), np.array([100.0, 120.0]), np.array([1]), c)
     assert found.count.tolist() == [volume, 2 * volume]
+
+
+def test_upper_of_two_high_nodes_that_are_equally_near_counts() -> None:
+    c = ProfileConventions()
+    price, volume = np.array([25.0, 26.0, 25.5]), np.array([4.0, 4.0, 0.0])
+    found = session_nodes(bar_rows(price, price, price, volume, c), np.array([0]), price * 4, np.array([1]), c)
+    assert (found.count[2], found.nearest_high[2]) == (2, -2.0)

@@ -117,6 +117,16 @@ def test_bucket_is_never_sent_before_those_in_front_of_it() -> None:
     assert model.rows[3].grad is None
 
 
+def test_bucket_is_sent_with_its_last_gradient_and_no_earlier() -> None:
+    model, add = Layers(), Twice()
+    sync = GradientSync(model, add, limit_bytes=10**6)
+    sync.arm()
+    model.loss(used=(1, 2, 3)).backward()
+    assert add.sent == []
+    model.rows[0].sum().backward()
+    assert len(add.sent) == 1
+
+
 def test_step_that_failed_is_waited_for_and_dropped() -> None:
     model, add = Layers(), Twice()
     sync = GradientSync(model, add, limit_bytes=1)

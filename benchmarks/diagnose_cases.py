@@ -5,8 +5,10 @@
 
 A case is right where the words of the answer (title and cause, or one of its listed causes) name the settled cause;
 *wrong first* where the first answer states another one as certain. An answer that says that the cause is not
-identified is neither: it is counted as *open*. The texts are in benchmarks/diagnosis_cases/; the set of
-../shared/data/failures is used where it is present.
+identified is neither: it is counted as *open*. Where no failure is found, the first remark (a note or a degraded
+state) is printed in full: `right_or_remark_percent` counts those that name the settled cause too,
+`right_first_percent` does not. The texts are in benchmarks/diagnosis_cases/; the set of ../shared/data/failures is
+used where it is present.
 """
 
 from __future__ import annotations
@@ -104,8 +106,8 @@ def verdict(case: Case, known: tuple[Signature, ...]) -> tuple[str, str]:
     if any(case.is_named_in(text) for text, _ in named[1:FIRST]):
         return ("first three, wrong first" if named[0][1] else "first three"), first
     if not named:
-        remarks = [f"{match.title} {match.cause}" for match in found.ranked.remarks[:FIRST]]
-        return ("as a remark" if any(map(case.is_named_in, remarks)) else "nothing"), first
+        remarks = [case.is_named_in(f"{match.title} {match.cause}") for match in found.ranked.remarks[:FIRST]]
+        return ("first remark" if remarks[:1] == [True] else "as a remark" if any(remarks) else "nothing"), first
     return ("wrong first" if named[0][1] else "open"), first
 
 
@@ -133,6 +135,7 @@ def _summary(judged: list[str]) -> dict[str, object]:
     return {
         "cases": len(judged),
         "right_first_percent": round(100 * counted["right first"] / total, 1),
+        "right_or_remark_percent": round(100 * (counted["right first"] + counted["first remark"]) / total, 1),
         "first_three_percent": round(
             100 * sum(n for key, n in counted.items() if key.startswith(("right", "first three"))) / total, 1
         ),

@@ -175,15 +175,18 @@ def every_rule(matrix: Matrix) -> Iterator[Rule]:
 
 def text_lines(found: Diagnosis) -> list[str]:
     """Return the diagnosis for a person."""
-    if found.best is None:
+    first_remark = found.ranked.remarks[:1]
+    if found.best is None and first_remark:
+        reported = [f"{found.name}: nothing here explains a failure ({found.lines} lines read); reported was:"]
+        reported += _best(found, first_remark[0])
+    elif found.best is None:
         reported = [f"{found.name}: nothing here explains a failure ({found.lines} lines read)", f"  hint:   {NOTHING}"]
     else:
         reported = _best(found, found.best)
         reported += [f"  also:   {_line(match)}" for match in found.ranked.failures[1 : OTHERS_SHOWN + 1]]
     reported += [f"  unread: {row}" for row in found.left_out[:OTHERS_SHOWN]]
-    return reported + [
-        f"  {match.signature.kind + ':':<7} {_line(match)}" for match in found.ranked.remarks[:OTHERS_SHOWN]
-    ]
+    remarks = found.ranked.remarks[found.best is None :][:OTHERS_SHOWN]
+    return reported + [f"  {match.signature.kind + ':':<7} {_line(match)}" for match in remarks]
 
 
 def _best(found: Diagnosis, best: Match) -> list[str]:

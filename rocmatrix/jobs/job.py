@@ -107,13 +107,14 @@ def native_job(job_request: JobRequest, *, matrix: Matrix, cell: Cell, hardware:
         *flags(options | output_here(job_request) | expected(job_request, cell)),
         *native_provenance(job_request, runner=runner, requested=cell),
     ]
+    shown = visible(job_request, cell=chosen, hardware=hardware)
     return Job(
         argv=launch.native_argv(runner.python, arguments),
         environment=launch.native_environment(
             ROOT,
             {
-                **os.environ,
-                **visible(job_request, cell=chosen, hardware=hardware),
+                **without_second_filters(os.environ, shown),
+                **shown,
                 **{row.name: row.content for row in allocator_of(job_request, matrix=matrix, cell=chosen)},
             },
         ),
@@ -223,6 +224,18 @@ def visible(job_request: JobRequest, *, cell: Cell, hardware: Hardware) -> dict[
     Raises RM301 or RM303 where the cards named are not here.
     """
     return choice.visible_natively(cell, hardware, job_request.cards or (), os.environ)
+
+
+def without_second_filters(environment: Mapping[str, str], shown: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a shell without those that choose cards, where the run's own choose them.
+
+    HIP counts what ROCr leaves from 0, so that card 1 of a shell would be none of one card that is left (D305).
+
+    Args:
+        environment: variables of the shell by name.
+        shown: variables by which the run chooses its cards; empty where it leaves that to the shell.
+    """
+    return {name: value for name, value in environment.items() if not (shown and name in choice.VISIBILITY)}
 
 
 def check_cards(job_request: JobRequest, *, cell: Cell, hardware: Hardware) -> None:

@@ -258,8 +258,12 @@ def _for_editor(args: Session, chosen: Chosen, choice: Choice, host: Host) -> tu
 
 def _run_here(args: Run, run_folder: Path, choice: Choice, spec: RunSpec) -> None:
     from rocmatrix.cli.commands.build import built_image
+    from rocmatrix.containers import engine
+    from rocmatrix.containers.settings import CdiDevice, Device
     from rocmatrix.jobs import interactive
 
+    if any(isinstance(each, Device | CdiDevice) for each in spec.settings):
+        engine.require_cards()
     built = built_image(
         choice, base=args.base or None, wheelhouse=None, dry_run=False, allow_unlocked=args.allow_unlocked
     )

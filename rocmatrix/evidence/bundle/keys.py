@@ -81,6 +81,15 @@ KEYS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] =
     (re.compile(r"(?P<name>\blogin as: )[\w.-]{1,64}|(?P<wwn>\b(?:WWN|WWID|naa|eui)[ .:=]{1,4})(?:0x)?[0-9a-f]{16}(?:[0-9a-f]{16})?\b", re.IGNORECASE), lambda found: f"{found['name']}<name>" if found["name"] else f"{found['wwn']}<id>"),
     (re.compile(r"(?P<name>\b[A-Z][A-Z0-9_]{0,30}_(?:USER|USERNAME|LOGIN|HOST|HOSTNAME|NODE|NODENAME|EMAIL|ACCOUNT)[\"']?[=:] ?[\"']?)(?!localhost\b|127\.|0\.0\.0\.0|<|\d{1,12}\b|true\b|false\b)[^\s\"',;<]{2,253}"), r"\g<name><name>"),
     (re.compile(r"(?P<name>\b(?:on|from|at) )(?!(?:gfx|mi|rx|cuda|hip|gpu|rank|python|rocm|torch|cpu|card|line|port|step|epoch|numa|node|device|ring|core|slot|level|fp|bf|int|pid|sdma|hbm|ddr|pcie?|gen|v|x|h|a|b|u|i|f)-?\d)[a-z][a-z-]{0,20}\d{2,6}(?=[:,])"), r"\g<name><host>"),
+    (re.compile(r"(?P<name>\b(?=[A-Z])[A-Z0-9_]{0,40}(?:SECRET|PASSW|CREDENTIAL|PRIVATE_KEY)[A-Z0-9_]{0,40}[=:] ?[\"']?)(?![/<$]|\d{1,12}\b)[^\s\"',;]{6,4000}"), r"\g<name><secret>"),
+    (re.compile(r"(?P<name>(?<!\S)-U[ =]?)[^\s%]{1,64}%\S{1,200}"), r"\g<name><secret>"),  # Samba
+    (re.compile(r"(?P<name>\bkey=\"[^\"\n]{0,80}(?:secret|token|password|apikey)[^\"\n]{0,40}\"\s{1,8}value=\")[^\"\n]{1,4000}", re.IGNORECASE), r"\g<name><secret>"),
+    (re.compile(r"(?P<name>\bcode=)(?=[\w/.-]{0,400}\d)(?=[\w/.-]{0,400}[A-Za-z])[\w/.-]{16,400}"), r"\g<name><secret>"),
+    (re.compile(r"(?P<name>\b(?:Server|Data Source|Host|Addr)=)(?!localhost\b|127\.)[^;\s\"']{1,253}(?=;)", re.IGNORECASE), r"\g<name><host>"),
+    (re.compile(r"(?P<name>\b(?:connect(?:ed|ing|ion)? to|reach(?:ed|ing)?|contact) )(?!localhost\b|<)[\w.-]{1,253}(?= port \d)", re.IGNORECASE), r"\g<name><host>"),
+    (re.compile(r"(?<![\w.-])[\w-]{1,63}(?:\.[\w-]{1,63}){0,8}(?=: (?:Name or service not known|Temporary failure in name resolution|No address associated|Name does not resolve|nodename nor servname))"), "<host>"),
+    (re.compile(r"(?P<name>(?<![\w-])account=)(?!<)[\w.@-]{2,100}"), r"\g<name><name>"),
+    (re.compile(r"(?P<name>(?<![\w.>~-])/(?:home|Users)/)[^/\s\"]{1,64}(?=/)"), r"\g<name>user"),
     # addresses before a registry's form takes their end for one
     (re.compile(r"(?<![\w:.])(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}(?:/\d{1,3})?(?![\w:])", re.IGNORECASE), "<address>"),
     (re.compile(r"(?P<name>[A-Za-z]:\\{1,2}Users\\{1,2})[^\\\n\"'<>|:*?]{1,64}(?=\\)", re.IGNORECASE), r"\g<name>user"),

@@ -32,6 +32,12 @@ def test_uncertain_answer_is_open_and_a_missing_one_counts_as_nothing():
     assert judged("all went well\n", "the moon") == "nothing"
 
 
+def test_remark_without_a_failure_is_counted_apart_from_what_is_right_first():
+    line = "/opt/amdgpu/share/libdrm/amdgpu.ids: No such file or directory\n"
+    assert judged(line, "libdrm", "harmless") == "first remark"
+    assert judged(line, "the moon") == "nothing"
+
+
 @pytest.mark.parametrize("name", [name for name in bench.SETS if name != "given"])
 def test_cases_have_lines_words_and_a_thread_of_their_own(name):
     rows = bench.cases(name)

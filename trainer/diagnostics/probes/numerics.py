@@ -42,6 +42,11 @@ def worst(errors: Iterable[float]) -> float:
     return max(errors, key=lambda error: math.inf if math.isnan(error) else error)
 
 
+def least(changes: Iterable[float]) -> float:
+    """Return the smallest change; NaN is smaller than any. Raises ValueError when there is none."""
+    return min(changes, key=lambda change: -math.inf if math.isnan(change) else change)
+
+
 def bits_changed(before: torch.Tensor, after: torch.Tensor) -> int:
     """Return how many fp32 elements differ in their bits. NaN equals itself here, and -0.0 differs from 0.0."""
     import torch

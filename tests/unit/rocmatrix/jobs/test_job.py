@@ -131,6 +131,12 @@ def test_data_that_is_not_there_is_named_before_a_container_starts(tmp_path):
         job.container_job(missing, cell=cells.CPU, hardware=host, image="rocmatrix:test")
 
 
+def test_choice_of_the_shell_does_not_filter_the_cards_that_a_run_chose_once_more():
+    shell = {"HIP_VISIBLE_DEVICES": "1", "PATH": "/bin"}
+    assert job.without_second_filters(shell, {"ROCR_VISIBLE_DEVICES": "1"}) == {"PATH": "/bin"}
+    assert job.without_second_filters(shell, {}) == shell
+
+
 def test_cards_are_chosen_natively_too(tmp_path):
     host = read_hardware(sysfs.two_rx_7900_xt(tmp_path))
     one = job_request("smoke", cards=(1,))

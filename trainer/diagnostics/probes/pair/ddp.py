@@ -52,7 +52,7 @@ def step_checks(reports: Sequence[Report]) -> list[Check]:
     return [
         at_most("gradients against analytic mean", numerics.worst(errors), GRADIENT_LIMIT, unit),
         at_most("weights against one process", numerics.worst(w["error"] for w in weights), WEIGHT_LIMIT, unit),
-        at_least("weights moved", min(w["moved"] for w in weights), MOVED_LIMIT, "relative change"),
+        at_least("weights moved", numerics.least(w["moved"] for w in weights), MOVED_LIMIT, "relative change"),
         equal("distinct weights among ranks", len({w["sha256"] for w in weights}), 1, "sets of weights"),
     ]
 

@@ -199,7 +199,7 @@ def checks(eager: Trained, fused: Trained, graphs: int, begin: torch.Tensor) -> 
         graphs: number of graphs that were compiled.
         begin: weights before training, flattened.
     """
-    losses = max(abs(a - b) / abs(a) for a, b in zip(eager.losses, fused.losses, strict=True))
+    losses = numerics.worst(abs(a - b) / abs(a) for a, b in zip(eager.losses, fused.losses, strict=True))
     error = numerics.relative_error(fused.weights, eager.weights.double())
     moved = numerics.relative_error(eager.weights, begin.double())
     return [

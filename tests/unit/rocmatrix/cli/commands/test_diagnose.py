@@ -61,7 +61,10 @@ def test_empty_diagnosis_is_status_1_with_the_next_step(tmp_path, capsys):
     status, out, _ = diagnosed(path, capsys)
     assert status == 1
     assert "nothing here explains a failure (2 lines read)" in out
-    assert "note:   amdgpu-ids-missing" in out
+    assert "amdgpu-ids-missing: The table of card names is not found" in out
+    assert "cause:  Harmless" in out  # the only thing reported stands in full, with its cause
+    path.write_text("all is well\n")
+    assert "hint:" in diagnosed(path, capsys)[1]
 
 
 @pytest.mark.parametrize("name", ["none.log", "."])

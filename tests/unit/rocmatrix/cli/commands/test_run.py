@@ -17,6 +17,7 @@ from rocmatrix.images.build import Built
 from rocmatrix.jobs import devcontainer as workplace
 from rocmatrix.jobs import interactive
 from rocmatrix.matrix.resolver.resolve import Request
+from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import sysfs
 from tests.fixtures.commented_json import without_comments
 
@@ -130,6 +131,18 @@ def test_mistakes_end_with_their_code(on, run_command, capsys, typed, code):
         run_command(OPEN, **typed)
     assert ended.value.code == 2
     assert code in capsys.readouterr().err
+
+
+def test_engine_without_this_machines_cards_is_refused_before_a_build(on, run_command, monkeypatch, capsys):
+    def refuse():
+        raise RocmatrixError("RM201", what="another kernel")
+
+    on(sysfs.two_rx_7900_xt)
+    monkeypatch.setattr(engine, "require_cards", refuse)
+    monkeypatch.setattr("rocmatrix.cli.commands.build.built_image", lambda *_, **__: pytest.fail("built first"))
+    with pytest.raises(SystemExit):
+        run_command(OPEN, command=("true",))
+    assert "RM201" in capsys.readouterr().err
 
 
 def test_missing_card_is_reported_before_a_build(on, run_command, capsys, monkeypatch):

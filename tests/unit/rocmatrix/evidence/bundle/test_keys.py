@@ -69,6 +69,16 @@ def test_random_word_of_a_service_that_no_form_lists_is_taken_out(size: int) -> 
         ("namespace: quants-prod", "quants"),
         ("image: harbor.lab.example/quant/alpha:v1", "quant"),
         ("registry.gitlab.com/acme-corp/train:9", "acme"),
+        ("export SECRET_KEY_BASE=99b4c60fdb505a45030b2b964743af32", "99b4c60f"),
+        ("smbclient //nas/share -U tom%Qwerty77", "Qwerty77"),
+        ('<add key="ApiSecret" value="vv88ww99"/>', "vv88ww99"),
+        ("oauth code=4/0AX4XfWh-abcdefghijk", "0AX4"),
+        ("Server=db9;User Id=sa;Password=Zx9!cv;", "db9"),
+        ("Failed to connect to nas-07.storage.lab.example port 2049", "nas-07"),
+        ("ping: gpubox.fritz.box: Name or service not known", "gpubox"),
+        ("slurm_load_jobs error; account=astro42", "astro42"),
+        ("/home/o'neil/x.py is missing", "neil"),
+        ("Co-authored-by: Max Muster <max@m.example>", "Muster"),
     ],
 )  # fmt: skip
 def test_key_or_name_in_a_form_is_taken_out(text: str, gone: str) -> None:

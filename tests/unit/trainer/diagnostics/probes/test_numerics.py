@@ -16,6 +16,11 @@ def test_relative_error_is_that_of_frobenius() -> None:
     assert math.isnan(numerics.relative_error(torch.full((2, 2), math.nan), reference))
 
 
+def test_nan_is_the_least_of_changes() -> None:
+    assert numerics.least([1.0, 0.5, 2.0]) == 0.5
+    assert math.isnan(numerics.least([1.0, math.nan, -math.inf]))
+
+
 def test_nan_is_the_worst_of_errors() -> None:
     assert numerics.worst([1.0, 3.0, 2.0]) == 3.0
     assert math.isnan(numerics.worst([1.0, math.nan, math.inf]))

@@ -79,6 +79,6 @@ def weight_checks(reports: Sequence[Report]) -> list[Check]:
     error = numerics.worst(each["error"] for each in weights)
     return [
         at_most("weights against one process", error, WEIGHT_LIMIT, "relative Frobenius error"),
-        at_least("weights moved", min(each["moved"] for each in weights), MOVED_LIMIT, "relative change"),
+        at_least("weights moved", numerics.least(each["moved"] for each in weights), MOVED_LIMIT, "relative change"),
         equal("weights held by both ranks", sum(each["held"] for each in weights), weights[0]["of"], "weights"),
     ]

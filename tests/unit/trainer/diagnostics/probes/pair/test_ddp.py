@@ -139,6 +139,23 @@ def test_findings_of_the_ranks_each_have_their_check() -> None:
     assert judge(good, finished(pid=2, gradient_error=float("nan"))) == {"gradients against analytic mean"}
     assert judge(good, finished(pid=2, error=1e-3)) == {"weights against one process"}
     assert judge(good, finished(pid=2, moved=0.0)) == {"weights moved"}
+    assert judge(good, finished(pid=2, moved=float("nan"))) == {"weights moved"}
+
+
+def test_limits_of_two_ranks_are_where_they_are_stated() -> None:
+    good = finished(pid=1)
+    for name, limit, check in (
+        ("gradient_error", 1e-5, "gradients against analytic mean"),
+        ("error", 1e-5, "weights against one process"),
+    ):
+        assert judge(good, finished(pid=2, **{name: 0.99 * limit})) == set()
+        assert judge(good, finished(pid=2, **{name: 1.01 * limit})) == {check}
+    assert judge(good, finished(pid=2, moved=1.01e-2)) == set()
+    assert judge(good, finished(pid=2, moved=0.99e-2)) == {"weights moved"}
+
+
+def test_ranks_that_did_not_end_have_findings_of_their_own() -> None:
+    good = finished(pid=1)
     assert judge(good, finished(pid=2, sha256="b")) == {"distinct weights among ranks"}
     assert judge(good, finished(pid=2), returncode=1) == {"torchrun's exit status"}
     assert judge(good, finished(pid=2)[:3]) == {"ranks finished"}

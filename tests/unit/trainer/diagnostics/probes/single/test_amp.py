@@ -93,3 +93,40 @@ def test_low_precision_loss_that_is_off_is_seen(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(amp.Trainer, "loss", off)
     assert failed(amp.measure(Request(expect="cpu"))) == {"bfloat16 loss against fp32"}
+
+
+class Fixed:
+    """A STAND-IN for a trainer of a known loss in each precision."""
+
+    def __init__(self, low: float) -> None:
+        self.low = low
+
+    def loss(self, autocast: bool = True) -> torch.Tensor:
+        return torch.tensor(self.low if autocast else 1.0, dtype=torch.float64)
+
+    def product_dtype(self) -> str:
+        return "bfloat16"
+
+
+@pytest.mark.parametrize(
+    ("name", "off", "status"),
+    [
+        ("float16", 0.99e-3, "pass"),
+        ("float16", 1.01e-3, "fail"),
+        ("bfloat16", 4.99e-3, "pass"),
+        ("bfloat16", 5.01e-3, "fail"),
+        ("bfloat16", float("nan"), "fail"),
+    ],
+)
+def test_limit_of_a_low_precision_loss_is_where_it_is_stated(name: str, off: float, status: str) -> None:
+    trainer: Any = Fixed(1.0 + off)
+    assert amp.precision_checks(name, trainer)[1].status == status
+
+
+@pytest.mark.parametrize(("last", "failing"), [(0.499, set()), (0.501, {"loss falls"}), (float("nan"), {"loss falls"})])
+def test_loss_has_to_fall_to_half(last: float, failing: set[str]) -> None:
+    steps = [amp.Step(loss=1.0, scale_before=4.0, scale_after=4.0, weights_changed=9) for _ in range(amp.STEPS)]
+    steps[amp.OVERFLOW_STEP] = amp.Step(loss=0.6, scale_before=4.0, scale_after=2.0, weights_changed=0)
+    steps[-1] = amp.Step(loss=last, scale_before=4.0, scale_after=4.0, weights_changed=9)
+    found = {check.name for check in amp.training_checks(steps) if check.status == "fail"}
+    assert found - {"training goes on"} == failing

@@ -78,3 +78,18 @@ def test_error_that_is_no_refusal_is_not_taken_for_one(monkeypatch: pytest.Monke
     monkeypatch.setattr(attention, "attend", gone)
     with pytest.raises(RuntimeError, match="gone"):
         attention.measure(Request(expect="cpu"))
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [("float32", 1e-4), ("float16", 5e-3), ("bfloat16", 3e-2)])
+@pytest.mark.parametrize("place", range(len(attention.PARTS)))
+@pytest.mark.parametrize(("share", "status"), [(0.99, "pass"), (1.01, "fail"), (float("nan"), "fail")])
+def test_limit_of_attention_is_where_it_is_stated(
+    dtype: str, limit: float, place: int, share: float, status: str
+) -> None:
+    case = attention.Case(dtype=dtype, mask="plain", shape=attention.SHAPES[0])
+    errors = tuple(share * limit if part == place else 0.0 for part in range(len(attention.PARTS)))
+    sound = attention.Result(case=case, errors=(0.0,) * len(attention.PARTS), not_finite=0)
+    wanted = ["pass"] * (len(attention.PARTS) + 1)
+    wanted[place] = status
+    ran = [sound, attention.Result(case=case, errors=errors, not_finite=0)]
+    assert [check.status for check in attention.judge("math", ran, attention.LIMITS[dtype])] == wanted

@@ -185,3 +185,11 @@ def test_nan_is_the_worst_case_of_a_group() -> None:
     cases = blas.cases()[:3]
     results = [blas.Result(case=c, error=e, not_finite=0) for c, e in zip(cases, (0.5, math.nan, 1.0), strict=True)]
     assert blas.worst_case(results) == f"worst: {cases[1]}"
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [("float32", 1e-5), ("float16", 2e-3), ("bfloat16", 1e-2)])
+@pytest.mark.parametrize(("share", "status"), [(0.99, "pass"), (1.01, "fail"), (math.nan, "fail")])
+def test_limit_of_a_product_is_where_it_is_stated(dtype: str, limit: float, share: float, status: str) -> None:
+    case = blas.Case(dtype=dtype, layout="NN", shape=blas.SHAPES[0])
+    results = [blas.Result(case=case, error=error, not_finite=0) for error in (0.0, share * limit, 0.0)]
+    assert [check.status for check in blas.judge_results("CPU", results)] == [status, "pass"]

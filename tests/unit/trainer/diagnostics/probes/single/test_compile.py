@@ -103,6 +103,11 @@ def trained(weights: list[float], losses: list[float]) -> probe.Trained:
         ([1.0, 2.1], [0.5, 0.25], ["weights against eager"]),
         ([1.0, 2.0], [0.5, 0.30], ["losses against eager"]),
         ([1.0, float("nan")], [0.5, 0.25], ["weights against eager"]),
+        ([1.0, 2.0], [0.5, float("nan")], ["losses against eager"]),
+        ([1.0, 2.0002], [0.5, 0.25], []),
+        ([1.0, 2.0003], [0.5, 0.25], ["weights against eager"]),
+        ([1.0, 2.0], [0.5, 0.250024], []),
+        ([1.0, 2.0], [0.5, 0.250026], ["losses against eager"]),
     ],
 )
 def test_weights_and_losses_are_compared(weights: list[float], losses: list[float], failing: list[str]) -> None:

@@ -7,7 +7,7 @@ import torch
 
 from trainer.diagnostics.probes.entry import Request
 from trainer.diagnostics.probes.single import rng
-from trainer.diagnostics.probes.verdict import Verdict
+from trainer.diagnostics.probes.verdict import Device, Verdict
 
 
 @pytest.fixture(autouse=True)
@@ -51,6 +51,31 @@ def test_generator_that_does_not_listen_is_seen(monkeypatch: pytest.MonkeyPatch,
 def test_numbers_of_another_distribution_are_seen(monkeypatch: pytest.MonkeyPatch, draw: Any, name: str) -> None:
     monkeypatch.setitem(rng.DRAWS, "normal", draw)
     assert name in failed(rng.measure(Request(expect="cpu")))
+
+
+def standard(*, shift: float = 0.0, scale: float = 1.0) -> torch.Tensor:
+    """Numbers of exactly that mean and that variance."""
+    drawn = torch.randn(rng.COUNT, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    return (drawn - drawn.mean()) / drawn.std() * scale**0.5 + shift
+
+
+@pytest.mark.parametrize(
+    ("shift", "variance", "failing"),
+    [
+        (5.9 / 256, 1.0, []),
+        (6.1 / 256, 1.0, ["normal mean"]),
+        (0.0, 1.0 + 5.9 * 2**0.5 / 256, []),
+        (0.0, 1.0 + 6.1 * 2**0.5 / 256, ["normal variance"]),
+    ],
+)
+def test_mean_and_variance_may_be_off_by_six_of_their_own_deviations(
+    monkeypatch: pytest.MonkeyPatch, shift: float, variance: float, failing: list[str]
+) -> None:
+    assert rng.COUNT == 256**2
+    numbers = standard(shift=shift, scale=variance)
+    monkeypatch.setitem(rng.DRAWS, "normal", lambda *_: numbers)
+    checks = rng.shape_checks(Device(kind="cpu", name="a CPU", arch="x86_64"), 1)
+    assert [check.name for check in checks if check.status == "fail"] == failing
 
 
 def test_training_that_does_not_repeat_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

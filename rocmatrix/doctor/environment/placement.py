@@ -156,6 +156,14 @@ def _of_version(subject: Subject, one: Install, companion: Companion, rocm: str)
 
 
 def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
+    yield from _malformed(subject, launch)
+    yield from _options(subject, launch)
+    if not (launch.privileged or not launch.for_amd or launch.partial or _needs_no_compute(subject, launch)):
+        yield from _missing(subject, launch)
+
+
+def _malformed(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
+    """Yield paths of devices that are none."""
     for device in launch.devices:
         if not device.startswith("/dev/") and "=" not in device:
             whole = f"/dev/{device.strip('/').removeprefix('dev/')}"
@@ -164,6 +172,10 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
                 "device nodes lie below /dev; the engine refuses a path that does not exist", whole,
             )  # fmt: skip
             yield replace(finding, fix=Fix(where=finding.where, before=device, after=whole))
+
+
+def _options(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
+    """Yield options that do not give the card, or give more than it needs."""
     if launch.gpus is not None and (launch.for_amd or "rocm" in launch.image):
         yield _finding_of(
             "gpus-option-of-nvidia", subject, launch.line_of("gpus"), f"--gpus {launch.gpus}", "conflict", "error",
@@ -184,12 +196,18 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
             "the devices are given, so --privileged adds nothing for ROCm, and opens the whole host to the container",
             "leave privileged out; add the groups video and render where the user is not root",
         )  # fmt: skip
-    if launch.privileged or not launch.for_amd or launch.partial:
-        return
+
+
+def _needs_no_compute(subject: Subject, launch: Launch) -> bool:
+    """Return whether a name states that the container computes nothing, or an image is for CUDA."""
     service = subject.name.rpartition(" ")[2]  # all there is where another file names the image
     named = f"{subject.image or launch.image} {service}"
-    if _WITHOUT_KFD.search(named) or (_CUDA_IMAGES.search(subject.image or launch.image) and not _of_amd(subject)):
-        return
+    of_cuda = _CUDA_IMAGES.search(subject.image or launch.image)
+    return bool(_WITHOUT_KFD.search(named) or (of_cuda and not _of_amd(subject)))
+
+
+def _missing(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
+    """Yield what a container lacks that is to compute on the card: a node, the groups that own it, shared memory."""
     # letters in another order are reported as such, and corrected
     compute = any("kfd" in device or sorted(device.removeprefix("/dev/")) == sorted("kfd") for device in launch.devices)
     if any("dri" in device for device in launch.devices) and not compute:

@@ -139,7 +139,7 @@ def test_value_added_to_run_reaches_the_container_by_three_files(change, invokew
     change.insert(
         "rocmatrix/containers/least_privilege.py",
         'else (GIB, "data loader workers")\n',
-        "    wanted = gib * GIB or wanted\n",
+        "    shared = gib * GIB or shared\n",
     )
     words = ("run", "--gpu=cpu", "--for=docker", "--user=1:1")
     assert f"--shm-size={1 << 30}" in invokew(*words)

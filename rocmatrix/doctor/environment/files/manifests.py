@@ -118,12 +118,18 @@ def _gpu_notes(
     path: Path, container: Mapping[str, yaml.Node], image: str, variables: tuple[Assignment, ...], by_hand: bool
 ) -> Iterator[FileFinding]:
     """Yield what is wrong with the resources that a container asks for."""
-    resources = _resources(container)
-    limits, requests = resources["limits"], resources["requests"]
     rocm = bool(re.search(r"rocm", image, re.IGNORECASE)) or any(
         row.name.startswith(("HSA_", "ROCR_", "HIP_", "PYTORCH_ROCM")) for row in variables
     )
-    here = f"{path}:{container['image'].start_mark.line + 1}"
+    yield from _of_nvidia(path, container, image, rocm=rocm)
+    yield from _counts(path, container)
+    yield from _device_notes(path, container, image, rocm=rocm, by_hand=by_hand)
+
+
+def _of_nvidia(path: Path, container: Mapping[str, yaml.Node], image: str, *, rocm: bool) -> Iterator[FileFinding]:
+    """Yield NVIDIA's resource where the image is for ROCm, or where it is the only one."""
+    resources = _resources(container)
+    limits = resources["limits"]
     for section in resources.values():
         if NVIDIA in section and rocm:
             line = line_of(path, section[NVIDIA])
@@ -139,6 +145,11 @@ def _gpu_notes(
             truth="it is made for NVIDIA's cards: no node with AMD cards offers it, and the pod stays pending",
             instead=f"{AMD}, with an image for ROCm",
         )  # fmt: skip
+
+
+def _counts(path: Path, container: Mapping[str, yaml.Node]) -> Iterator[FileFinding]:
+    """Yield counts of cards that the API server refuses: without a limit, unequal, or no whole number."""
+    limits, requests = _resources(container).values()
     if AMD in requests and AMD not in limits:
         yield FileFinding(
             rule="k8s-gpu-without-limit", where=line_of(path, requests[AMD]), what=f"requests {AMD}", severity="error",
@@ -157,6 +168,14 @@ def _gpu_notes(
             what=f"{AMD}: {text(limits[AMD])}",
             truth="cards are given as whole numbers", instead="1, or partitions of an Instinct card",
         )  # fmt: skip
+
+
+def _device_notes(
+    path: Path, container: Mapping[str, yaml.Node], image: str, *, rocm: bool, by_hand: bool
+) -> Iterator[FileFinding]:
+    """Yield a card that is not requested, and nodes of cards that are mounted in addition or by hand."""
+    limits, requests = _resources(container).values()
+    here = f"{path}:{container['image'].start_mark.line + 1}"
     if (
         rocm
         and not by_hand

@@ -194,6 +194,8 @@ def _document(path: Path) -> yaml.Node | None:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark else str(path)
         raise TrainerError("RM502", what=getattr(error, "problem", None) or str(error), where=where) from None
+    except RecursionError:
+        raise TrainerError("RM502", what="it is nested far deeper than sections and settings", where=str(path)) from None
 
 
 def _pairs(node: yaml.Node | None, path: Path, what: str) -> list[tuple[Any, Any]]:

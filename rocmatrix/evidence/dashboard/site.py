@@ -46,7 +46,8 @@ def files(pages: Mapping[str, CellPage], grid: list[Section], *, now: str) -> di
     common: dict[str, Any] = {"now": now, "levels": LEVELS, "colours": COLOURS}
     changes = regressions(pages.values())
     marked = sum(bool(run.record.marks) for page in pages.values() for run in page.runs)
-    index = environment.get_template("index.html.j2").render(**common, grid=grid, changes=changes, marked=marked)
+    overview = {"changes": changes, "marked": marked, "records": sum(len(page.runs) for page in pages.values())}
+    index = environment.get_template("index.html.j2").render(**common, grid=grid, **overview)
     cell = environment.get_template("cell.html.j2")
     return {
         "index.html": index,

@@ -55,7 +55,7 @@ class RowError(Exception):
 
 
 def require_trainable(row: Mapping[str, Any]) -> None:
-    """Raise RowError for a field of a conversation's row that its messages do not express."""
+    """Raise RowError for a field of a conversation's row that states what its messages do not."""
     _require_none(row, OF_ROW, "the row")
     if verdict := next((name for name in VERDICTS if isinstance(row.get(name), bool)), None):
         raise RowError(f"{verdict} marks good and bad answers (KTO), and a bad one would be trained like a good one")
@@ -145,7 +145,7 @@ def transcribed(text: Any) -> Any:
         return text
     _, *parts = TRANSCRIPT.split(text)
     turns = zip(parts[::2], parts[1::2], strict=True)
-    return [{"role": "user" if who == "Human" else "assistant", "content": turn.strip()} for who, turn in turns]
+    return [{"role": "user" if who == "Human" else "assistant", "content": text.strip()} for who, text in turns]
 
 
 def weight_of(message: Mapping[str, Any], number: int) -> float:

@@ -22,7 +22,7 @@ USAGE: tuple[CatalogEntry, ...] = entries(
     ),
     (
         "RM502",
-        "No such recipe",
+        "No such recipe, or a file that is none",
         "What --recipe names is no recipe of the trainer and no file, or the file is no YAML of sections.",
         "Take a recipe that is named, or give the path of a file; `recipes/` shows how one is written.",
     ),

@@ -79,7 +79,7 @@ def _with_index(installs: Sequence[Install]) -> str:
 
 
 def _has_index_elsewhere(subject: Subject) -> bool:
-    """Return whether a variable names an index, or another command has put torch for ROCm there already."""
+    """Return whether a variable names an index, or another command of the subject has put torch for ROCm there."""
     named = any(row.name.startswith(("PIP_", "UV_")) and "INDEX" in row.name for row in subject.variables)
     return named or any(_ELSEWHERE.search(row.text) for row in subject.commands)
 

@@ -24,9 +24,9 @@ def test_ranks_with_a_processor_or_card_each_start_without_a_word(
 
 @pytest.mark.parametrize(("ranks", "processors", "cards"), [(3, 2, 0), (8, 2, 1), (4, 1, 0)])
 def test_ranks_that_share_processors_are_stated(ranks: int, processors: int, cards: int) -> None:
-    message = require_processors(ranks, "auto", processors=processors, cards=cards)
-    assert message.startswith(f"{ranks} ranks on {processors} processor(s), device nodes of {cards} card(s)")
-    assert f"--ranks {processors} is faster" in message
+    note = require_processors(ranks, "auto", processors=processors, cards=cards)
+    assert note.startswith(f"{ranks} ranks on {processors} processor(s), device nodes of {cards} card(s)")
+    assert f"--ranks {processors} is faster" in note
 
 
 @pytest.mark.parametrize(("device", "cards"), [("auto", 0), ("cpu", 0), ("cpu", 64), ("auto", 8), ("cuda", 1)])
@@ -37,7 +37,7 @@ def test_sixty_four_ranks_on_two_processors_are_refused(device: str, cards: int)
     assert "--ranks 2" in caught.value.next
 
 
-def test_ranks_beyond_four_a_processor_are_refused_before_the_launcher_starts(
+def test_ranks_beyond_the_processors_are_refused_before_the_launcher_starts(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def launch(*_: object, **__: object) -> int:

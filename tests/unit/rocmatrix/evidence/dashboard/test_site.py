@@ -146,6 +146,7 @@ def test_browser_runs_nothing_of_a_log(folder, tmp_path):
 
 
 def test_regressions_come_first(texts):
+    assert "No evidence is recorded yet" not in texts["index.html"]
     index = texts["index.html"]
     rows = re.findall(r'<td role="cell"><span class="badge[^"]*">(\w+)</span></td>', index)
     assert rows[:2] == ["regressed", "slower"]
@@ -212,7 +213,10 @@ def test_empty_store_gives_whole_pages(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(tmp_path / "none.db"))
     monkeypatch.setattr(common, "known_matrix", lambda: MATRIX)
     command.dashboard(Dashboard(out=str(tmp_path / "out"), port=0))
-    Page((tmp_path / "out" / "index.html").read_text())
+    text = (tmp_path / "out" / "index.html").read_text()
+    Page(text)
+    assert "No evidence is recorded yet: ./invokew build, prove, smoke and train record it." in text
+    assert "since it last passed" not in text
     assert not (tmp_path / "none.db").exists()
 
 

@@ -123,8 +123,8 @@ def test_pair_among_conversations_is_refused_unless_answers_are_requested(tmp_pa
     with pytest.raises(TrainerError) as caught:
         load(path, TokensConfig(**config), TOKENIZER, TEMPLATE, folder=tmp_path, seed=0)
     assert (caught.value.code, caught.value.where.endswith(":3")) == ("RM708", True)
-    trained = load(path, TokensConfig(**config, method="sft"), TOKENIZER, TEMPLATE, folder=tmp_path, seed=0)
-    assert trained.facts["rows"] == 3
+    given = load(path, TokensConfig(**config, method="sft"), TOKENIZER, TEMPLATE, folder=tmp_path, seed=0)
+    assert given.facts["rows"] == 3
     dropped = load(path, TokensConfig(**config, bad_rows="drop"), TOKENIZER, TEMPLATE, folder=tmp_path, seed=0)
     assert dropped.facts["changed"] == {"RM708": 1}
 

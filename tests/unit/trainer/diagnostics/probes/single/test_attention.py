@@ -89,7 +89,7 @@ def test_limit_of_attention_is_where_it_is_stated(
     case = attention.Case(dtype=dtype, mask="plain", shape=attention.SHAPES[0])
     errors = tuple(share * limit if part == place else 0.0 for part in range(len(attention.PARTS)))
     sound = attention.Result(case=case, errors=(0.0,) * len(attention.PARTS), not_finite=0)
-    wanted = ["pass"] * (len(attention.PARTS) + 1)
-    wanted[place] = status
+    expected = ["pass"] * (len(attention.PARTS) + 1)
+    expected[place] = status
     ran = [sound, attention.Result(case=case, errors=errors, not_finite=0)]
-    assert [check.status for check in attention.judge("math", ran, attention.LIMITS[dtype])] == wanted
+    assert [check.status for check in attention.judge("math", ran, attention.LIMITS[dtype])] == expected

@@ -83,17 +83,11 @@ def test_stopped_features_end_within_seconds_and_leave_nothing(
             time.sleep(0.02)
         assert process.poll() is None
         os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
-<<<<<<< HEAD
         _, stderr = process.communicate(timeout=60)
         assert process.returncode == status, stderr
+        assert b"RM598" in stderr
+        assert b"Start the same command again" in stderr
         assert b"Traceback" not in stderr
-=======
-        _, said = process.communicate(timeout=60)
-        assert process.returncode == status, said
-        assert b"RM598" in said
-        assert b"Start the same command again" in said
-        assert b"Traceback" not in said
->>>>>>> wip-new3
     finally:
         process.kill()
         process.wait()

@@ -195,9 +195,7 @@ def _document(path: Path) -> yaml.Node | None:
         where = f"{path}:{mark.line + 1}" if mark else str(path)
         raise TrainerError("RM502", what=getattr(error, "problem", None) or str(error), where=where) from None
     except RecursionError:
-        raise TrainerError(
-            "RM502", what="it is nested far deeper than sections and settings", where=str(path)
-        ) from None
+        raise TrainerError("RM502", what="it is nested deeper than sections and settings", where=str(path)) from None
 
 
 def _pairs(node: yaml.Node | None, path: Path, what: str) -> list[tuple[Any, Any]]:

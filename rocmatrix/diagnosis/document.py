@@ -61,9 +61,9 @@ the tenth none. With the signatures before them the 41 gave 68 %, 71 % and 2 %, 
 writer of the signatures gathered the 41 and others the 87 and the 75, so of new logs expect five to six in ten to be
 right at once, one in seven to match nothing, one in four to get an answer that states no identified cause and one in 25
 a wrong one. Where no failure is found, the first remark is printed in full; it counts as no right answer here. In 416
-logs of runs that went well (60 of real tools, 356 synthetic, benchmarks/diagnose_healthy.py) no cause was named. At the
-eighth freeze none was in 83 gathered from public pages, and in 58 gathered by others one was in five, each for a line
-that reports a failure in a run that went on; these two were not asked again.
+logs of runs that went well (60 of real tools, 356 synthetic, benchmarks/diagnose_healthy.py) no cause was named. At
+the eighth freeze none was in 83 gathered from public pages, and in 58 gathered by others one was in five, each for a
+line that reports a failure in a run that went on; these two were not asked again.
 """
 
 

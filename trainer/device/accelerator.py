@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ DETERMINISTIC_ENVIRONMENT = {
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",  # torch refuses deterministic mode on CUDA without it; ROCm reads it too
     "ROCBLAS_DEFAULT_ATOMICS_MODE": "0",  # rocBLAS adds with atomics, in any order, unless it is switched off
 }
+INDUCTOR_SWITCH = "TORCHINDUCTOR_DETERMINISTIC"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,11 +75,25 @@ def make_reproducible(*, seed: int, threads: int, deterministic: bool = True) ->
     """
     if deterministic:
         os.environ.update(DETERMINISTIC_ENVIRONMENT)
-    torch.use_deterministic_algorithms(deterministic)
+    set_deterministic(deterministic)
     # Torch would fill all memory it is given with NaN, in a kernel of its own: a captured small step takes 8 % longer.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.set_num_threads(threads)
     seed_all(seed)
+
+
+def set_deterministic(deterministic: bool) -> None:
+    """Allow deterministic kernels only, or all of them.
+
+    As `torch.use_deterministic_algorithms`, which since torch 2.10 imports the compiler to set a switch of it: 2.7 s of
+    processor time at each start (torch 2.13.0+cpu, byte code compiled). The compiler reads the switch from the
+    environment where it is imported later.
+    """
+    torch.set_deterministic_debug_mode("error" if deterministic else "default")
+    os.environ[INDUCTOR_SWITCH] = str(int(deterministic))
+    inductor = sys.modules.get("torch._inductor.config")
+    if hasattr(inductor, "deterministic"):
+        inductor.deterministic = deterministic  # type: ignore[union-attr]
 
 
 def _automatic(cards: list[Accelerator]) -> Accelerator:

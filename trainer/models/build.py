@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from trainer.config.sections.network import NETWORKS, TRANSFORMER
+from trainer.models.decoder.skip_init import SkipInit
 from trainer.models.embedded import Embedded
 from trainer.models.size import shrunk
 from trainer.models.transformer import transformer
@@ -61,5 +62,5 @@ def fitting_layers(description: Mapping[str, Any], most: int) -> list[int]:
 
 def size(description: Mapping[str, Any]) -> int:
     """Return how many weights the network has that `description` names; none is allocated or drawn."""
-    with torch.device("meta"):
+    with SkipInit(), torch.device("meta"):
         return sum(weight.numel() for weight in build(description).parameters())

@@ -44,6 +44,7 @@ def scores(training: Training, task: LearningTask) -> dict[str, Any]:
                 rank_slice=ranks.rank_slice if shared else lambda rows: slice(0, rows),
                 sum=ranks.sum if shared else lambda value: value,
                 autocast=training.precision.context,
+                measured=best_of(training.state.history).validation_loss,
             )
         )
 

@@ -37,8 +37,12 @@ def stop_on_sigterm() -> Iterator[Stop]:
 
 @contextlib.contextmanager
 def ends_on_sigterm() -> Iterator[None]:
-    """Within the block SIGTERM unwinds the program as an exit with status 143, so that what it began is removed."""
-    if threading.current_thread() is not threading.main_thread():
+    """Within the block SIGTERM unwinds the program as an exit with status 143, so that what it began is removed.
+
+    Where SIGTERM already interrupts as Ctrl-C does, as in the trainer's own process, it stays so: that end has words.
+    """
+    own = signal.getsignal(signal.SIGTERM) is signal.default_int_handler
+    if own or threading.current_thread() is not threading.main_thread():
         yield
         return
 

@@ -19,6 +19,7 @@ from trainer.config.sections.optimizer import LoopConfig
 from trainer.data.loading.batch import Batch
 from trainer.device.capacity import ParameterCount
 from trainer.device.precision import Precision
+from trainer.models.decoder.skip_init import SkipInit
 
 LossSum = Callable[[Any, Any], Tensor]
 """From outputs and targets to the sum of the loss over all rows of a batch, a scalar.
@@ -147,7 +148,7 @@ class NetworkSpec:
 
     def parameters(self) -> ParameterCount:
         """Count the parameters on the meta device; none is allocated, and no random number is drawn."""
-        with torch.device("meta"):
+        with SkipInit(), torch.device("meta"):  # there, drawing imports the compiler: 3 s of processor time
             weights = list(self.build().parameters())
         trained = sum(weight.numel() for weight in weights if weight.requires_grad)
         return ParameterCount(all=sum(weight.numel() for weight in weights), trained=trained)
@@ -166,6 +167,8 @@ class Evaluation:
             call of `forward` it is all rows on each rank, and `sum` returns what it was given.
         sum: adds a tensor up over the ranks, in place, and returns it.
         autocast: returns the context of the run's precision, for a task that measures in it.
+        measured: mean loss of the validation part with these weights, which training measured when it kept them; None
+            where it did not.
     """
 
     forward: nn.Module
@@ -175,6 +178,7 @@ class Evaluation:
     rank_slice: Callable[[int], slice]
     sum: Callable[[Tensor], Tensor]
     autocast: Callable[[], AbstractContextManager[Any]]
+    measured: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -59,7 +59,8 @@ def cells(args: Cells) -> None:
         for shown in ("; simulated: ".join(filter(None, (level[c.name], on_simulated.get(c.name)))),)
     )
     table(("CELL", "GPU", "ROCM", "TORCH", "PYTHON", "VERDICT", "LEVEL", "WHY"), rows)
-    say("any other combination that no rule calls broken is derived on request: --gpu, --rocm, --torch, --python")
+    rest = "any other combination that no rule calls broken is derived on request: --gpu, --rocm, --torch, --python"
+    say("\n".join(text_table.wrapped(rest, text_table.width())))
 
 
 def _print_wrapped(text: str) -> None:

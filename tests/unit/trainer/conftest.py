@@ -55,7 +55,7 @@ def torch_as_before() -> Iterator[None]:
 
     environment, threads = dict(os.environ), torch.get_num_threads()
     yield
-    torch.use_deterministic_algorithms(False)
+    torch.set_deterministic_debug_mode("default")  # imports no compiler, see trainer.device.accelerator
     torch.set_num_threads(threads)
     os.environ.clear()
     os.environ.update(environment)

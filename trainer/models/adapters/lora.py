@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from trainer.models.adapters.nf4 import NF4Linear
+from trainer.models.decoder.skip_init import SkipInit
 from trainer.runtime.errors import TrainerError, suggestion
 
 ALL_LINEAR = "all"
@@ -213,7 +214,7 @@ def merge(model: nn.Module) -> None:
     """Replace each adapted layer by a dense one with the merged weight, in the base's dtype."""
     for name, module in list(lora_modules(model)):
         base = module.base
-        with torch.device("meta"):
+        with SkipInit(), torch.device("meta"):
             dense = nn.Linear(base.in_features, base.out_features, bias=base.bias is not None)
         dense.weight = nn.Parameter(module.merged())
         if base.bias is not None:

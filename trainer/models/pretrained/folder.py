@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from trainer.models.decoder.model import Decoder
+from trainer.models.decoder.skip_init import SkipInit
 from trainer.models.pretrained import own_class, shards
 from trainer.models.pretrained.families import decoder_config, file_tensor, is_ignored
 from trainer.runtime.errors import TrainerError
@@ -90,7 +91,7 @@ def read(folder: Path, *, dtype: torch.dtype | None = None, to_compute: bool = F
     if own_class.is_own_class(raw):
         return Pretrained(model=own_class.read(folder, raw, dtype), raw=raw, source=folder)
     config = decoder_config(raw)
-    with torch.device("meta"):
+    with SkipInit(), torch.device("meta"):  # there, drawing imports the compiler
         model = Decoder(config)
     weights = _weights(model, folder, str(raw["model_type"]), dtype)
     if to_compute and len({value.dtype for value in weights.values()}) > 1:

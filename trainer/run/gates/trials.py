@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from trainer.device import precision as formats
+from trainer.device.accelerator import set_deterministic
 from trainer.device.blas import select_back_end
 from trainer.device.memory import OutOfMemory
 from trainer.engine.steps.compile import missing
@@ -269,7 +270,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     request = json.loads((argv or sys.argv[1:])[0])
     lines = claimed_stdout()
     subject = Subject(**request["subject"])
-    torch.use_deterministic_algorithms(bool(request["deterministic"]))
+    set_deterministic(bool(request["deterministic"]))
     if request["plain_blas"]:
         select_back_end("cublas")
     torch.ones(2, device=subject.device).sum().item()  # a device that cannot be had is no gate's fault

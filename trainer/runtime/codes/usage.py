@@ -132,7 +132,7 @@ USAGE: tuple[CatalogEntry, ...] = entries(
         "RM598",
         "Interrupted",
         "The run was stopped by Ctrl-C or by a signal; what is left is whole: checkpoints or nothing.",
-        "Start it again, with --resume auto where checkpoints were kept.",
+        "Start the same command again. With --resume auto it resumes where checkpoints were kept.",
     ),
     (
         "RM599",

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -101,6 +103,21 @@ def test_reproducible_means_seeded_deterministic_and_a_fixed_thread_count() -> N
     assert torch.are_deterministic_algorithms_enabled()
     assert torch.get_num_threads() == 1
     assert os.environ.items() >= DETERMINISTIC_ENVIRONMENT.items()
+
+
+def test_start_of_a_run_imports_no_compiler_and_one_that_comes_later_is_deterministic() -> None:
+    program = """
+import sys
+from trainer.device.accelerator import make_reproducible
+make_reproducible(seed=0, threads=1)
+assert "torch._dynamo" not in sys.modules and "torch._inductor" not in sys.modules
+import torch, torch._inductor.config as config
+assert torch.are_deterministic_algorithms_enabled() and getattr(config, "deterministic", True)
+make_reproducible(seed=0, threads=1, deterministic=False)
+assert not torch.are_deterministic_algorithms_enabled() and not getattr(config, "deterministic", False)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_second_card_that_a_run_leaves_idle_is_named(pretend: Pretend) -> None:

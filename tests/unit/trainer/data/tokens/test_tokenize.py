@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.fixtures.file_tokenizers import byte_level, sentencepiece
 from tests.fixtures.token_files import ANSWER, TEMPLATE, TOKENIZER, USER, rows_of, trained, write
 from trainer.data.tokens.chat_template import CHATML, ChatTemplate
-from trainer.data.tokens.records import Record
+from trainer.data.tokens.packing import pack
+from trainer.data.tokens.records import Record, read_records
 from trainer.data.tokens.row import TokenRow
 from trainer.data.tokens.tokenize import (
     RowPolicy,
@@ -286,3 +289,18 @@ def test_empty_answer_that_carries_loss_is_refused_and_dropped_where_bad_rows_ar
         write(tmp_path / "b.jsonl", {"messages": [USER, {**ANSWER, "content": content, "weight": 0}, USER, ANSWER]})
     ).rows
     assert trained(only) == "Hello<|im_end|>"
+
+
+def test_stop_that_is_the_padding_too_carries_loss(tmp_path):
+    folder = byte_level(tmp_path / "m")
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(json.dumps({**config, "pad_token": config["eos_token"]}))
+    tokenizer = read_tokenizer(folder)
+    both = ({"prompt": "the quick", "completion": " fox"}, {"prompt": "a", "completion": " dog"})
+    path = write(tmp_path / "a.jsonl", *both)
+    rows = tokenize_records(read_records(path), tokenizer, None, RowPolicy(length=50)).rows
+    packed = pack(rows, [[0], [1]], 20, filling=tokenizer.stops[0])
+    for row, labels, weights in zip(rows, packed.labels, packed.weights, strict=True):
+        assert (row.tokens[-1], row.weights[-1]) == (tokenizer.stops[0], 1.0)
+        trained = [int(label) for label, weight in zip(labels, weights, strict=True) if weight > 0]
+        assert trained.count(tokenizer.stops[0]) == 1  # the answer's own, and none of the padding

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 import torch
 
+import trainer
 from trainer.models.decoder.config import AttentionConfig
 from trainer.models.fast import attention
 from trainer.models.fast.attention import Call, Kernel, leanest
@@ -47,3 +51,11 @@ def test_reason_is_of_the_kernel_that_is_used(right: str, phrase: str, monkeypat
     call = Call(config=heads, scale=1.0, rows=1, tokens=8, device=torch.device("cpu"), dtype=torch.float32)
     monkeypatch.setattr(attention, "examined", examined)
     assert phrase in attention.choose(call)[1].why
+
+
+def test_flash_attention_of_its_own_package_is_imported_nowhere():
+    root = Path(trainer.__file__).parent
+    found = [path for path in root.rglob("*.py") if re.search(r"^\s*(import|from) flash_attn", path.read_text(), re.M)]
+    assert found == []
+    locks = [path for path in (root.parent / "requirements").glob("*.in") if "flash" in path.read_text()]
+    assert locks == []

@@ -11,7 +11,7 @@ from typing import Any
 
 from trainer.data.tokens.chat_template import ChatTemplate, read_template
 from trainer.data.tokens.tokenizer import Tokenizer, read_tokenizer
-from trainer.models.adapters import by_peft, peft_format
+from trainer.models.adapters import by_peft, peft_format, peft_record
 from trainer.models.pretrained import folder as pretrained
 from trainer.models.pretrained import own_class
 from trainer.runtime.errors import TrainerError
@@ -36,7 +36,7 @@ def load(folder: Path, base: Path | None = None) -> Loaded:
     Raises:
         TrainerError: RM700 to RM707, RM712, RM713 and RM720.
     """
-    adapter = (folder / peft_format.CONFIG).is_file()
+    adapter = (folder / peft_record.CONFIG).is_file()
     refuse_other_run(folder)
     source = (base or base_of(folder)) if adapter else folder
     if adapter and by_peft.is_by_peft(folder):
@@ -71,7 +71,7 @@ def base_of(folder: Path) -> Path:
     Raises:
         TrainerError: RM712 where it names none or there is no such folder.
     """
-    path = folder / peft_format.CONFIG
+    path = folder / peft_record.CONFIG
     try:
         record: Any = json.loads(path.read_text(encoding="utf-8"))
         named = Path(record["base_model_name_or_path"])

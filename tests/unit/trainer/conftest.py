@@ -53,9 +53,11 @@ def torch_as_before() -> Iterator[None]:
     """Undo what `make_reproducible` sets for the whole process."""
     import torch
 
+    from trainer.device.accelerator import set_deterministic
+
     environment, threads = dict(os.environ), torch.get_num_threads()
     yield
-    torch.set_deterministic_debug_mode("default")  # imports no compiler, see trainer.device.accelerator
+    set_deterministic(False)
     torch.set_num_threads(threads)
     os.environ.clear()
     os.environ.update(environment)

@@ -33,7 +33,7 @@ ROLES = {
 # Of a message: OpenAI's name, LLaMA-Factory's; axolotl's and ms-swift's switches, which are true or false.
 WEIGHTS = ("weight", "loss_weight", "train", "training", "trainable", "loss", "loss_mask")
 REASONING = ("reasoning_content", "reasoning", "thinking")
-# Fields that hold nothing where they are absent, empty or null, and what each says otherwise.
+# Fields that hold nothing where they are absent, empty or null, and what each means otherwise.
 OF_MESSAGE = {
     "function_call": "the older form of tool_calls; write it as tool_calls",
     "train_detail": "which parts of a message are trained; a whole message has a weight",
@@ -55,7 +55,7 @@ class RowError(Exception):
 
 
 def require_trainable(row: Mapping[str, Any]) -> None:
-    """Raise RowError for a field of a conversation's row that states what its messages do not."""
+    """Raise RowError for a field of a conversation that its messages do not hold."""
     _require_none(row, OF_ROW, "the row")
     if verdict := next((name for name in VERDICTS if isinstance(row.get(name), bool)), None):
         raise RowError(f"{verdict} marks good and bad answers (KTO), and a bad one would be trained like a good one")
@@ -145,7 +145,7 @@ def transcribed(text: Any) -> Any:
         return text
     _, *parts = TRANSCRIPT.split(text)
     turns = zip(parts[::2], parts[1::2], strict=True)
-    return [{"role": "user" if who == "Human" else "assistant", "content": text.strip()} for who, text in turns]
+    return [{"role": "user" if who == "Human" else "assistant", "content": said.strip()} for who, said in turns]
 
 
 def weight_of(message: Mapping[str, Any], number: int) -> float:

@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 FLAG = re.compile(r"--[a-z][a-z-]*")  # a browser would end a line behind each of its hyphens
-MOST_BESIDE_NUMBERS = 20  # characters: an interval
+MOST_NEXT_TO_NUMBERS = 20  # characters: an interval
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --dim: #57606a; --page: #fff; --rule: #d0d7de; --one: #0550ae;
  --two: #9a3f00; --three: #116329; --bar: #3572b8; --soft: #a9c4e4 }
@@ -118,6 +118,6 @@ def _cell(value: Any, kind: str) -> str:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     words = f"{value:,}" if isinstance(value, int) and number else shown(value)
     kept = FLAG.sub(r'<span class="kept">\g<0></span>', escape(words))
-    if number or (kind and len(words) <= MOST_BESIDE_NUMBERS):
+    if number or (kind and len(words) <= MOST_NEXT_TO_NUMBERS):
         return f'<td class="number">{escape(words)}</td>'
     return f"<td>{kept}</td>"

@@ -257,8 +257,8 @@ def stopped_by_signal(finished: Finished | None = None) -> Finished:
     return replace(finished or Finished(status=130, events=()), status=130, trouble=trouble)
 
 
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
+def _interrupt(number: int, _: object) -> None:
+    raise KeyboardInterrupt(signal.Signals(number).name)
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import io
 import os
 import sys
 import time
@@ -73,15 +74,22 @@ def exit_on_broken_pipe() -> NoReturn:
     sys.exit(141)
 
 
+def replace_unwritable() -> None:
+    """Let standard output write a question mark for what its encoding lacks: ASCII has no sign for a verdict."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="replace")
+
+
 def edge(function: F) -> F:
     """Turn failures into readable ones: exit status 2 for a known error, 1 for a defect, 130 for Ctrl-C."""
 
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
         try:
+            replace_unwritable()
             return function(*args, **kwargs)
-        except KeyboardInterrupt:
-            say("\nStopped by Ctrl-C; nothing was left half-written.")
+        except KeyboardInterrupt as stop:
+            say(f"\nStopped by {str(stop) or 'Ctrl-C'}; nothing was left half-written.")
             sys.exit(130)
         except BrokenPipeError:
             exit_on_broken_pipe()

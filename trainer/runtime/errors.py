@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import errno
 import os
+import re
 import traceback
 from collections.abc import Iterable
 
@@ -41,6 +42,7 @@ _NEXT = {
     errno.EFBIG: "A limit on the size of a file was reached: raise it (`ulimit -f unlimited`), or choose another file "
     "system with --output.",
 }
+_RUST_NUMBER = re.compile(r"\(os error (\d+)\)")
 _LABELS = {"next": "hint"}  # what a person reads; the event keeps its field's name
 
 
@@ -74,10 +76,12 @@ class TrainerError(Exception):
 
 def from_os_error(error: OSError) -> TrainerError | None:
     """Return the error in the catalog's words, or None where the catalog has no code for its errno."""
-    if error.errno not in _OS_CODES:
+    of_rust = _RUST_NUMBER.search(str(error))  # polars' errors have their number in the text alone
+    number = error.errno or (int(of_rust[1]) if of_rust else None)
+    if number is None or number not in _OS_CODES:
         return None
-    where = str(error.filename or "")
-    return TrainerError(_OS_CODES[error.errno], what=str(error.strerror), where=where, next=_NEXT.get(error.errno, ""))
+    what, where = error.strerror or os.strerror(number), str(error.filename or "")
+    return TrainerError(_OS_CODES[number], what=what, where=where, next=_NEXT.get(number, ""))
 
 
 def from_log_settings(error: BaseException) -> TrainerError | None:

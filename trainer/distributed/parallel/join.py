@@ -49,10 +49,20 @@ def device_of_rank(requested: str) -> str:
     return "cpu"
 
 
+def require_address() -> None:
+    """Raise RM500 where WORLD_SIZE is set without what a launcher sets with it: an environment of another program."""
+    missing = [name for name in ("RANK", "MASTER_ADDR", "MASTER_PORT") if not os.environ.get(name)]
+    if missing:
+        what = f"the environment variable WORLD_SIZE is {os.environ['WORLD_SIZE']!r} without {', '.join(missing)}"
+        advice = "For a run of one process: env -u WORLD_SIZE …; for several ranks on this machine: --ranks."
+        raise TrainerError("RM500", what=what, next=advice)
+
+
 def connect() -> Ranks:
     """Return the ranks that torchrun started, able to vote; a plain process is a world of one and needs no vote."""
     if world_size() == 1:
         return Ranks()
+    require_address()
     end_with_launcher()
     launch = Launch.from_environment()
     if launch.local_world == world_size():

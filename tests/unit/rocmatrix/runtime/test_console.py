@@ -1,6 +1,9 @@
 """At the edge every failure has a code and an exit status, and a defect keeps its traceback in a file."""
 
 import errno
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -55,7 +58,9 @@ def test_defect_keeps_its_traceback(capsys, tmp_path, monkeypatch):
 
 def test_ctrl_c_ends_with_130(capsys):
     assert ends(KeyboardInterrupt()) == 130
-    assert "Stopped" in capsys.readouterr().err
+    assert "Stopped by Ctrl-C" in capsys.readouterr().err
+    assert ends(KeyboardInterrupt("SIGTERM")) == 130
+    assert "Stopped by SIGTERM" in capsys.readouterr().err
 
 
 def test_codes_have_a_meaning_and_a_next_step():
@@ -68,3 +73,13 @@ def test_nearest_name_comes_first():
     assert nearest("gfx1110", ["gfx906", "gfx1100", "gfx90a"])[0] == "gfx1100"
     assert nearest("RX 7900 xt", ["MI50", "RX 7900 XT"])[0] == "RX 7900 XT"
     assert nearest("zzz", ["gfx906"]) == []
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+@pytest.mark.parametrize("argv", [["explain", "--gpu=MI50"], ["matrix"]])
+def test_output_of_a_narrow_encoding_ends_in_no_defect(argv, encoding):
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    argv = [sys.executable, "-m", "rocmatrix", *argv]
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False, encoding=encoding)
+    assert (done.returncode, "RM499" in done.stderr) == (0, False)
+    assert "?" in done.stdout

@@ -116,3 +116,11 @@ def test_log_settings_that_torch_refuses_are_wrong_usage(monkeypatch: pytest.Mon
     assert from_log_settings(ValueError("of another place")) is None
     monkeypatch.delenv("TORCH_LOGS")
     assert from_log_settings(caught.value) is None
+
+
+def test_error_of_a_library_in_rust_has_the_code_of_its_number() -> None:
+    found = from_os_error(OSError("No space left on device (os error 28)"))
+    assert found is not None
+    assert (found.code, found.what) == ("RM543", "No space left on device")
+    assert from_os_error(OSError("something (os error 4242)")) is None
+    assert from_os_error(OSError("without a number")) is None

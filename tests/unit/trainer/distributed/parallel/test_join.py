@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from trainer.distributed.parallel.join import device_of_rank, world_size
+from trainer.distributed.parallel.join import connect, device_of_rank, world_size
 from trainer.runtime.errors import TrainerError
 
 pytestmark = pytest.mark.usefixtures("plain_process")
@@ -44,3 +44,14 @@ def test_variable_of_a_launcher_that_is_no_number_is_wrong_usage(monkeypatch: py
     monkeypatch.setenv("RANK", text)
     with pytest.raises(TrainerError, match=r"RM500[\s\S]*RANK"):
         device_of_rank("auto")
+
+
+@pytest.mark.parametrize("size", ["0", "2"])
+def test_world_size_without_the_rest_of_a_launcher_is_wrong_usage(monkeypatch: pytest.MonkeyPatch, size: str) -> None:
+    for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("WORLD_SIZE", size)
+    with pytest.raises(TrainerError, match="RM500") as caught:
+        connect()
+    assert f"WORLD_SIZE is '{size}' without RANK, MASTER_ADDR, MASTER_PORT" in caught.value.what
+    assert "env -u WORLD_SIZE" in caught.value.next

@@ -37,11 +37,7 @@ def test_sixty_four_ranks_on_two_processors_are_refused(device: str, cards: int)
     assert "--ranks 2" in caught.value.next
 
 
-<<<<<<< HEAD
 def test_ranks_beyond_the_processors_are_refused_before_the_launcher_starts(
-=======
-def test_ranks_that_are_far_too_many_are_refused_before_the_launcher_starts(
->>>>>>> wip-new3
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def launch(*_: object, **__: object) -> int:

@@ -145,7 +145,7 @@ def transcribed(text: Any) -> Any:
         return text
     _, *parts = TRANSCRIPT.split(text)
     turns = zip(parts[::2], parts[1::2], strict=True)
-    return [{"role": "user" if who == "Human" else "assistant", "content": said.strip()} for who, said in turns]
+    return [{"role": "user" if who == "Human" else "assistant", "content": turn.strip()} for who, turn in turns]
 
 
 def weight_of(message: Mapping[str, Any], number: int) -> float:

@@ -168,7 +168,7 @@ def test_diagnose_with_share_prints_no_names(tmp_path, capsys, as_json):
 def test_failed_checks_of_a_host_with_a_card_rank_its_causes(log, capsys, monkeypatch):
     log.write_text("RuntimeError: No HIP GPUs are available\n")
     monkeypatch.setattr(command, "_failed_checks", lambda: frozenset({"D110"}))
-    assert "likely: The device nodes are closed" in diagnosed(log, capsys)[1]
+    assert "likely: The device nodes may not be opened" in diagnosed(log, capsys)[1]
     assert "likely:" not in diagnosed(log, capsys, gpu="gfx1100")[1]
 
 

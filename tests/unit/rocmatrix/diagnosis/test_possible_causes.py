@@ -37,7 +37,7 @@ def test_sign_in_the_log_brings_its_cause_first_with_its_line():
 
 def test_failed_check_of_the_host_brings_its_cause_first():
     row = first(NO_CARD, failed={"D110"})
-    assert "device nodes are closed" in row.says
+    assert "device nodes may not be opened" in row.says
     assert row.why == "doctor's check D110 fails on this host."
 
 

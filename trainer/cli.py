@@ -28,6 +28,7 @@ from trainer.runtime.advice import fitted
 from trainer.runtime.error_report import coded, report
 from trainer.runtime.errors import CATALOG, TrainerError, suggestion
 from trainer.runtime.events import emit, say
+from trainer.runtime.signals import TERMINATED, TerminatedError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,13 +50,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             if isinstance(several.ranks, int) and several.ranks > 1:
                 return launched(words, config, several.ranks)
         return run(command, arguments)
-    except (Exception, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt, TerminatedError) as error:
         known = coded(error, folder_given(arguments))
         if command:
             known.next = fitted(known.next, known_flags(command))
         status = report(known)
         refusal.leave(known)  # last: the launcher ends this process for it
-        return status
+        return TERMINATED if isinstance(error, TerminatedError) else status
 
 
 def launched(words: list[str], config: TrainConfig, ranks: int) -> int:

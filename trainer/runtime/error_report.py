@@ -11,13 +11,14 @@ from pathlib import Path
 
 from trainer.runtime.errors import TrainerError, from_log_settings, from_os_error
 from trainer.runtime.events import emit, say
+from trainer.runtime.signals import TerminatedError
 
 
 def coded(error: BaseException, output: Path | None) -> TrainerError:
     """Return `error` as one of the catalog; the traceback of an unknown one goes to a file in `output`."""
     if isinstance(error, TrainerError):
         return error
-    if isinstance(error, KeyboardInterrupt):
+    if isinstance(error, KeyboardInterrupt | TerminatedError):
         return TrainerError("RM598", what="the run was stopped before its end")
     if isinstance(error, ImportError):
         return TrainerError("RM501", what=str(error))

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FrameType
 
+TERMINATED = 128 + signal.SIGTERM  # the status that shells give a program which ended by it
+
 
 @dataclass(kw_only=True)
 class Stop:
@@ -35,19 +37,19 @@ def stop_on_sigterm() -> Iterator[Stop]:
         signal.signal(signal.SIGTERM, before)
 
 
+class TerminatedError(SystemExit):
+    """An exit with status 143, so that what was begun is removed on the way; the command line reports it as RM598."""
+
+
 @contextlib.contextmanager
 def ends_on_sigterm() -> Iterator[None]:
-    """Within the block SIGTERM unwinds the program as an exit with status 143, so that what it began is removed.
-
-    Where SIGTERM already interrupts as Ctrl-C does, as in the trainer's own process, it stays so: that end has words.
-    """
-    own = signal.getsignal(signal.SIGTERM) is signal.default_int_handler
-    if own or threading.current_thread() is not threading.main_thread():
+    """Within the block SIGTERM raises TerminatedError; outside it stays what it was."""
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def leave(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
+        raise TerminatedError(TERMINATED)
 
     before = signal.signal(signal.SIGTERM, leave)
     try:

@@ -32,16 +32,6 @@ def test_signal_unwinds_the_block_with_status_143():
     assert (ended.value.code, undone, signal.getsignal(signal.SIGTERM)) == (143, [True], before)
 
 
-def test_signal_that_already_interrupts_is_left_alone():
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt), ends_on_sigterm():
-            terminate()
-        assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 @pytest.mark.parametrize("block", [stop_on_sigterm, ends_on_sigterm])
 def test_other_thread_leaves_the_handler_alone(block):
     before, seen = signal.getsignal(signal.SIGTERM), []

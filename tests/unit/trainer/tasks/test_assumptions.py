@@ -63,7 +63,7 @@ def test_days_of_many_rows_come_with_a_row_height() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "status", "workers"), [(signal.SIGINT, 130, 1), (signal.SIGTERM, 130, 1), (signal.SIGINT, 130, 2)]
+    ("number", "status", "workers"), [(signal.SIGINT, 130, 1), (signal.SIGTERM, 143, 1), (signal.SIGINT, 130, 2)]
 )
 def test_stopped_features_end_within_seconds_and_leave_nothing(
     tmp_path: Path, number: int, status: int, workers: int

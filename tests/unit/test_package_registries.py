@@ -17,7 +17,7 @@ def named(data: bytes) -> list[int]:
     return [number for number, line in enumerate(data.splitlines(), 1) if NAMED.search(line)]
 
 
-def test_no_tracked_file_names_the_host_of_a_package_registry() -> None:
+def test_host_of_a_package_registry_is_named_in_no_tracked_file() -> None:
     listed = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     done = subprocess.run(listed, capture_output=True, check=False)
     if done.returncode:

@@ -109,22 +109,27 @@ def guard_of(training: Training, every: int, folder: RunFolder, architecture: Ma
 def throughput_reference(training: Training, accelerator: Accelerator) -> ThroughputReference:
     """Return what rates are measured against: the model's FLOPs and the peak of all ranks' cards, taken as alike."""
     sharded = training.ranks.lockstep  # counting runs a copy of the model, and a sharded one cannot be copied
-    row, _ = training.train.rows(torch.zeros(1, dtype=torch.long), training.device)
-    flops = None if sharded else flops_per_row(training.model, row)
     found = peaks.find(accelerator.name, accelerator.arch)
     peak = found.flops(training.precision.name) if found else None
+    flops = None if sharded or peak is None else counted(training)  # to count imports torch's compiler, for seconds
     if sharded:
         why = "the operations of a sharded model are not counted, so there is no MFU"
-    elif flops is None:
-        why = "torch cannot count the operations of this model"
     elif found is None:
         why = f"no peak is known for {accelerator.name} ({accelerator.arch}), so there is no MFU"
     elif peak is None:
         why = f"{accelerator.name} has no {training.precision.name} peak on record, so there is no MFU"
+    elif flops is None:
+        why = "torch cannot count the operations of this model"
     else:
         why = f"{found.names[0]}: {found.source} ({found.confidence})"
     ranks = training.ranks.world_size
     return ThroughputReference(flops_per_row=flops, peak=peak and peak * ranks, why=why, ranks=ranks)
+
+
+def counted(training: Training) -> float | None:
+    """Return the FLOPs of a row of the training part, None where torch cannot count the model's operations."""
+    row, _ = training.train.rows(torch.zeros(1, dtype=torch.long), training.device)
+    return flops_per_row(training.model, row)
 
 
 def age_of_checkpoint(training: Training) -> Callable[[], float | None]:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from trainer.config.choices import OPTIMIZERS
 from trainer.engine.adamw_8bit import AdamW8bit
+from trainer.engine.compiler_import import avoid_compiler_import
 from trainer.engine.muon import Muon, adamw_step
 from trainer.models.activation_checkpointing import layers
 from trainer.models.decoder.attention import Attention
@@ -123,6 +124,7 @@ def optimizer_of(
     Raises:
         TrainerError: RM529 for Muon where the network has no matrix for it.
     """
+    avoid_compiler_import()
     if name == MUON:
         return muon(model, learning_rate, products=products, spectral=muon_learning_rate)
     if name == ADAMW_8BIT:

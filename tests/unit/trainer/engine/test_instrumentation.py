@@ -69,7 +69,18 @@ def test_rates_without_a_peak_have_a_reason(accelerator: Accelerator, words: str
     found = throughput_reference(training(), accelerator)
     assert found.peak is None
     assert words in found.why
+    assert found.flops_per_row is None  # counted for a share of the peak alone: it takes seconds
+
+
+def test_peak_is_compared_with_the_operations_of_a_row() -> None:
+    found = throughput_reference(training("bf16"), CARD)
     assert found.flops_per_row is not None and found.flops_per_row > 0
+
+
+def test_operations_that_cannot_be_counted_are_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instrumentation, "flops_per_row", lambda model, row: None)
+    found = throughput_reference(training("bf16"), CARD)
+    assert (found.flops_per_row, found.why) == (None, "torch cannot count the operations of this model")
 
 
 def test_peak_is_that_of_all_ranks_cards() -> None:

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from trainer.config.choices import OPTIMIZERS
+from trainer.device.compiler_import import avoid_compiler_import
 from trainer.engine.adamw_8bit import AdamW8bit
-from trainer.engine.compiler_import import avoid_compiler_import
 from trainer.engine.muon import Muon, adamw_step
 from trainer.models.activation_checkpointing import layers
 from trainer.models.decoder.attention import Attention

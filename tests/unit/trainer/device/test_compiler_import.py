@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from trainer.engine.compiler_import import MARKED, _unmarked, avoid_compiler_import
+from trainer.device.compiler_import import MARKED, _unmarked, avoid_compiler_import
 
 ROOT = Path(__file__).resolve().parents[4]
 # Trained by both processes, once with what is tested and once with torch's own optimizer.

@@ -15,6 +15,7 @@ from tests.fixtures import cells
 from tests.fixtures.device_code import code_object
 from tests.fixtures.stand_ins import stand_in_cell
 from tests.fixtures.trees import tar
+from tests.left_out import long
 
 pytestmark = pytest.mark.container
 
@@ -152,6 +153,7 @@ def stored(found):
     return sum(file.size for file in found.library("rocBLAS").files)
 
 
+@long  # test_nightly proves one of the same Dockerfile, lock and wheels at each stop
 def test_real_cpu_image_is_proven(cpu_image, cpu_root, cpu_wheels):
     """Its own Dockerfile, lock and wheels; Debian's base made by debootstrap, which the recorded size is of."""
     proven = proof.of_image(cells.MATRIX, cells.CPU, cpu_image.tag, today=TODAY, root=cpu_root, wheels=cpu_wheels)

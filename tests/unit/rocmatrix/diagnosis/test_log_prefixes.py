@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocmatrix.diagnosis.log_prefixes import views
+from tests.left_out import WHOLE
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, best
 
 # Each is what one program puts before a line. They are those of docker compose, docker's json-file, the CRI, journald,
@@ -61,7 +62,9 @@ def wrapped(text, width):
 
 @pytest.mark.parametrize("prefix", PREFIXES)
 def test_prefix_hides_nothing(prefix):
-    missed = [one.id for one in SIGNATURES if best(prefixed(one.sample, prefix)) != one.id]
+    """A stop of CI tries a quarter of the signatures with each prefix, and each signature with a quarter of them."""
+    chosen = SIGNATURES if WHOLE else SIGNATURES[PREFIXES.index(prefix) % 4 :: 4]
+    missed = [one.id for one in chosen if best(prefixed(one.sample, prefix)) != one.id]
     assert missed == []
 
 

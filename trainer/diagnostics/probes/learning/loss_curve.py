@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trainer.device.compiler_import import avoid_compiler_import
 from trainer.diagnostics.probes import numerics
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def losses(device: str, dtype: torch.dtype, seed: int) -> list[float]:
     inputs = torch.randn(ROWS, 3, 8, 8, dtype=torch.float64)
     labels = torch.randint(CLASSES, (ROWS,))
     model, inputs, labels = model.to(device, dtype), inputs.to(device, dtype), labels.to(device)
+    avoid_compiler_import()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     found = []
     for _ in range(STEPS):

@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trainer.device.compiler_import import avoid_compiler_import
 from trainer.diagnostics.probes import entry, numerics, placement
 from trainer.diagnostics.probes.entry import Request
 from trainer.diagnostics.probes.verdict import Check, Device, Number, Verdict, at_most, conclude, equal
@@ -47,6 +48,7 @@ class Trainer:
         x = torch.randn(BATCH, FEATURES)
         self.x = x.to(device.torch_type)  # (batch, feature)
         self.y = torch.tanh(x @ torch.randn(FEATURES, 1)).to(device.torch_type)  # (batch, 1)
+        avoid_compiler_import()
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-2)
 
     def loss(self, autocast: bool = True) -> torch.Tensor:

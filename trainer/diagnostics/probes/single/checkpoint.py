@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainer.device.compiler_import import avoid_compiler_import
 from trainer.diagnostics.probes import entry, numerics, placement
 from trainer.diagnostics.probes.entry import Request
 from trainer.diagnostics.probes.verdict import Check, Device, Number, Verdict, at_least, at_most, conclude, equal
@@ -44,6 +45,7 @@ class Training:
         self.device, self.seed, self.done = device, seed, 0
         layers = torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Dropout(0.2), torch.nn.Linear(64, 4)
         self.network = torch.nn.Sequential(*layers).to(device.torch_type)
+        avoid_compiler_import()
         self.optimizer = torch.optim.AdamW(self.network.parameters(), lr=1e-2)
 
     def step(self) -> None:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from trainer.device.compiler_import import avoid_compiler_import
 from trainer.diagnostics.probes import entry, numerics, placement
 from trainer.diagnostics.probes.entry import Request
 from trainer.diagnostics.probes.verdict import Check, Device, Number, Verdict, at_least, at_most, conclude
@@ -161,6 +162,7 @@ def trained(device: Device, seed: int) -> torch.Tensor:
     torch.manual_seed(seed)
     layers = torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Dropout(DROPPED), torch.nn.Linear(64, 4)
     network = torch.nn.Sequential(*layers).to(device.torch_type)
+    avoid_compiler_import()
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-2)
     for _ in range(STEPS):
         x = torch.randn(128, 32, device=device.torch_type)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainer.device.compiler_import import avoid_compiler_import
 from trainer.diagnostics.probes import numerics, placement
 from trainer.distributed.transports.transport import HOST
 
@@ -225,6 +226,7 @@ def train(model: torch.nn.Module, batches: Sequence[Shard], device: torch.device
     """
     import torch
 
+    avoid_compiler_import()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     for batch in batches:
         optimizer.zero_grad()

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from trainer.device.compiler_import import avoid_compiler_import
 from trainer.diagnostics.probes.pair.ranks import compare_steps, ddp_rank
 from trainer.diagnostics.probes.pair.ranks.ddp_rank import STEPS, WORLD
 
@@ -28,6 +29,7 @@ def phases(rank: int, device: torch.device, seed: int) -> Iterator[tuple[str, di
     import torch
 
     half, where = mine(rank, device, seed)
+    avoid_compiler_import()
     optimizer = torch.optim.SGD(half.parameters(), lr=0.1, momentum=0.9)
     schedule = pipeline(half, rank, where)
     for number in range(STEPS):

@@ -212,3 +212,31 @@ def test_folder_or_pipe_in_place_of_the_file_is_no_empty_evidence(tmp_path):
         with pytest.raises(RocmatrixError, match="RM621"):
             store.read(place)
     assert store.read(tmp_path / "none") == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "body = replace(body, '\"fail\"', '\"pass\"')",
+        "cell = 'another'",
+        "log = (SELECT log FROM record WHERE kind = 'build')",
+    ],
+)
+@pytest.mark.parametrize("logs", [True, False])
+def test_record_that_was_edited_in_the_file_is_rm621(path, change, logs):
+    store.add(path, [record("build", log="words"), smoke(1, status="fail")])
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"UPDATE record SET {change} WHERE kind = 'smoke'")
+    with pytest.raises(RocmatrixError) as caught:
+        store.read(path, logs=logs)
+    assert caught.value.code == "RM621" and "changed after it was written" in caught.value.what
+
+
+def test_oldest_of_very_many_records_are_not_unpacked_to_be_compared(path, monkeypatch):
+    store.add(path, [smoke(1, status="fail"), smoke(2)])
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE record SET body = replace(body, '\"fail\"', '\"pass\"')")
+    monkeypatch.setattr(store, "MOST_CHECKED", 1)
+    assert len(store.read(path, logs=False)) == 2
+    with pytest.raises(RocmatrixError):
+        store.read(path)

@@ -30,6 +30,8 @@ CASES = [
     # rule, severity, what triggers it, the same with one thing changed that must not
     ("rccl-names", "error", {"RCCL_DEBUG": "INFO"}, {"NCCL_DEBUG": "INFO"}),
     ("rccl-names", "error", {"RCCL_BUFFSIZE": "1"}, {"RCCL_MSCCL_ENABLE": "0"}),
+    ("nccl-debug-level", "warning", {"NCCL_DEBUG": "DEBUG"}, {"NCCL_DEBUG": "info"}),
+    ("nccl-debug-level", "warning", {"NCCL_DEBUG": "1"}, {"NCCL_DEBUG": "$LEVEL"}),
     ("hccl-names", "error", {"HCCL_DEBUG": "1"}, {"NCCL_P2P_DISABLE": "1"}),
     ("hccl-backend-variable", "error", {"DIST_BACKEND": "hccl"}, {"DIST_BACKEND": "nccl"}),
     ("hccl-backend", "error", {"commands": ("train --backend hccl",)}, {"commands": ("train --backend nccl",)}),

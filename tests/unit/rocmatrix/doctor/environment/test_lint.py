@@ -32,6 +32,18 @@ CASES = [
     ("rccl-names", "error", {"RCCL_BUFFSIZE": "1"}, {"RCCL_MSCCL_ENABLE": "0"}),
     ("nccl-debug-level", "warning", {"NCCL_DEBUG": "DEBUG"}, {"NCCL_DEBUG": "info"}),
     ("nccl-debug-level", "warning", {"NCCL_DEBUG": "1"}, {"NCCL_DEBUG": "$LEVEL"}),
+    (
+        "two-filters",
+        "warning",
+        {"ROCR_VISIBLE_DEVICES": "0", "HIP_VISIBLE_DEVICES": "0"},
+        {"ROCR_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""},
+    ),
+    (
+        "two-filters",
+        "warning",
+        {"ROCR_VISIBLE_DEVICES": "$A", "HIP_VISIBLE_DEVICES": "$B"},
+        {"ROCR_VISIBLE_DEVICES": "0", "HIP_VISIBLE_DEVICES": ""},
+    ),
     ("hccl-names", "error", {"HCCL_DEBUG": "1"}, {"NCCL_P2P_DISABLE": "1"}),
     ("hccl-backend-variable", "error", {"DIST_BACKEND": "hccl"}, {"DIST_BACKEND": "nccl"}),
     ("hccl-backend", "error", {"commands": ("train --backend hccl",)}, {"commands": ("train --backend nccl",)}),

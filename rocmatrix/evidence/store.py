@@ -20,6 +20,7 @@ from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
 
 HERE = "this machine"
+COPY = "copy of"  # begins the series of records that a copy of this file took
 MOST_CHECKED = 1000  # of all cells' records without logs, the newest: unpacking a log to hash it takes about 1 ms
 _reported: set[Path] = set()
 
@@ -43,8 +44,17 @@ def insert(connection: sqlite3.Connection, records: Iterable[Record], *, origin:
         records: records to add; those that are there already are skipped.
         origin: where the records were made: this machine, or the file that they are imported from.
     """
-    series = _series(connection, origin)
-    return sum(_added(connection, record, origin, series) for record in ordered(records))
+    series, own = _series(connection, origin), _series(connection, HERE)
+    placed = (_of_copy(record, own) if origin != HERE else record for record in ordered(records))
+    return sum(_added(connection, record, origin, series) for record in placed)
+
+
+def _of_copy(record: Record, own: str) -> Record:
+    """Return a record that comes from elsewhere and names this file's own series with that of a copy.
+
+    Another machine wrote it into a copy of this file: its number there states nothing of the order here.
+    """
+    return record.model_copy(update={"series": f"{COPY} {own}"}) if record.series == own else record
 
 
 @contextmanager

@@ -60,7 +60,8 @@ class Word:
 def plain(name: str) -> str:
     """Return a name in one letter case and width, without trade marks and the s of several cards."""
     one = _PLURAL.sub(r"\1", unicodedata.normalize("NFKC", name.replace("™", " ")))
-    bare = BOARDS.sub("radeon", _MARKS.sub(" ", one.casefold()))
+    bare = _MARKS.sub(" ", one.casefold())
+    bare = bare if "ryzen" in bare else BOARDS.sub("radeon", bare)
     named = _LOOSE_TARGET.sub(lambda found: "gfx" + "".join(part or "" for part in found.groups()), bare)
     return _SHARED_LETTERS.sub(_each_with_letters, named.replace("_", " "))
 

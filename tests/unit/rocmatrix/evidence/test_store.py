@@ -240,3 +240,15 @@ def test_oldest_of_very_many_records_are_not_unpacked_to_be_compared(path, monke
     assert len(store.read(path, logs=False)) == 2
     with pytest.raises(RocmatrixError):
         store.read(path)
+
+
+def test_records_of_a_copy_of_this_file_stand_by_their_times_though_none_shares_a_number(path, tmp_path):
+    store.add(path, [record("build", 1)])
+    (series,) = {each.series for each in store.read(path)}
+    copied = smoke(2).model_copy(update={"series": series, "number": 50})
+    store.add(path, [smoke(4, status="fail")])
+    assert store.add(path, [copied, *store.read(path)], origin="copy.json") == 1
+    assert [(each.kind, each.passed) for each in store.read(path)] == [
+        ("build", True), ("smoke", True), ("smoke", False),
+    ]  # fmt: skip
+    assert [each.number for each in store.read(path) if each.series == series] == [1, 2]

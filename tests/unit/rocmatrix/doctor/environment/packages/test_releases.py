@@ -106,7 +106,7 @@ def test_packages_for_noble_begin_with_rocm_6_2(source, absent):
     assert [row.severity for row in found(one) if "noble with" in row.what] == (["error"] if absent else [])
 
 
-def test_folder_of_another_release_next_to_that_of_the_version_asked_for_is_let_be():
+def test_folder_of_another_release_than_the_pinned_version_is_let_be():
     folders = " ".join(f"-f https://repo.radeon.com/rocm/manylinux/rocm-rel-{rocm}/" for rocm in ("6.4.1", "7.0"))
     assert of(None, f"pip install {folders} torch==2.8.0+rocm7.0.0.git64359f59") == []
     assert of(None, f"pip install {folders} torch==2.8.0") == [("releases-differ", "warning")]

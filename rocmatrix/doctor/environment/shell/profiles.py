@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from rocmatrix.doctor.environment.lint_input import Assignment, Command
 
 _APPENDED = re.compile(
-    r"\becho\s+(?:-\w+\s+)?(?P<quote>['\"])\s*(?:export\s+)?(?P<name>[A-Z_][A-Z0-9_]*)=(?P<value>[^'\"]*)(?P=quote)\s*"
+    r"\b(?:echo|printf)\s+(?:-\w+\s+)?(?P<quote>['\"]?)\s*(?:export\s+)?(?P<name>[A-Z_][A-Z0-9_]*)="
+    r"(?P<value>[^'\">|;&]*?)\s*(?:\\n)?(?P=quote)\s*"
     r"(?:>>?|\|\s*(?:sudo\s+)?tee\s+(?:-a\s+)?)\s*[\"']?\S*"
     r"(?:\.(?:bashrc|zshrc|bash_profile|profile)|/etc/environment|/etc/profile\S*|/environment\.d/\S+)"
 )

@@ -49,6 +49,7 @@ CASES = [
     ("hccl-backend", "error", {"commands": ("train --backend hccl",)}, {"commands": ("train --backend nccl",)}),
     ("hccl-backend", "error", {"commands": ('init(backend="hccl")',)}, {"commands": ("install hcclib",)}),
     ("hip-disable-ipc", "error", {"HIP_DISABLE_IPC": "1"}, {"HIP_VISIBLE_DEVICES": "0"}),
+    ("name-nearly-right", "warning", {"TORCH_ROCM_ARCH_LIST": "gfx1100"}, {"PYTORCH_ROCM_ARCH": "gfx1100"}),
     ("name-nearly-right", "warning", {"MIOPEN_USER_DB": "/x"}, {"MIOPEN_USER_DB_PATH": "/x"}),
     ("name-nearly-right", "warning", {"MIOPEN_USER_DB": "$DIR/x"}, {"PYTORCH_HIP_ALLOC_CONF": "a"}),
     ("jobs-no-number", "warning", {"MAX_JOBS": "nproc"}, {"MAX_JOBS": "8"}),

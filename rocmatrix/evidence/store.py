@@ -146,6 +146,21 @@ def rows(path: Path, *, cell: str | None = None, logs: bool = True) -> list[tupl
     return [(origins[id(record)], record) for record in ordered(record for _, record in pairs)]
 
 
+def missing(path: Path) -> int:
+    """Return how many records of this file's own sequence are gone, but for the newest; 0 where there is no file.
+
+    Nothing here removes one: a gap is an edit by hand. Raises what opening does.
+    """
+    if not schema.is_there(path):
+        return 0
+    with schema.opened(path, write=False) as connection:
+        if connection.execute("PRAGMA user_version").fetchone()[0] < schema.NUMBERED:
+            return 0
+        own = "FROM record WHERE series = (SELECT name FROM series) AND origin = ?"
+        (gone,) = connection.execute(f"SELECT coalesce(max(number), 0) - count(*) {own}", (HERE,)).fetchone()
+    return max(0, int(gone))
+
+
 def _selected(connection: sqlite3.Connection, version: int, cell: str | None, logs: bool) -> list[tuple[Any, ...]]:
     where, values = ("WHERE cell = ?", (cell,)) if cell else ("", ())
     place = "series, number" if version >= schema.NUMBERED else "'', 0"  # a file that an older program wrote

@@ -252,3 +252,13 @@ def test_records_of_a_copy_of_this_file_stand_by_their_times_though_none_shares_
         ("build", True), ("smoke", True), ("smoke", False),
     ]  # fmt: skip
     assert [each.number for each in store.read(path) if each.series == series] == [1, 2]
+
+
+def test_record_that_was_removed_leaves_a_gap_in_the_sequence(path):
+    assert store.missing(path) == 0
+    store.add(path, [record("build", 1), smoke(2, status="fail"), smoke(3)])
+    store.add(path, [smoke(9).model_copy(update={"series": "s", "number": 7})], origin="lab.json")
+    assert store.missing(path) == 0
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM record WHERE body LIKE '%fail%'")
+    assert store.missing(path) == 1

@@ -81,7 +81,7 @@ def _verdicts(records: Iterable[Record], cards: Sequence[str] = ()) -> dict[Key,
         lost = record.kind in ON_CARD and not record.passed and record.hardware.device in ("none", "cpu")
         lost = lost and record.card not in cards
         for card in (cards or (record.card,)) if lost else (record.card,):
-            reported |= {(card, record.kind, probe): status for probe, status in _outcomes(record)}
+            reported |= {(card, record.kind, probe): status for probe, status in _outcomes(record).items()}
     return reported
 
 
@@ -93,11 +93,16 @@ def _expect_whole_ends(old: dict[Key, str], new: Mapping[Key, str]) -> None:
             old.setdefault((card, kind, probe), "passed")
 
 
-def _outcomes(record: Record) -> list[tuple[str, str]]:
+def _outcomes(record: Record) -> dict[str, str]:
+    """Return the outcome of each probe, and the run's own where its verdicts leave it open.
+
+    A probe that stated two things in one run, a failure among them, has failed.
+    """
     verdicts = [(v.probe, v.status) for v in record.verdicts if v.status not in NOT_APPLICABLE_STATUSES]
     agreed = record.passed or any(verdict.status not in PASSED for verdict in record.verdicts)
-    own = [] if verdicts and agreed else [(record.kind, "passed" if record.passed else "failed")]
-    return [*verdicts, *own]
+    own = {} if verdicts and agreed else {record.kind: "passed" if record.passed else "failed"}
+    passed = {probe: status for probe, status in verdicts if status in PASSED}
+    return passed | {probe: status for probe, status in verdicts if status not in PASSED} | own
 
 
 def _numbers(records: Iterable[Record]) -> dict[tuple[str, str, str, str], float]:

@@ -6,11 +6,10 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, get_args
 
 from rocmatrix.evidence.level import PASSED
-from rocmatrix.evidence.record import Device, Hardware, Kind, Mark, Number, Record, Trouble, Verdict
+from rocmatrix.evidence.record import Device, Hardware, Kind, Mark, Number, Record, Trouble, Verdict, present
 from rocmatrix.host import simulated
 from rocmatrix.images import labels as image_labels
 from rocmatrix.jobs.programs import BENCH, PROGRAMS, SMOKE, TRAIN
@@ -33,7 +32,7 @@ TEXT_LIMIT = 4000
 
 def now() -> str:
     """Return this moment, as records have it: to the millisecond, for the newest decides."""
-    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"
+    return present()
 
 
 def marks_of(

@@ -28,6 +28,7 @@ CLOCK_SLACK = timedelta(days=1)
 EARLIEST = "2020-01-01"  # no program of this name ran before
 # Far beyond what an export holds, and small enough that a file from elsewhere cannot use up memory, disk or time.
 MOST_BYTES, MOST_ITEMS, MOST_SECONDS, MOST_COUNT = 256 * 2**20, 10_000, 366 * 86400, 2**53
+MOST_NUMBER = 2**40  # the next record of the file gets the number after the highest one
 
 
 def written(records: Iterable[Record]) -> str:
@@ -144,6 +145,7 @@ def _out_of_bounds(record: Record) -> str | None:
         "at": record.at.isascii() and record.at >= EARLIEST,
         "log": len(record.log.encode()) <= LOG_BYTES,
         "log_omitted": 0 <= record.log_omitted < MOST_COUNT,
+        "number": record.number < MOST_NUMBER,
         "seconds": all(0 <= span < MOST_SECONDS for span in spans),
         "versions": all(len(word) <= LOG_BYTES for pair in record.versions.items() for word in pair),
         "records": all(len(each) <= MOST_ITEMS for each in counts if isinstance(each, dict | tuple)),

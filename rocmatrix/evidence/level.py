@@ -36,11 +36,15 @@ Made = tuple[str | None, str | None]  # inputs and id of an image
 
 
 class Released(Protocol):
-    """Interface of a cell's release: its torch."""
+    """Interface of a cell's release: its torch and its ROCm."""
 
     @property
     def torch(self) -> str:
         """The version of torch, such as 2.12.1."""
+
+    @property
+    def rocm(self) -> str | None:
+        """The ROCm that it was built for, such as 7.2; None for the CPU's."""
 
 
 class Subject(Protocol):
@@ -126,10 +130,21 @@ def why_not(  # noqa: PLR0911 -- one line a reason
         return None
     if images is not None and (record.inputs, record.image) not in images:  # labels alone say what it was made of
         return "it ran in an image that no build or proof on record names"
-    torch = record.versions.get("torch", cell.release.torch).partition("+")[0]
-    if not simulated and torch != cell.release.torch:
-        return f"it ran torch {torch}, and the cell has {cell.release.torch}"
+    torch = record.versions.get("torch", cell.release.torch)
+    if not simulated and not _is_of_release(torch, cell.release):
+        return f"it ran torch {torch}, and the cell has {_named(cell.release)}"
     return _other_device(record, cell.architecture)
+
+
+def _is_of_release(torch: str, release: Released) -> bool:
+    """Return whether a version of torch is the release's; a build that it names, such as +rocm6.4, has to be, too."""
+    version, _, build = torch.partition("+")
+    own = f"rocm{release.rocm}" if release.rocm else "cpu"
+    return version == release.torch and (not build or build == own or build.startswith((f"{own}.", f"{own}-")))
+
+
+def _named(release: Released) -> str:
+    return f"{release.torch} of ROCm {release.rocm}" if release.rocm else f"{release.torch} for a CPU"
 
 
 def held(record: Record) -> bool:
@@ -200,7 +215,7 @@ def known_images(records: Iterable[Record], cell: Subject, *, simulated: bool = 
         simulated: take the records of simulated machines, and those alone.
     """
     made = (r for r in records if r.kind in ("build", "prove") and held(r))
-    return frozenset((r.inputs, r.image) for r in made if why_not(r, cell, simulated=simulated) is None)
+    return frozenset((r.inputs, r.image) for r in made if r.image and why_not(r, cell, simulated=simulated) is None)
 
 
 def cards_of(records: Iterable[Record], cell: Subject) -> list[str]:

@@ -2,7 +2,9 @@
 
 Which of two is the newer one follows from the sequence in which a file took them, not from a clock that may be set.
 Within one evidence file (a series) the number decides. Records of different files are compared by time, where a
-record counts as no earlier than any before it in its own file, so that a clock set back moves nothing behind.
+record counts as no earlier than any before it in its own file, so that a clock set back moves nothing behind, and as
+no later than now: a clock that ran ahead puts nothing in front of what came since. A file that was copied and then
+written on two machines has two records of one number: from there on its numbers state nothing, and times decide.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StringConstraints
@@ -126,8 +129,7 @@ class Record(Strict):
     @property
     def id(self) -> str:
         """The sha256 of the record's canonical JSON."""
-        canonical = json.dumps(self.content(), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        return named(self.content())
 
     def content(self) -> dict[str, Any]:
         """Return it as plain data, without later fields that say nothing."""
@@ -157,16 +159,81 @@ class Record(Strict):
         return cls(log=kept, log_omitted=len(log) - len(kept), **fields)
 
 
+def named(content: Mapping[str, Any]) -> str:
+    """Return the name of a record by its content: the sha256 of its canonical JSON.
+
+    Args:
+        content: the record as plain data, with its log.
+    """
+    canonical = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
 def _recorded(data: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name not in LATER or value != LATER[name]}
 
 
-def ordered(records: Iterable[Record]) -> list[Record]:
-    """Return records, oldest first, in whatever order they come. Those of no file yet stand by their times."""
-    latest: dict[str, str] = {}
-    keys: list[tuple[str, int, str, Record]] = []
-    for record in sorted(records, key=lambda r: (r.number, r.at)):
-        at = max(record.at, latest.get(record.series, "")) if record.series else record.at
-        latest[record.series] = at
-        keys.append((at, record.number, record.series or record.id, record))
+def present() -> str:
+    """Return this moment, as records have it: to the millisecond, for the newest decides."""
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"
+
+
+def ordered(records: Iterable[Record], *, now: str | None = None) -> list[Record]:
+    """Return records, oldest first, in whatever order they come. Those of no file yet stand by their times.
+
+    Args:
+        records: records of any files.
+        now: time that none can be later than, as records have it; None for this moment.
+    """
+    found = list(records)
+    forks = _forks(found)
+    times = _times(found, forks, now or present())
+    keys = [
+        (times[id(record)], 0 if _is_forked(record, forks) else record.number, record.series or record.id, record)
+        for record in found
+    ]
     return [record for *_, record in sorted(keys, key=lambda key: key[:3])]
+
+
+def _times(records: Iterable[Record], forks: Mapping[str, int], now: str) -> dict[int, str]:
+    """Return the time by which each record stands, by its identity: no later than `now`, none before its own file's.
+
+    Args:
+        forks: first number of each file that states nothing.
+        now: time that none can be later than.
+    """
+    placed = sorted(records, key=lambda r: (r.number, r.at))
+    times = _until(placed, now)
+    latest: dict[str, str] = {}
+    for record in placed:
+        if record.series:
+            times[id(record)] = at = max(times[id(record)], latest.get(record.series, ""))
+            if not _is_forked(record, forks):
+                latest[record.series] = at
+    return times
+
+
+def _until(placed: Sequence[Record], now: str) -> dict[int, str]:
+    """Return each record's time; for one that is yet to come that of the next record of its file, or `now`."""
+    times: dict[int, str] = {}
+    following: dict[str, str] = {}
+    for record in reversed(placed):
+        times[id(record)] = record.at if record.at <= now else following.get(record.series, now)
+        if record.series:
+            following[record.series] = times[id(record)]
+    return times
+
+
+def _forks(records: Iterable[Record]) -> dict[str, int]:
+    """Return the first number that two records share, of each file that was copied and then written on both sides."""
+    held: dict[tuple[str, int], Record] = {}
+    forks: dict[str, int] = {}
+    for record in records:
+        first = held.setdefault((record.series, record.number), record)
+        if record.series and first is not record and first != record:
+            forks[record.series] = min(record.number, forks.get(record.series, record.number))
+    return forks
+
+
+def _is_forked(record: Record, forks: Mapping[str, int]) -> bool:
+    return record.series in forks and record.number >= forks[record.series]

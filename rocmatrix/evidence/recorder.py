@@ -152,9 +152,14 @@ def _records(cell: str) -> list[Record]:
 
 
 def is_evidence(job_request: JobRequest, done: Finished) -> bool:
-    """Return whether a job's end is evidence on the cell: no mistyped flag, no bench with nothing to measure here."""
+    """Return whether a job's end is evidence on the cell: no mistyped flag, no bench with nothing to measure here.
+
+    A training that found its run complete is none either: it took no step.
+    """
     program = job_request.program
-    if not program.recorded or done.has_usage_error or (program.refuses_input and done.has_input_error):
+    if not program.recorded or done.has_usage_error or done.was_complete:
+        return False
+    if program.refuses_input and done.has_input_error:
         return False
     return not (program.may_be_inapplicable and done.inapplicable)
 

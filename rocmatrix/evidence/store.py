@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from rocmatrix.evidence import schema
-from rocmatrix.evidence.record import Record, ordered
+from rocmatrix.evidence.record import Record, named, ordered
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
 
 HERE = "this machine"
+COPY = "copy of"  # begins the series of records that a copy of this file took
+MOST_CHECKED = 1000  # of all cells' records without logs, the newest: unpacking a log to hash it takes about 1 ms
 _reported: set[Path] = set()
 
 
@@ -42,8 +44,17 @@ def insert(connection: sqlite3.Connection, records: Iterable[Record], *, origin:
         records: records to add; those that are there already are skipped.
         origin: where the records were made: this machine, or the file that they are imported from.
     """
-    series = _series(connection, origin)
-    return sum(_added(connection, record, origin, series) for record in ordered(records))
+    series, own = _series(connection, origin), _series(connection, HERE)
+    placed = (_of_copy(record, own) if origin != HERE else record for record in ordered(records))
+    return sum(_added(connection, record, origin, series) for record in placed)
+
+
+def _of_copy(record: Record, own: str) -> Record:
+    """Return a record that comes from elsewhere and names this file's own series with that of a copy.
+
+    Another machine wrote it into a copy of this file: its number there states nothing of the order here.
+    """
+    return record.model_copy(update={"series": f"{COPY} {own}"}) if record.series == own else record
 
 
 @contextmanager
@@ -105,7 +116,8 @@ def report_unsaved(path: Path, record: Record, error: Exception) -> None:
 def read(path: Path, *, cell: str | None = None, logs: bool = True) -> list[Record]:
     """Return the records, of one cell or all, oldest first; none where there is no file.
 
-    `logs` may be left out, which reads faster: their hash then differs. Raises RM621 for what is no record.
+    `logs` may be left out, which reads faster: their hash then differs. Raises RM621 for what is no record, and for one
+    whose content has another hash than its name; of all cells without logs, MOST_CHECKED are compared.
 
     Args:
         path: the evidence file.
@@ -128,23 +140,52 @@ def rows(path: Path, *, cell: str | None = None, logs: bool = True) -> list[tupl
     with schema.opened(path, write=False) as connection:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         found = _selected(connection, version, cell, logs) if version else []
-        pairs = [(origin, _record(body, packed, path, place)) for body, packed, origin, *place in found]
+        unchecked = 0 if logs or cell else max(0, len(found) - MOST_CHECKED)
+        pairs = [_record(row, path, logs=logs, check=place >= unchecked) for place, row in enumerate(found)]
     origins = {id(record): origin for origin, record in pairs}
     return [(origins[id(record)], record) for record in ordered(record for _, record in pairs)]
+
+
+def missing(path: Path) -> int:
+    """Return how many records of this file's own sequence are gone, but for the newest; 0 where there is no file.
+
+    Nothing here removes one: a gap is an edit by hand. Raises what opening does.
+    """
+    if not schema.is_there(path):
+        return 0
+    with schema.opened(path, write=False) as connection:
+        if connection.execute("PRAGMA user_version").fetchone()[0] < schema.NUMBERED:
+            return 0
+        own = "FROM record WHERE series = (SELECT name FROM series) AND origin = ?"
+        (gone,) = connection.execute(f"SELECT coalesce(max(number), 0) - count(*) {own}", (HERE,)).fetchone()
+    return max(0, int(gone))
 
 
 def _selected(connection: sqlite3.Connection, version: int, cell: str | None, logs: bool) -> list[tuple[Any, ...]]:
     where, values = ("WHERE cell = ?", (cell,)) if cell else ("", ())
     place = "series, number" if version >= schema.NUMBERED else "'', 0"  # a file that an older program wrote
-    columns = f"body, {'log' if logs else 'NULL'}, origin, {place}"
+    columns = f"id, cell, body, log, origin, {place}"
     return connection.execute(f"SELECT {columns} FROM record {where} ORDER BY at, id", values).fetchall()
 
 
-def _record(body: str, packed: bytes | None, path: Path, place: Sequence[Any]) -> Record:
+def _record(row: Sequence[Any], path: Path, *, logs: bool, check: bool) -> tuple[str, Record]:
+    """Return origin and record of a row, with or without its log.
+
+    Args:
+        row: name, cell, body, packed log, origin, series and number.
+        path: the evidence file.
+        logs: unpack the log, too.
+        check: compare the content with the name, which is its hash.
+    """
+    name, cell, body, packed, origin, series, number = row
     try:
         data = json.loads(body)
-        log = zlib.decompress(packed).decode() if packed is not None else ""
-        made = Record.model_validate_json(json.dumps(data | {"log": log}))
-    except (ValueError, TypeError, RecursionError, zlib.error) as error:
+        log = zlib.decompress(packed).decode() if logs or check else ""
+        intact = not check or (named(data | {"log": log}) == name and data["cell"] == cell)
+        made = Record.model_validate_json(json.dumps(data | {"log": log if logs else ""}))
+    except (ValueError, TypeError, KeyError, RecursionError, zlib.error) as error:
         raise RocmatrixError("RM621", what=f"a record cannot be read: {error}", where=str(path)) from error
-    return made.model_copy(update={"series": place[0], "number": place[1]})
+    if not intact:
+        what = f"record {name[:12]} of {cell} was changed after it was written: its content has another hash"
+        raise RocmatrixError("RM621", what=what, where=str(path))
+    return origin, made.model_copy(update={"series": series, "number": number})

@@ -25,14 +25,37 @@ from rocmatrix.runtime.errors import RocmatrixError
 
 SHELL = "bash"
 NOT_STARTED = 125  # the status of a container that never ran
-# What `docker run` itself ends with, and shells too; any other status is the program's own.
+# What `docker run` itself ends with, and shells too; 128 and a signal's number where one ended the program. Any other
+# status is the program's own. A device that is gone is 127 too: the engine reports a file that is not there.
 ENGINE_STATUS: Mapping[int, tuple[str, str]] = {
     125: (
         "the engine did not start the container",
         "Its reason is above; `--explain` gives the reason for each flag.",
     ),
     126: ("a program cannot be executed", "Name a program, not a folder or a text file."),
-    127: ("a program is not in the image", "Look for it with `./invokew run -- bash -c 'command -v NAME'`."),
+    127: (
+        "a program is not in the image, or a device is no longer on the host",
+        "`./invokew run -- bash -c 'command -v NAME'` looks for a program; where a line above names a device, "
+        "`./invokew doctor` states what became of it.",
+    ),
+    132: ("a program was ended by SIGILL: the processor lacks an instruction", "Use a package built for it."),
+    134: (
+        "a program ended itself (SIGABRT)",
+        "Its last line above has the reason; `./invokew diagnose LOG` explains it.",
+    ),
+    135: (
+        "a program was ended by SIGBUS: a mapped file or shared memory has no more room",
+        "Use fewer loader workers, or free the disk below /training.",
+    ),
+    137: (
+        "a program was killed (SIGKILL): memory ran out, or another program ended it",
+        "`dmesg | grep -i oom` on the host names it where memory did; use less data at a time, or fewer workers.",
+    ),
+    139: (
+        "a program crashed (SIGSEGV)",
+        "`python -X faulthandler` prints the place; `./invokew smoke` tries the card and its libraries.",
+    ),
+    143: ("a program was stopped (SIGTERM), as `docker stop` and schedulers do", "Start it again when it may run on."),
 }
 
 

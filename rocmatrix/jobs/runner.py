@@ -131,6 +131,11 @@ class Finished:
         return Trouble(stage=stage, detail=f"{error.get('code')} {error.get('title')}")
 
     @property
+    def was_complete(self) -> bool:
+        """Whether a training found its run complete and did nothing, as the same command started again does."""
+        return self.status == 0 and self.last("complete") is not None and self.last("start") is None
+
+    @property
     def inapplicable(self) -> bool:
         """Whether a bench reached its end, and nothing of what was chosen can be measured here."""
         statuses = {event.get("status") for event in self.events if event.get("event") == "probe"}

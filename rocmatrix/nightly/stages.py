@@ -14,6 +14,8 @@ from rocmatrix.containers import engine, engine_lock
 from rocmatrix.diagnosis import explain_failure
 from rocmatrix.evidence import baseline, recorder, store
 from rocmatrix.evidence.from_events import NOT_APPLICABLE
+from rocmatrix.evidence.record import Record
+from rocmatrix.host import simulated
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.images import build, disk_space, wheelhouse
 from rocmatrix.images import labels as image_labels
@@ -92,7 +94,15 @@ class OnEngine:
 
     def _sound(self, cell: Cell) -> set[str | None]:
         """Return the images of these inputs that a build on record made, without those whose newest proof failed."""
-        return trust.sound(store.read(self.evidence, cell=cell.name, logs=False), self._inputs(cell))
+        return trust.sound(self._records(cell), self._inputs(cell), simulated=self._simulated)
+
+    def _records(self, cell: Cell) -> list[Record]:
+        return store.read(self.evidence, cell=cell.name, logs=False)
+
+    @property
+    def _simulated(self) -> bool:
+        """Whether what is recorded here bears the mark."""
+        return simulated.root() is not None or self.hardware.simulated
 
     @cached_property
     def _other(self) -> OtherBase | None:
@@ -236,7 +246,7 @@ class OnEngine:
 
     def _tested(self, cell: Cell) -> str | None:
         """Return the image that the newest smoke of these inputs passed in, where the newest proof holds for it."""
-        return trust.tested(store.read(self.evidence, cell=cell.name, logs=False), self._inputs(cell))
+        return trust.tested(self._records(cell), self._inputs(cell), simulated=self._simulated)
 
     def holds(self, cell: Cell) -> bool:
         """Return whether the engine holds the candidate of these inputs, and a build on record made it."""

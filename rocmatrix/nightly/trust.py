@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rocmatrix.evidence.level import held
-from rocmatrix.evidence.record import Record
+from rocmatrix.evidence.level import SIMULATED, held
+from rocmatrix.evidence.record import Mark, Record
+
+NEVER: frozenset[Mark] = frozenset(["synthetic", "nvidia", "card-errors"])  # of runs that show nothing of a cell's card
 
 
-def sound(records: Sequence[Record], inputs: str) -> set[str | None]:
+def sound(records: Sequence[Record], inputs: str, *, simulated: bool = False) -> set[str | None]:
     """Return the images of `inputs` that a build on record made, without those whose newest proof failed.
 
     Args:
         records: records of one cell, oldest first.
         inputs: input hash that the images have.
+        simulated: whether the night is on a simulated machine; what was done on the other kind is none of its own.
     """
-    own = [record for record in records if record.inputs == inputs]
+    own = _own(records, inputs, simulated=simulated)
     proofs = {r.image: held(r) for r in own if r.kind == "prove" and r.trouble is None}
     return {r.image for r in own if r.kind == "build" and r.passed and proofs.get(r.image, True)}
 
 
-def tested(records: Sequence[Record], inputs: str) -> str | None:
+def _own(records: Sequence[Record], inputs: str, *, simulated: bool) -> list[Record]:
+    return [r for r in records if r.inputs == inputs and (SIMULATED in r.marks) == simulated]
+
+
+def tested(records: Sequence[Record], inputs: str, *, simulated: bool = False) -> str | None:
     """Return the image that may be promoted; None for none.
 
     It is the one in which the newest smoke of `inputs` passed, where the newest proof and the newest whole suite
@@ -29,8 +36,9 @@ def tested(records: Sequence[Record], inputs: str) -> str | None:
     Args:
         records: records of one cell, oldest first.
         inputs: input hash that the image has.
+        simulated: whether the night is on a simulated machine.
     """
-    own = [record for record in records if record.inputs == inputs]
+    own = _own(records, inputs, simulated=simulated)
     smokes = [record for record in own if record.kind == "smoke"]
     proofs = [record for record in own if record.kind == "prove"]
     whole = [record for record in smokes if record.whole]
@@ -40,5 +48,5 @@ def tested(records: Sequence[Record], inputs: str) -> str | None:
 
 
 def _shows(record: Record) -> bool:
-    """Return whether a run passed, and not while a card counted errors."""
-    return held(record) and "card-errors" not in record.marks
+    """Return whether a run passed, and shows something of the cell's own card."""
+    return held(record) and not NEVER & {*record.marks}

@@ -177,6 +177,8 @@ def _show(matrix: Matrix, path: Path, *, cell: str, as_json: bool) -> None:
     from rocmatrix.evidence import store
 
     records = store.read(path, cell=cell or None, logs=False)
+    if gone := store.missing(path):
+        say(f"{gone} of this file's own records are gone, removed by hand: levels rest on those that are left")
     chosen = [
         cell_status for cell_status in cell_statuses(matrix, records) if cell_status.cell == (cell or cell_status.cell)
     ]

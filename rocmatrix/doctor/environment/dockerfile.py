@@ -92,6 +92,12 @@ def of_dockerfile(path: Path) -> tuple[Subject, ...]:
     if not stages:
         raise RocmatrixError("RM311", what="there is no FROM in it", where=str(path))
     stages[0].notes |= {note.where: note for note in divided}
+    for stage in stages[:-1]:
+        number = stages.index(stage)
+        if stage.name == f"{path} stage {number}" and not re.search(rf"\bfrom=[\"']?{number}\b", text):
+            stage.notes |= {
+                note.rule: note for note in instructions.unused(stage.image or "", stage.where or str(path))
+            }
     compiles = any(COMPILES.search(command.text) for stage in stages for command in stage.commands)
     return tuple(_subject(stage, compiles=compiles) for stage in stages)
 

@@ -102,7 +102,7 @@ def _applies(rule: EnvironmentRule, variable: Assignment, subject: Subject) -> b
 def _covers(rule: EnvironmentRule, value: str) -> bool:
     """Return whether a rule is about a value; what a variable in it will be is not known here."""
     if "$" in value:
-        return rule.value is None and rule.test in (None, "differ", "never-compiled")
+        return rule.value is None and rule.test in (None, "differ", "never-compiled", "both-set")
     return rule.value is None or re.search(rule.value, value) is not None
 
 
@@ -116,8 +116,10 @@ def _passes(rule: EnvironmentRule, variable: Assignment, subject: Subject, other
         return not any(_LAUNCHERS.search(command.text) for command in subject.commands)
     if rule.test == "override-not-compiled":
         return _not_among(variable.value, next(others[name] for name in rule.given if name in others))
-    if rule.test == "differ":
-        return any(others[name] != variable.value for name in rule.given if name in others)
+    if rule.test in ("differ", "both-set"):
+        given = [others[name] for name in rule.given if name in others]
+        # empty lists hide all cards, whichever layer reads them
+        return bool(variable.value and any(given)) if rule.test == "both-set" else {*given} - {variable.value} != set()
     return _overrides(rule.test, variable.value, subject)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -87,6 +88,15 @@ class Subject:
     inherits: bool = False
     one_shell: bool = False
     notes: tuple[FileFinding, ...] = ()
+
+
+_INSTALLS = re.compile(r"^\s*(?:\S*/)?(?:python[\d.]* -m )?(?:uv )?pip[\d.]* (?:\S+ ){0,9}?install ")
+
+
+def with_held_commands(subject: Subject) -> Subject:
+    """Return a subject with the installs that its variables hold for another program, as TORCH_COMMAND does."""
+    held = (Command(text=row.value, where=row.where) for row in subject.variables if _INSTALLS.match(row.value))
+    return replace(subject, commands=(*subject.commands, *held))
 
 
 def of_shell(environment: Mapping[str, str], hardware: Hardware, cell: Cell | None = None) -> Subject:

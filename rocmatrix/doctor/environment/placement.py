@@ -9,7 +9,7 @@ from dataclasses import replace
 from rocmatrix.doctor.environment import starts, whole
 from rocmatrix.doctor.environment.launch import Launch
 from rocmatrix.doctor.environment.lint import LintFinding
-from rocmatrix.doctor.environment.lint_input import FileFinding, Fix, Subject
+from rocmatrix.doctor.environment.lint_input import FileFinding, Fix, Subject, with_held_commands
 from rocmatrix.doctor.environment.packages import (
     addresses,
     folders,
@@ -32,7 +32,9 @@ from rocmatrix.matrix.statement import within
 SOURCE = "matrix/companions.yaml; images and indexes as their makers publish them"
 _CUDA_IMAGES = re.compile(
     r"(?:^|/)(?:vllm/vllm-openai(?!-rocm)|nvidia/cuda|pytorch/pytorch|nvcr\.io/|huggingface/text-generation-inference)|"
-    r"nvcr\.io/|[:_-]cu(?:da)?-?1\d"
+    r"nvcr\.io/|[:_-]cu(?:da)?-?1\d|[:_-](?:gpu-nvidia|cublas|cuda)(?:[-_]|$)|"
+    # tags without a suffix are built for CUDA, those for AMD's cards end in rocm
+    r"(?:^|/)invoke-ai/invokeai(?:$|:(?!.*(?:rocm|cpu)))|(?:^|/)lmsysorg/sglang(?:$|:(?!.*rocm))"
 )
 # programs that reach a card through /dev/dri alone: graphics interfaces, and other makers' cards
 _WITHOUT_KFD = re.compile(
@@ -45,7 +47,7 @@ _PYTORCH_TAG = re.compile(r"rocm\d+(?:\.\d+){1,2}_(?:ubuntu|centos|rhel)\d+(?:\.
 def misplaced(subjects: Iterable[Subject], matrix: Matrix) -> Iterator[LintFinding]:
     """Yield what is wrong with images, installs and starts of containers, once for each place."""
     seen: set[tuple[str, str, str]] = set()
-    for finding in _misplaced(tuple(subjects), matrix):
+    for finding in _misplaced(tuple(map(with_held_commands, subjects)), matrix):
         if (finding.rule, finding.where, finding.what) not in seen:
             seen.add((finding.rule, finding.where, finding.what))
             yield finding

@@ -12,7 +12,7 @@ from rocmatrix.doctor.environment.dockerfile import COMPILES, installed, read_te
 from rocmatrix.doctor.environment.launch import of_command
 from rocmatrix.doctor.environment.lint_input import Assignment, Command, Subject
 from rocmatrix.doctor.environment.packages import folders, requirement
-from rocmatrix.doctor.environment.shell import heredocs, names, slurm, words
+from rocmatrix.doctor.environment.shell import heredocs, names, profiles, slurm, words
 
 _EXPORT = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.DOTALL)
 # a variable or an array that is set or appended to, on a line of its own
@@ -67,7 +67,7 @@ def _of_script(path: Path) -> Iterator[Subject]:
         _resolved(Command(text=line.text, where=f"{path}:{line.number}", rows=line.rows), known)
         for line in words.lines(own)
     )
-    rows = tuple(row for command in commands for row in assigned(command))
+    rows = tuple(row for command in commands for row in (*assigned(command), *profiles.appended(command)))
     pairs = tuple(pair for command in commands for pair in installed(command.text, command.where))
     notes = (*slurm.findings(text, str(path)), *names.nearly_set(text, str(path)))
     compiles = any(COMPILES.search(command.text) for command in commands)

@@ -7,7 +7,7 @@ import unicodedata
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from rocmatrix.matrix.naming.vocabulary import LINES, NEIGHBOURS
+from rocmatrix.matrix.naming.vocabulary import BOARDS, LINES, NEIGHBOURS
 
 _MARKS = re.compile(r"\((?:tm|r|c)\)|[™®©]|'s\b|\u2019s\b")
 # "gfx 1100", gfx-1100 and gfx11.0.0, as people and HSA_OVERRIDE_GFX_VERSION have it.
@@ -61,6 +61,7 @@ def plain(name: str) -> str:
     """Return a name in one letter case and width, without trade marks and the s of several cards."""
     one = _PLURAL.sub(r"\1", unicodedata.normalize("NFKC", name.replace("™", " ")))
     bare = _MARKS.sub(" ", one.casefold())
+    bare = bare if "ryzen" in bare else BOARDS.sub("radeon", bare)
     named = _LOOSE_TARGET.sub(lambda found: "gfx" + "".join(part or "" for part in found.groups()), bare)
     return _SHARED_LETTERS.sub(_each_with_letters, named.replace("_", " "))
 

@@ -12,10 +12,15 @@ LINES = frozenset(["amd", "ati", "radeon", "rx", "pro", "instinct", "ryzen", "ai
 # What a person writes between a line and a model, or after it, in a sentence or a table.
 _SMALL = """
 a aib an and apu are as at ax box by card cards cpu das de dell der dgpu die egpu ein el eth evo for from gen gpu gpus
-has hbm het hp i ich igpu im in is it la le les lp mba mbp mine mit mon msi mxm my new no node not oc oem of old on one
-or our own pc pg red ref rog set sff the to tuf un und une usb van vf via vs w we with xfx xl yes
+has hbm het hp i ich igpu im in is it la lc le les lp mba mbp mine mit mon msi mxm my new no node not oc oem of old on
+one or our own pc pg red ref rog set sff the to tuf un und une usb van vf via vs w we with xfx xl yes
 """
 SMALL_WORDS = frozenset(_SMALL.split())
+# Lines of boards that are graphics cards alone, with the numbers that belong to them: no Ryzen has one.
+BOARDS = re.compile(
+    r"\b(?:xfx|sapphire|powercolor|yeston|speedster|(?:merc|qick|swft)(?:\s?(?:105|210|308|309|310|319))?|nitro\+?|hellhound"
+    r"|red (?:devil|dragon)|windforce|eagle|mech\s?[23]x|gaming x trio)(?=\s|$)"
+)
 # Letters behind a number that make it another model, wherever they stand.
 STRONG_SUFFIXES = frozenset(["xt", "xtx", "gre"])
 # Words of three letters and more that makers put behind a number for another model; shorter ones all count as such.

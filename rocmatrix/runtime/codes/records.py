@@ -32,7 +32,7 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
     (
         "RM621",
         "The evidence cannot be read",
-        "The file is no evidence of this program: another database, one of a newer version, or damaged.",
+        "The file is no evidence of this program: another database, of a newer version, damaged or edited by hand.",
         "Name another file with --evidence or ROCMATRIX_EVIDENCE, or move this one away.",
     ),
     (

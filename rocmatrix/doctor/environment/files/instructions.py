@@ -45,3 +45,18 @@ def other_processor(value: str, where: str) -> Iterator[FileFinding]:
             truth=f"AMD builds ROCm and its images for x86-64 alone; there is none for {found['name']}",
             instead="--platform=linux/amd64",
         )  # fmt: skip
+
+
+def unused(image: str, where: str) -> Iterator[FileFinding]:
+    """Yield a stage that has no name and that nothing is copied from: the image has nothing of it.
+
+    Args:
+        image: what it is built on.
+        where: its file and line.
+    """
+    yield FileFinding(
+        rule="stage-without-use", where=where, what=f"FROM {image}", severity="warning",
+        truth="the next FROM begins anew: the image has nothing of this one, as it has no name and nothing is copied "
+        "from it",
+        instead="one FROM alone, or FROM … AS a name with COPY --from=that name; for ROCm a base that has it",
+    )  # fmt: skip

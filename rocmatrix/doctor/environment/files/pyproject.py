@@ -7,7 +7,7 @@ import shlex
 import tomllib
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,9 +65,9 @@ def of_pyproject(path: Path) -> tuple[Subject, ...]:
         path=path, source=source, texts=texts, uv=bool(uv), indexes=_indexes(uv, texts),
         sources={canonicalize_name(str(name)): rows for name, rows in table(uv.get("sources")).items()},
     )  # fmt: skip
-    return tuple(
-        _of_extra(project, name, rows) for name, rows in _extras(root) if rows or name == "dependencies"
-    )  # fmt: skip
+    found = tuple(_of_extra(project, name, rows) for name, rows in _extras(root) if rows or name == "dependencies")
+    conflict = tuple(_undeclared(project)) if "conflicts" not in uv else ()
+    return (replace(found[0], notes=(*found[0].notes, *conflict)), *found[1:])
 
 
 def parsed(path: Path) -> tuple[str, dict[str, Any]]:
@@ -116,6 +116,24 @@ def _of_extra(project: _Project, extra: str, rows: list[str]) -> Subject:
         where=first or next(iter(places.values()), f"{project.path}:{begins}"),
         image=f"the extra {extra}" if _AMD.search(extra) else None,
         notes=(*_notes(project, extra, rows, begins), *_triton(project, extra, requested, places)),
+    )  # fmt: skip
+
+
+def _undeclared(project: _Project) -> Iterator[FileFinding]:
+    """Yield torch that two extras take from unlike indexes, where nothing states that they exclude each other."""
+    taken = {
+        str(one["index"]): str(one.get("extra") or one["group"])
+        for one in reversed(entries(project.sources.get("torch")))
+        if "index" in one and ("extra" in one or "group" in one) and _on_linux(_marker(one), str(one.get("extra", "")))
+    }
+    if len(set(taken.values())) < 2 or not any("rocm" in index.url for index in project.indexes.values()):
+        return
+    listed = ", ".join(f'{{ extra = "{extra}" }}' for extra in dict.fromkeys(reversed(taken.values())))
+    yield FileFinding(
+        rule="extras-not-exclusive", where=f"{project.path}:{_line_of(project.texts, next(reversed(taken)))}",
+        what=f"torch of {len(taken)} indexes", severity="error",
+        truth="uv resolves all extras together: two of them ask for torch of unlike indexes, and no version is of both",
+        instead=f"conflicts = [[{listed}]] in [tool.uv]",
     )  # fmt: skip
 
 

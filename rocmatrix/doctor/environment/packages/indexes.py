@@ -144,11 +144,28 @@ def _belongs(torch: str, vision: str) -> bool:
     return one[0] != "2" or len(other) < 2 or int(one[1]) + _TORCHVISION_AHEAD == int(other[1])
 
 
+def _by_partner(installs: Sequence[Install]) -> Iterator[FileFinding]:
+    """Yield torchvision or torchaudio of PyTorch's index without a version: each asks for the torch of its release."""
+    with_torch = {one.where for one in installs if one.name == "torch"}
+    partners = [one for one in installs if one.name in ("torchvision", "torchaudio") and one.where not in with_torch]
+    for one in partners:
+        if one.rocm and one.newest and not (one.alone or one.held):
+            yield FileFinding(
+                rule="torch-replaced", where=one.where, what=f"{one.name} of ROCm {one.rocm}'s index",
+                severity="warning",
+                truth=f"the newest {one.name} there asks for the torch of its own release, and pip puts that in the "
+                "place of the image's own, which AMD built",
+                instead=f"the image's {one.name}, or --no-deps with the version that belongs to its torch",
+            )  # fmt: skip
+
+
 def _replaced(subject: Subject, installs: Sequence[Install]) -> Iterator[FileFinding]:
     """Yield a torch that is put over the one for ROCm: of the image, or of a command before."""
     if _rocm_is_default(subject):
         return
     before = bool(_WITH_TORCH.search(subject.image or ""))
+    if before:
+        yield from _by_partner(installs)
     for one in installs:
         if one.name != "torch":
             continue

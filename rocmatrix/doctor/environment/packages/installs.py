@@ -34,7 +34,7 @@ class Install:
     `extra`: another index is asked too, as PyPI is with --extra-index-url, and the highest version counts.
     `local`: the version itself names ROCm. `indexed`: an index or a folder of wheels is named. `alone`: without its
     dependencies. `upgrade`: a newer version replaces. `held`: a file of constraints gives the version. `by_url`: the
-    address of the package itself is given. `versions`: those that are asked for, as they are written.
+    address of the package itself is given, `of_pytorch`: one of PyTorch's. `versions`: those asked for, as written.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Install:
     upgrade: bool = False
     held: bool = False
     by_url: bool = False
+    of_pytorch: bool = False
     versions: str = ""
 
 
@@ -93,6 +94,7 @@ def _of_words(rest: Sequence[str], where: str, *, uv: bool) -> Iterator[Install]
             indexed=other or backend is not None or bool(options & {"--find-links", "-f"}),
             alone="--no-deps" in options,
             by_url=requirement.url is not None,
+            of_pytorch="pytorch.org/" in (requirement.url or ""),
             versions=str(requirement.specifier),
             held=bool(options & {"-c", "--constraint", "--constraints", "--build-constraints"}),
             upgrade=bool(options & {"-U", "--upgrade", "--force-reinstall", "-I", "--ignore-installed"}),

@@ -34,7 +34,8 @@ def found(subject: Subject, installs: Sequence[Install], matrix: Matrix) -> Iter
 
 def _of_amd_before(torch: Install) -> bool:
     """Return whether it is a wheel of AMD's own from the time when those had another triton than PyTorch's."""
-    return torch.by_url and torch.exact is not None and Version(torch.exact) < Version("2.4")
+    own = torch.by_url and not torch.of_pytorch
+    return own and torch.exact is not None and Version(torch.exact) < Version("2.4")
 
 
 def _partners(torch: Install, installs: Sequence[Install], matrix: Matrix) -> Iterator[FileFinding]:

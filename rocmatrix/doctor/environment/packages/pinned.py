@@ -30,6 +30,7 @@ _INSTALLS_LIST = re.compile(
     r"(?P<listed>(?:-r|--requirement)[ =]?\S+|(?:-e )?\.{1,2}(?:\[\S*\])?(?= |$))"
 )
 _LIMITED = re.compile(r"(?:^| )(?:-c|--constraints?|--no-deps|--index-url|-i|--torch-backend)[ =]|rocm\d|--no-deps|\$")
+_EXTRA = re.compile(r" --extra-index-url[ =]\S+")
 _CHECKED = re.compile(r"torch\.version\.hip")
 _ROCM_INDEX = re.compile(r"/whl/(?:nightly/)?rocm\d")
 _HELD = ("PIP_CONSTRAINT", "UV_CONSTRAINT", "PIP_BUILD_CONSTRAINT")
@@ -113,7 +114,7 @@ def _puts_torch(command: Command) -> bool:
 
 def _list(words: Sequence[str]) -> str | None:
     """Return the list or the project that pip installs without limits; None for other commands."""
-    text = " ".join(words)
+    text = _EXTRA.sub("", " ".join(words))  # PyPI is asked next to that index, and its torch may be newer
     if _LIMITED.search(text) or not (found := _INSTALLS_LIST.search(text)):
         return None
     return found["listed"]

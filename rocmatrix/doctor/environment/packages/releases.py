@@ -20,6 +20,7 @@ _FORMS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("wheels", re.compile(rf"repo\.radeon\.com/rocm/manylinux/rocm-rel-{_NUMBER}")),
     ("index", re.compile(rf"/whl/(?:test/|nightly/)?rocm{_NUMBER}")),
 )
+_PINNED = re.compile(rf"\btorch==[\d.]+\+rocm{_NUMBER}")
 _SOURCE = re.compile(
     r"repo\.radeon\.com/(?:(?:rocm|amdgpu|graphics)/\S*?\s+(?P<code>focal|jammy|noble)\b"
     r"|amdgpu-install/[\d.]+/ubuntu/(?P<path>focal|jammy|noble)/)"
@@ -70,7 +71,7 @@ def of_run(subject: Subject) -> Subject:
 
 def found(subject: Subject) -> Iterator[FileFinding]:
     """Yield releases that differ, package sources of another distribution, and a kernel driver built in an image."""
-    mentions = tuple(_mentions(subject))
+    mentions = tuple(row for row in _mentions(subject) if not _is_passed_over(row, subject))
     yield from _differing(mentions)
     yield from _old([row for row in mentions if row.kind != "base" or not subject.inherits])
     yield from _before_noble(subject)
@@ -98,6 +99,12 @@ def _mentions(subject: Subject) -> Iterator[_Mention]:
         for kind, form in _FORMS:
             for match in form.finditer(command.text):
                 yield _Mention(kind=kind, rocm=match["rocm"], where=command.where)
+
+
+def _is_passed_over(row: _Mention, subject: Subject) -> bool:
+    """Return whether a folder of wheels is of another ROCm than the one that torch's own version names."""
+    pinned = next((match for one in subject.commands if (match := _PINNED.search(one.text))), None)
+    return row.kind == "wheels" and pinned is not None and row.series != tuple(pinned["rocm"].split(".")[:2])
 
 
 def _differing(mentions: Sequence[_Mention]) -> Iterator[FileFinding]:

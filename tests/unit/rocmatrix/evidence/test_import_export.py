@@ -190,3 +190,12 @@ def test_lines_are_counted_once_for_many_records(tmp_path):
     path = tmp_path / "many.json"
     import_export.write(path, [smoke(number) for number in range(40)])
     assert list(import_export._lines_of(path.read_text())) == list(range(2, 42))
+
+
+def test_place_that_leaves_no_number_for_the_next_record_is_refused(tmp_path):
+    path = tmp_path / "sent.json"
+    far = record("build").model_copy(update={"series": "s", "number": import_export.MOST_NUMBER})
+    path.write_text(import_export.written([far]))
+    with pytest.raises(RocmatrixError, match="RM622") as caught:
+        import_export.read(path)
+    assert caught.value.what.startswith("number: ")

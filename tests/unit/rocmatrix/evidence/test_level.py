@@ -15,6 +15,7 @@ from tests.fixtures.evidence import CARD, IMAGE, INPUTS, OTHER_INPUTS, record, r
 @dataclass(frozen=True)
 class Release:
     torch: str = "2.7.1"
+    rocm: str | None = "6.3"
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Cell:
     release: Release = Release()
 
 
-CELL, CPU = Cell(), Cell("cpu-torch2.13.0", None)
+CELL, CPU = Cell(), Cell("cpu-torch2.13.0", None, Release(rocm=None))
 CLIMB = [
     record("build"),
     record("prove", 1),
@@ -322,3 +323,18 @@ def test_run_of_every_status_but_a_failure_holds():
     assert held(record("smoke", verdicts=tuple(verdicts)))
     assert not held(record("smoke", verdicts=(*verdicts, Verdict(probe="x", status="fail"))))
     assert not held(record("smoke", verdicts=tuple(verdicts[2:])))
+
+
+@pytest.mark.parametrize(
+    ("torch", "counts"),
+    [
+        ("2.7.1", True), ("2.7.1+rocm6.3", True), ("2.7.1+rocm6.3.4.git1ded221d", True),
+        ("2.7.1+rocm6.2.4", False), ("2.7.1+rocm6.30", False), ("2.7.1+cpu", False), ("2.7.1+cu128", False),
+    ],
+)  # fmt: skip
+def test_smoke_of_another_build_of_the_same_torch_raises_nothing(torch, counts):
+    assert level(*CLIMB[:2], smoke(2, versions={"torch": torch})) == ("smoked" if counts else "proven")
+
+
+def test_smoke_of_an_image_that_has_no_id_raises_nothing():
+    assert level(*(each.model_copy(update={"image": None}) for each in CLIMB)) == "proven"

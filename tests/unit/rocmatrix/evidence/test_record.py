@@ -137,3 +137,22 @@ def test_apu_next_to_a_card_of_another_name_gets_no_instruction_set_that_may_be_
         assert record("smoke", hardware=hardware).card == "AMD Radeon Graphics + AMD Radeon RX 7900 XTX"
     twice = Hardware(device="rocm", cards=names[:1] * 2, gfx=("gfx1151",) * 2, seen=("gfx1151",))
     assert record("smoke", hardware=twice).card == "AMD Radeon Graphics (gfx1151)"
+
+
+def test_time_that_is_yet_to_come_puts_nothing_in_front_of_what_came_since():
+    ahead, next_one = placed(900, 1), placed(30, 2)
+    other = placed(40, 1, series="t")
+    for records in ([ahead, other], [ahead, next_one, other]):
+        assert [each.series for each in ordered(records, now=at(50))][-1] == ("s" if len(records) == 2 else "t")
+    assert numbers_at(50, placed(900, 1), placed(901, 2)) == [("s", 1), ("s", 2)]
+
+
+def numbers_at(hours, *records):
+    return [(each.series, each.number) for each in ordered(records, now=at(hours))]
+
+
+def test_copied_file_that_both_machines_wrote_stands_by_its_times_from_there_on():
+    before, own = placed(5, 1), placed(9, 2, passed=False)
+    copied = [placed(6, 2), placed(7, 3), placed(8, 4)]
+    assert ordered([*copied, own, before]) == [before, *copied, own]
+    assert ordered([placed(6, 2), placed(3, 3), before]) == [before, placed(6, 2), placed(3, 3)]  # no copy: by number

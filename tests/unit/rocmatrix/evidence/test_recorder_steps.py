@@ -152,6 +152,7 @@ def test_failed_build_goes_on_as_it_is_and_another_error_is_no_record(path, fail
         ({}, {}, True),
         ({"recorded": False}, {}, False),
         ({}, {"has_usage_error": True}, False),
+        ({}, {"was_complete": True}, False),
         ({"refuses_input": True}, {"has_input_error": True}, False),
         ({"refuses_input": True}, {}, True),
         ({}, {"has_input_error": True}, True),
@@ -162,7 +163,8 @@ def test_failed_build_goes_on_as_it_is_and_another_error_is_no_record(path, fail
 )
 def test_end_is_evidence_unless_it_was_no_measurement_of_the_cell(changes, ended, counts):
     program = SimpleNamespace(**{"recorded": True, "refuses_input": False, "may_be_inapplicable": False} | changes)
-    done = {"has_usage_error": False, "has_input_error": False, "inapplicable": False} | ended
+    no = {"has_usage_error": False, "has_input_error": False, "inapplicable": False, "was_complete": False}
+    done = no | ended
     assert recorder.is_evidence(SimpleNamespace(program=program), SimpleNamespace(**done)) is counts
 
 

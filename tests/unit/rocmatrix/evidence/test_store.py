@@ -212,3 +212,53 @@ def test_folder_or_pipe_in_place_of_the_file_is_no_empty_evidence(tmp_path):
         with pytest.raises(RocmatrixError, match="RM621"):
             store.read(place)
     assert store.read(tmp_path / "none") == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "body = replace(body, '\"fail\"', '\"pass\"')",
+        "cell = 'another'",
+        "log = (SELECT log FROM record WHERE kind = 'build')",
+    ],
+)
+@pytest.mark.parametrize("logs", [True, False])
+def test_record_that_was_edited_in_the_file_is_rm621(path, change, logs):
+    store.add(path, [record("build", log="words"), smoke(1, status="fail")])
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"UPDATE record SET {change} WHERE kind = 'smoke'")
+    with pytest.raises(RocmatrixError) as caught:
+        store.read(path, logs=logs)
+    assert caught.value.code == "RM621" and "changed after it was written" in caught.value.what
+
+
+def test_oldest_of_very_many_records_are_not_unpacked_to_be_compared(path, monkeypatch):
+    store.add(path, [smoke(1, status="fail"), smoke(2)])
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE record SET body = replace(body, '\"fail\"', '\"pass\"')")
+    monkeypatch.setattr(store, "MOST_CHECKED", 1)
+    assert len(store.read(path, logs=False)) == 2
+    with pytest.raises(RocmatrixError):
+        store.read(path)
+
+
+def test_records_of_a_copy_of_this_file_stand_by_their_times_though_none_shares_a_number(path, tmp_path):
+    store.add(path, [record("build", 1)])
+    (series,) = {each.series for each in store.read(path)}
+    copied = smoke(2).model_copy(update={"series": series, "number": 50})
+    store.add(path, [smoke(4, status="fail")])
+    assert store.add(path, [copied, *store.read(path)], origin="copy.json") == 1
+    assert [(each.kind, each.passed) for each in store.read(path)] == [
+        ("build", True), ("smoke", True), ("smoke", False),
+    ]  # fmt: skip
+    assert [each.number for each in store.read(path) if each.series == series] == [1, 2]
+
+
+def test_record_that_was_removed_leaves_a_gap_in_the_sequence(path):
+    assert store.missing(path) == 0
+    store.add(path, [record("build", 1), smoke(2, status="fail"), smoke(3)])
+    store.add(path, [smoke(9).model_copy(update={"series": "s", "number": 7})], origin="lab.json")
+    assert store.missing(path) == 0
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM record WHERE body LIKE '%fail%'")
+    assert store.missing(path) == 1

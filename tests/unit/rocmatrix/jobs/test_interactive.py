@@ -115,6 +115,17 @@ def test_engine_statuses_have_a_message(status):
     assert interactive.refused(status).code == "RM207"
 
 
-@pytest.mark.parametrize("status", [0, 1, 2, 124, 130, 137])
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(127, "device"), (132, "SIGILL"), (134, "SIGABRT"), (135, "SIGBUS"), (137, "memory ran out"), (139, "SIGSEGV"),
+     (143, "SIGTERM")],
+)  # fmt: skip
+def test_signal_that_ended_a_program_is_named_with_the_next_step(status, words):
+    error = interactive.refused(status)
+    assert (error.code, words in error.what) == ("RM207", True)
+    assert error.next and f"status {status}" in error.why
+
+
+@pytest.mark.parametrize("status", [0, 1, 2, 124, 128, 130, 131, 255])
 def test_programs_statuses_are_its_own(status):
     assert interactive.refused(status) is None

@@ -36,6 +36,12 @@ ARCHITECTURES = MATRIX.architectures
         ("gfx90c", "gfx90c"),
         ("gfx906:sramecc+:xnack-", "gfx906"),
         ("RX 7900 XT 20GB", "gfx1100"),
+        ("vega 64 LC", "gfx900"),
+        ("rx 6900 xt lc", "gfx1030"),
+        ("xfx merc 319 6800", "gfx1030"),  # a line of boards: no Ryzen 7 6800H
+        ("gigabyte eagle 7600", "gfx1102"),
+        ("sapphire nitro+ 6800", "gfx1030"),
+        ("sapphire mi50", "gfx906"),
         ("AMD Radeon RX 9070 XT 16 GB", "gfx1201"),
         ("Navi 31 [Radeon RX 7900 XT/7900 XTX/7900M] (rev c8)", "gfx1100"),
         ("HX 370", "gfx1150"),

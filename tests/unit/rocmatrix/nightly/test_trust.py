@@ -87,3 +87,18 @@ def test_newer_pass_answers_a_failure():
 
 def test_image_that_no_record_names_is_not_promoted():
     assert trust.tested([record("prove", image=None), smoke(2, image=None)], INPUTS) is None
+
+
+def test_image_of_a_simulated_machine_is_none_of_a_real_one_and_the_other_way_round():
+    marked = [each.model_copy(update={"marks": ("simulated",)}) for each in (record("build"), PROVEN, SMOKED)]
+    assert (trust.sound(marked, INPUTS), trust.tested(marked, INPUTS)) == (set(), None)
+    assert (trust.sound(marked, INPUTS, simulated=True), trust.tested(marked, INPUTS, simulated=True)) == (
+        {IMAGE},
+        IMAGE,
+    )
+    assert trust.tested([PROVEN, SMOKED], INPUTS, simulated=True) is None
+
+
+@pytest.mark.parametrize("mark", ["nvidia", "synthetic"])
+def test_image_that_passed_on_a_card_of_another_maker_is_not_promoted(mark):
+    assert trust.tested([PROVEN, smoke(3, marks=(mark,))], INPUTS) is None

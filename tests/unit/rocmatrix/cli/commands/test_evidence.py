@@ -2,6 +2,7 @@
 
 import errno
 import os
+import sqlite3
 
 import pytest
 import yaml
@@ -129,3 +130,12 @@ def test_cell_on_two_cards_is_counted_once_at_the_farthest_of_both_levels(tmp_pa
         CellStatus(cell="b", card="-", level="trained", simulated=True),
     ]
     assert command._summary(made, 2, tmp_path / "e.db").splitlines()[1] == "levels: 1 trained"
+
+
+def test_records_that_were_removed_by_hand_are_stated(tmp_path, capsys):
+    path = tmp_path / "evidence.db"
+    store.add(path, [record("build", 1), record("prove", 2), record("build", 3)])
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM record WHERE kind = 'prove'")
+    command.evidence(Evidence(evidence=str(path)))
+    assert "1 of this file's own records are gone" in "".join(capsys.readouterr())

@@ -4,6 +4,7 @@ import pytest
 
 from rocmatrix.doctor.environment import compose, dockerfile, lint, scripts
 from rocmatrix.doctor.environment import rules as environment_rules
+from rocmatrix.doctor.environment.files import recognise
 from rocmatrix.doctor.environment.placement import misplaced
 from tests.fixtures.cells import MATRIX
 from tests.unit.rocmatrix.diagnosis.known import ROOT
@@ -174,3 +175,36 @@ def test_finding_of_a_requirement_names_its_own_line(tmp_path):
     path.write_text(EXTRA + "numpy\n\ntorch\n")
     places = [(finding.rule, finding.where) for finding in misplaced(scripts.of_file(path), MATRIX)]
     assert places == [("torch-index-next-to-pypi", f"{path}:4"), ("version-not-pinned", f"{path}:4")]
+
+
+HELD = "pip install torch torchvision --extra-index-url https://download.pytorch.org/whl/rocm6.4"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("Dockerfile", f"FROM rocm/dev-ubuntu-24.04:6.4\nENV TORCH_COMMAND='{HELD}'\n"),
+        ("webui-user.sh", f'export TORCH_COMMAND="{HELD}"\n'),
+        ("compose.yaml", f"services:\n  one:\n    image: a/b-rocm:1\n    environment:\n      TORCH_COMMAND: {HELD}\n"),
+    ],
+)
+def test_install_that_a_variable_holds_for_another_program_is_judged_as_one(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    subjects = recognise.subjects(path, shell={}, matrix=MATRIX)
+    rows = [finding for finding in misplaced(subjects, MATRIX) if finding.rule == "torch-index-next-to-pypi"]
+    assert len(rows) == 1
+    assert text.splitlines()[int(rows[0].where.rpartition(":")[2]) - 1].strip().endswith(("'", '"', "rocm6.4"))
+
+
+@pytest.mark.parametrize(
+    ("image", "wrong"),
+    [
+        ("ghcr.io/invoke-ai/invokeai:latest", True), ("ghcr.io/invoke-ai/invokeai", True),
+        ("ghcr.io/invoke-ai/invokeai:v5.12-rocm", False), ("lmsysorg/sglang:v0.4.6", True),
+        ("lmsysorg/sglang:v0.4.6.post1-rocm630", False), ("localai/localai:latest-gpu-nvidia-cuda-12", True),
+        ("ghcr.io/ggml-org/llama.cpp:server-cuda", True), ("ghcr.io/ggml-org/llama.cpp:server-rocm", False),
+    ],
+)  # fmt: skip
+def test_image_of_cuda_in_a_service_with_amd_devices_is_an_error(tmp_path, image, wrong):
+    assert ("cuda-image" in of_compose(tmp_path, f"image: {image}", ON_AMD)) is wrong

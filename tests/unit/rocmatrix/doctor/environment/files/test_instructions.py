@@ -46,3 +46,18 @@ def test_note_on_a_copied_image_names_it_and_its_place():
     (note,) = instructions.copied("--link --from=ghcr.io/astral-sh/uv:latest /uv /bin/", "a:7")
     assert (note.what, note.where, note.severity) == ("ghcr.io/astral-sh/uv:latest", "a:7", "note")
     assert list(instructions.copied("requirements.txt .", "a:7")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("FROM rocm/dev-ubuntu-22.04\nFROM python:3.10\nRUN true\n", [("stage-without-use", "1")]),
+        ("FROM rocm/dev-ubuntu-22.04 AS rocm\nFROM python:3.10\n", []),  # --target may name it
+        ("FROM rocm/dev-ubuntu-22.04\nFROM python:3.10\nCOPY --from=0 /opt/rocm /opt/rocm\n", []),
+        ("FROM a/b\nFROM python:3.10\nRUN --mount=type=bind,from=0,target=/a true\n", []),
+        ("FROM python:3.10\n", []),
+    ],
+)
+def test_stage_that_nothing_can_refer_to_is_a_warning(tmp_path, text, found):
+    assert of(tmp_path, text) == found
+    assert [note.rule for note in instructions.unused("a/b", "f:1")] == ["stage-without-use"]

@@ -103,3 +103,39 @@ def test_folder_of_wheels_is_an_index_where_it_is_flat(tmp_path, form, found):
     one = pyproject.of_pyproject(put(tmp_path, text))[0]
     assert [note.rule for note in one.notes] == found
     assert "--find-links" in one.commands[0].text
+
+
+TWO = """
+[project.optional-dependencies]
+cuda = ["torch==2.6.0+cu124"]
+rocm = ["torch==2.6.0+rocm6.2.4"]
+[tool.uv]
+{more}
+[tool.uv.sources]
+torch = [ {{ index = "torch-rocm", {rocm} }}, {{ index = "torch-cu124", {cuda} }} ]
+[[tool.uv.index]]
+name = "torch-cu124"
+url = "https://download.pytorch.org/whl/cu124"
+explicit = true
+[[tool.uv.index]]
+name = "torch-rocm"
+url = "https://download.pytorch.org/whl/rocm6.2.4"
+explicit = true
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({}, True),
+        ({"more": 'conflicts = [[{ extra = "cuda" }, { extra = "rocm" }]]'}, False),
+        ({"cuda": "marker = \"sys_platform == 'win32'\""}, False),
+        ({"cuda": 'extra = "rocm"'}, False),
+        ({"cuda": 'extra = "cuda", marker = "sys_platform == \'win32\'"'}, False),
+        ({"cuda": 'group = "cuda"', "rocm": 'group = "rocm"'}, True),
+    ],
+)
+def test_extras_of_unlike_indexes_that_nothing_separates_are_an_error(tmp_path, given, found):
+    text = TWO.format(**{"more": "", "rocm": 'extra = "rocm"', "cuda": 'extra = "cuda"'} | given)
+    rules = [note.rule for one in pyproject.of_pyproject(put(tmp_path, text)) for note in one.notes]
+    assert ("extras-not-exclusive" in rules) is found

@@ -137,3 +137,19 @@ def test_advice_on_an_index_leaves_other_packages_theirs():
     assert advice("torch", "numpy", name="requirements-rocm.txt").startswith(apart)
     assert advice("torch numpy", image="python:3.12").startswith(apart)
     assert advice("torch", image="python:3.12").startswith("add --index-url")
+
+
+@pytest.mark.parametrize(
+    ("text", "image", "rules"),
+    [
+        (f"torchvision {INDEX}", BASE, ["torch-replaced"]),
+        (f"torchaudio {INDEX}", BASE, ["torch-replaced"]),
+        (f"torch torchvision {INDEX}", BASE, []),  # another torch is what is asked for
+        (f"--no-deps torchvision {INDEX}", BASE, []),
+        (f"torchvision==0.21.0 {INDEX}", BASE, []),
+        ("torchvision", BASE, []),
+        (f"torchvision {INDEX}", "rocm/dev-ubuntu-22.04:6.4", []),
+    ],
+)
+def test_partner_of_an_index_brings_its_own_torch_over_that_of_the_image(text, image, rules):
+    assert of(text, image=image) == rules

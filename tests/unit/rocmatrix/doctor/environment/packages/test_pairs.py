@@ -54,3 +54,17 @@ def test_torch_needs_a_wheel_for_the_python_of_the_image(image, text, missing):
 def test_python_of_another_program_is_not_the_images(before):
     text = "torch==2.3.1 --index-url https://download.pytorch.org/whl/rocm6.0"
     assert of(text, "python:3.13", before=before) == []
+
+
+@pytest.mark.parametrize(
+    ("triton", "torch", "rules"),
+    [
+        ("2.2.0", "https://download.pytorch.org/whl/rocm6.0/torch-2.3.1%2Brocm6.0", ["partner-of-another-torch"]),
+        ("2.3.1", "https://download.pytorch.org/whl/rocm6.0/torch-2.3.1%2Brocm6.0", []),
+        ("2.0.0", "https://repo.radeon.com/rocm/manylinux/rocm-rel-6.0/torch-2.1.1%2Brocm6.0", []),  # AMD's had others
+    ],
+)
+def test_triton_by_address_belongs_to_the_torch_by_address(triton, torch, rules):
+    end = "cp312-cp312-linux_x86_64.whl"
+    partner = f"https://download.pytorch.org/whl/pytorch_triton_rocm-{triton}-{end}"
+    assert of(f"{partner} {torch}-{end}") == rules

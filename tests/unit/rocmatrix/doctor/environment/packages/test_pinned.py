@@ -113,3 +113,17 @@ def test_list_over_a_torch_for_rocm_is_a_note(texts, image, what):
     one = Subject(name="Dockerfile stage 0", image=image, commands=commands)
     notes = [note.what for note in found(one, ()) if note.rule == "torch-may-be-replaced"]
     assert notes == ([f"pip install {what}"] if what else [])
+
+
+@pytest.mark.parametrize(
+    ("options", "rules"),
+    [
+        ("--extra-index-url https://download.pytorch.org/whl/rocm7.2", ["torch-may-be-replaced"]),
+        ("--prefix=/install --extra-index-url https://download.pytorch.org/whl/rocm7.2", ["torch-may-be-replaced"]),
+        ("--index-url https://download.pytorch.org/whl/rocm7.2", []),
+        ("-c held.txt --extra-index-url https://download.pytorch.org/whl/rocm7.2", []),
+    ],
+)
+def test_list_that_asks_an_index_next_to_pypi_may_replace_torch_all_the_same(options, rules):
+    image = "rocm/pytorch:rocm7.2.1_ubuntu24.04_py3.12_pytorch_release_2.9.1"
+    assert [rule for rule, _ in of(f"pip install {options} -r requirements.txt", image=image)] == rules

@@ -104,3 +104,9 @@ def test_packages_for_noble_begin_with_rocm_6_2(source, absent):
     text = f"echo 'deb https://repo.radeon.com/rocm/apt/{source} main' > a"
     one = Subject(name="setup.sh", commands=(Command(text=text, where="a:1"),))
     assert [row.severity for row in found(one) if "noble with" in row.what] == (["error"] if absent else [])
+
+
+def test_folder_of_another_release_than_the_pinned_version_is_let_be():
+    folders = " ".join(f"-f https://repo.radeon.com/rocm/manylinux/rocm-rel-{rocm}/" for rocm in ("6.4.1", "7.0"))
+    assert of(None, f"pip install {folders} torch==2.8.0+rocm7.0.0.git64359f59") == []
+    assert of(None, f"pip install {folders} torch==2.8.0") == [("releases-differ", "warning")]

@@ -46,7 +46,7 @@ def test_argument_before_from_is_empty_in_a_run_of_the_stage(tmp_path, run):
         "RUN . /etc/os-release && make A=$TARGETS",
         "RUN --mount=type=secret,id=a,env=TARGETS make A=$TARGETS",
         'CMD ["run", "$TARGETS"]',
-        "FROM a\nRUN make A=$OTHER",
+        "FROM a\nCOPY --from=0 /a /a\nRUN make A=$OTHER",
     ],
 )
 def test_argument_that_a_stage_has_or_does_not_need_is_let_be(tmp_path, run):

@@ -38,7 +38,7 @@ def close_epoch(training: Training) -> Epoch | None:
     state, began = training.state, time.perf_counter()
     losses = training.ranks.sum(state.losses.clone())
     epoch = measure(training, losses, began) if is_due(training) else None
-    state.sums = sums_since(training, losses)  # of batches that no measurement counted yet
+    state.sums = sums_since(training, losses) if epoch is None else Sums()  # of batches that no measurement counted yet
     log_batches(training, losses)
     state.losses.zero_()
     state.epoch, state.batch, state.counted = state.epoch + 1, 0, 0

@@ -10,19 +10,19 @@ from rocmatrix.runtime.paths import ROOT
 MATRIX = matrix_file.load(ROOT)
 
 
-def asked(architecture, rocm):
+def support_of(architecture, rocm):
     return card_support.of(MATRIX, HostContext(architecture=architecture, rocm=rocm))
 
 
 def test_card_that_the_list_of_its_release_lacks_is_unlisted():
-    found = asked("gfx803", "6.2.0")
+    found = support_of("gfx803", "6.2.0")
     assert (found.is_listed, found.why) == (False, "AMD's list for ROCm 6.2 holds no card of gfx803.")
 
 
 def test_card_on_the_list_of_its_release_is_listed():
-    assert asked("gfx1100", "6.2").is_listed
+    assert support_of("gfx1100", "6.2").is_listed
 
 
 @pytest.mark.parametrize(("architecture", "rocm"), [(None, "6.2"), ("gfx803", None), ("gfx803", "1.9.0")])
 def test_unknown_value_or_unread_list_gives_nothing(architecture, rocm):
-    assert asked(architecture, rocm) is None
+    assert support_of(architecture, rocm) is None

@@ -149,3 +149,7 @@ def test_rpm_that_excludes_another_decides_among_the_reasons_for_a_missing_requi
     stated, decided = next(answers(diagnosed(text, KNOWN)))
     assert "has to be replaced" in stated
     assert decided
+
+
+def test_network_plugin_without_a_device_is_no_program_without_a_card():
+    assert diagnosed("node49:49:49 [0] NCCL INFO NET/IB : No device found.\n", KNOWN).best is None

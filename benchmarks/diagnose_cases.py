@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CASES = ROOT / "benchmarks" / "diagnosis_cases"
 GIVEN = ROOT.parent / "shared" / "data" / "failures" / "cases.json"
 RESULTS = ROOT / "benchmarks" / "results" / "diagnose_cases.json"
-SETS = ("learn", "held_out", *(f"fresh{n}" for n in ("", *range(2, 11))), "aside", "given")
+SETS = ("learn", "held_out", *(f"fresh{n}" for n in ("", *range(2, 13))), "aside", "given")
 FIRST = 3
 _SCANNERS: dict[int, tuple[tuple[Signature, ...], Scanner]] = {}  # its automaton is made once, not for each case
 

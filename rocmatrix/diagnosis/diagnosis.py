@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rocmatrix.diagnosis import card_support
+from rocmatrix.diagnosis.card_support import CardSupport
 from rocmatrix.diagnosis.log_environment import Values
 from rocmatrix.diagnosis.matcher import Match, Scanned, Scanner
 from rocmatrix.diagnosis.possible_causes import Possible, ordered
@@ -57,6 +59,7 @@ class Diagnosis:
     failed_checks: frozenset[str] = frozenset()
     left_out: tuple[str, ...] = ()
     stated: HostContext = field(default_factory=HostContext)
+    card: CardSupport | None = None
 
     @property
     def best(self) -> Match | None:
@@ -158,12 +161,13 @@ def concluded(
         rules={rule.id: rule for rule in every_rule(matrix)} if matrix else {},
         signs=scanned.signs,
         failed_checks=failed_checks,
+        card=card_support.of(matrix, here),
     )
 
 
 def possibilities(found: Diagnosis, match: Match) -> tuple[Possible, ...]:
     """Return the causes that a symptom can have, those first that log or host support."""
-    return ordered(match, found.here, signs=found.signs, failed=found.failed_checks)
+    return ordered(match, found.here, signs=found.signs, failed=found.failed_checks, card=found.card)
 
 
 def every_rule(matrix: Matrix) -> Iterator[Rule]:

@@ -26,6 +26,11 @@ _BEFORE = 180  # most bytes that it takes
 _ROCM = re.compile(rb"\+rocm(\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)")
 _TORCH = re.compile(rb"[Tt]orch(?:[ _]version)?(?:==|[:=] {0,2}|-)(\d{1,2}\.\d{1,2}\.\d{1,2})\Z")
 _LONGEST_TORCH = 32  # most bytes that it takes
+# ROCm's own release, as its folder, its packages and its version file name it
+_INSTALLED = re.compile(
+    rb"(?:/opt/rocm-|rocm-sdk-core(?:==|-)|rocm-core[- =/:]{1,20}|(?:ROCm|HIP SDK) [Vv]ersion ?[:=] ?)"
+    rb"(\d{1,2}\.\d{1,2}\.\d{1,2})(?!\d)"
+)
 MOST = 8  # a log that names more cards than this lists them
 
 
@@ -36,6 +41,7 @@ class Values:
         self.architectures: dict[str, None] = {}
         self.targets: dict[str, None] = {}
         self.versions: dict[tuple[str, str], None] = {}
+        self.installed: dict[str, None] = {}
 
     def watched(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the blocks unchanged, and read them until more cards are named than one run has."""
@@ -50,10 +56,12 @@ class Values:
         Cards that are only assumed give way to those that the log names, where it names none of them.
         """
         if self.is_of_another_machine(here):
-            here = replace(here, architecture=None, others=())
+            here = replace(here, architecture=None, others=(), warned=frozenset())
         named = self.architectures or self.targets
         card = next(iter(named)) if len(named) == 1 else None
         torch, rocm = next(iter(self.versions)) if len(self.versions) == 1 else (None, None)
+        if not self.versions and len(self.installed) == 1:
+            rocm = next(iter(self.installed))
         return replace(
             here,
             architecture=here.architecture or card,
@@ -93,3 +101,6 @@ class Values:
             torch = _TORCH.search(block, max(0, match.start() - _LONGEST_TORCH), match.start())
             if torch:
                 self.versions[torch[1].decode(), match[1].decode()] = None
+        if b"rocm" in block or b"ROCm" in block:
+            for match in _INSTALLED.finditer(block):
+                self.installed[match[1].decode()] = None

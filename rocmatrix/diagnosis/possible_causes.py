@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from rocmatrix.diagnosis.card_support import CardSupport
 from rocmatrix.diagnosis.matcher import Match, leaning
 from rocmatrix.diagnosis.ranking import HostContext, suits
 from rocmatrix.diagnosis.signature import Possibility
@@ -12,7 +13,7 @@ from rocmatrix.diagnosis.signature import Possibility
 
 @dataclass(frozen=True, kw_only=True)
 class Possible:
-    """A cause with its test. `decided` where log or host show it, with `why` as text."""
+    """A cause with its test. `decided` where log or host show it; `why` is what shows it, or makes it more likely."""
 
     says: str
     test: str
@@ -26,25 +27,31 @@ def ordered(
     *,
     signs: Mapping[tuple[str, int], Match],
     failed: Collection[str] = (),
+    card: CardSupport | None = None,
 ) -> tuple[Possible, ...]:
     """Return a symptom's causes: what log or host show, then what suits card and versions, then as they are listed.
 
-    What the log only hints at comes before what has no hint.
+    What the log or the host only hints at comes before what has no hint; that a card is not supported
+    comes last where AMD's list holds it.
 
     Args:
         match: the symptom in the log, for its causes and the values of its line.
         signs: matches in the log by (id of the signature, position of the cause).
         failed: ids of doctor's checks that failed on this host.
+        card: what AMD's lists say of the card with its ROCm release.
     """
     name, causes = match.signature.id, match.signature.causes
-    rows = [
-        (cause, _why(cause, signs.get((name, place)), failed), (name, leaning(place)) in signs)
-        for place, cause in enumerate(causes)
-    ]
-    rows.sort(key=lambda row: (row[1] is None, not row[2], -suits(row[0].when, here)))
+    rows = []
+    for place, cause in enumerate(causes):
+        shown, hinted = _why(cause, signs.get((name, place)), failed), (name, leaning(place)) in signs
+        leans = _leans(cause, here, card)
+        against = not hinted and cause.unlisted and card is not None and card.is_listed
+        rank = (shown is None, against, not (hinted or leans), leans is None, -suits(cause.when, here))
+        rows.append((rank, cause, shown, leans))
+    rows.sort(key=lambda row: row[0])
     return tuple(
-        Possible(says=match.filled(cause.says), test=match.filled(cause.test), decided=why is not None, why=why)
-        for cause, why, _ in rows
+        Possible(says=match.filled(cause.says), test=match.filled(cause.test), decided=bool(shown), why=shown or leans)
+        for _, cause, shown, leans in rows
     )
 
 
@@ -54,3 +61,11 @@ def _why(cause: Possibility, sign: Match | None, failed: Collection[str]) -> str
         return f"{sign.where} shows it."
     check = next((name for name in cause.host if name in failed), None)
     return f"doctor's check {check} fails on this host." if check else None
+
+
+def _leans(cause: Possibility, here: HostContext, card: CardSupport | None) -> str | None:
+    """Return what of the host makes a cause more likely and does not show it."""
+    if cause.unlisted and card is not None and not card.is_listed:
+        return card.why
+    check = next((name for name in cause.host if name in here.warned), None)
+    return f"doctor's check {check} warns of this host." if check else None

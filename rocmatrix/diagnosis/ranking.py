@@ -16,7 +16,8 @@ class HostContext:
     """What is known of the machine and the cell; None is what is not known, and counts neither for nor against.
 
     `others` are the host's other cards: what was seen with one of them is not ruled out. `assumed`: no card
-    was requested, these are this host's, and give way to those that a log of another machine names.
+    was requested, these are this host's, and give way to those that a log of another machine names. `warned` are
+    ids of doctor's checks that warn of that host.
     """
 
     architecture: str | None = None
@@ -24,6 +25,7 @@ class HostContext:
     rocm: str | None = None
     others: tuple[str, ...] = ()
     assumed: bool = False
+    warned: frozenset[str] = frozenset()
 
     def has(self, architectures: list[str]) -> bool:
         """Return whether one of `architectures` is the cell's, or that of another card here."""

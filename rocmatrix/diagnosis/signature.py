@@ -57,8 +57,9 @@ class Possibility(Strict):
     """One cause that a symptom can have, and the `test` that decides: a command, a log line or a version.
 
     `signs` are patterns of the log that show it, `hints` those that only make it more likely: they put it before others
-    and decide nothing. `host` are ids of doctor's checks whose failure shows it; `when` is where it applies: elsewhere
-    it comes last. Values of the matched line stand in both texts as in a signature's cause.
+    and decide nothing. `host` are ids of doctor's checks whose failure shows it: where one warns it is more likely.
+    `when` is where it applies: elsewhere it comes last. `unlisted`: it is that this ROCm does not support the card, so
+    AMD's lists are asked. Values of the matched line stand in both texts as in a signature's cause.
     """
 
     says: Text
@@ -67,6 +68,7 @@ class Possibility(Strict):
     hints: list[PatternText] = Field(default_factory=list)
     host: list[str] = Field(default_factory=list)
     when: Selector = Selector()
+    unlisted: bool = False
 
     @cached_property
     def patterns(self) -> tuple[pattern.Pattern, ...]:

@@ -21,6 +21,7 @@ from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix.diagnosis.diagnosis import Diagnosis
+    from rocmatrix.diagnosis.host_report import HostReport
     from rocmatrix.diagnosis.ranking import HostContext
     from rocmatrix.diagnosis.signature import Signature
     from rocmatrix.matrix.matrix import Cell, Matrix
@@ -38,6 +39,10 @@ class Diagnose:
     )
     cell: str = option("rank for this cell", metavar="CELL")
     gpu: str = option("rank for this card, such as gfx1100 or 'RX 7900 XT' (default: this machine's)", metavar="GPU")
+    doctor: str = option(
+        "rank for the machine that this file describes instead of this one: what `doctor --json` printed there",
+        metavar="PATH",
+    )
     json: bool = option("print what was found as JSON, for programs", default=False)
     share: bool = option(
         "redact names of users and hosts, home folders, addresses and tokens in what is printed", default=False
@@ -82,7 +87,8 @@ def _diagnosed(args: Diagnose, matrix: Matrix, log: Path | None) -> Diagnosis:
     from rocmatrix.diagnosis import diagnosis
     from rocmatrix.diagnosis.intake import folder
 
-    signatures, here, failed = _known(), _here(matrix, args.cell, args.gpu), _checks(args)
+    signatures, seen = _known(), _seen(args)
+    here, failed = _here(matrix, args, seen), seen.failed
     if log is not None and folder.is_folder(log):
         logs = folder.logs(log)
         rows = ((logs.name(path), _sound(_blocks(str(path)))) for path in logs.paths)
@@ -103,8 +109,13 @@ def _known() -> tuple[Signature, ...]:
     return (*signature.load(ROOT), *project_errors.signatures())
 
 
-def _checks(args: Diagnose) -> frozenset[str]:
-    return frozenset() if _is_requested(args) else _failed_checks()
+def _seen(args: Diagnose) -> HostReport:
+    """Return what doctor found where the log is from: as the named file reports it, else on this host."""
+    from rocmatrix.diagnosis import host_report
+
+    if args.doctor:
+        return host_report.read(Path(args.doctor))
+    return host_report.HostReport() if _is_requested(args) else _own_report()
 
 
 def _is_requested(args: Diagnose) -> bool:
@@ -139,11 +150,11 @@ def _watched(args: Diagnose, matrix: Matrix) -> bool:
     if args.log == "-" or args.report:
         what = "standard input" if args.log == "-" else "--watch and --report exclude each other"
         raise RocmatrixError("RM684", what=what, where=args.log)
-    any_found = False
+    any_found, seen = False, _seen(args)
     with closing(Follower(Path(args.log))) as follower, suppress(KeyboardInterrupt):
         for found in watch.diagnoses(
-            follower, signatures=_known(), here=_here(matrix, args.cell, args.gpu), matrix=matrix,
-            failed_checks=_checks(args), pause=_pause,
+            follower, signatures=_known(), here=_here(matrix, args, seen), matrix=matrix,
+            failed_checks=seen.failed, pause=_pause,
         ):  # fmt: skip
             any_found = True
             _print(found, args)
@@ -203,29 +214,31 @@ def _blocks(log: str) -> Generator[bytes, None, None]:
     yield from log_reader.chunks(sys.stdin.buffer, name=_name(log))
 
 
-def _failed_checks() -> frozenset[str]:
-    """Return the codes of doctor's checks that fail on this host; none where it has no card, as a log of another's."""
+def _own_report() -> HostReport:
+    """Return what doctor finds on this host; nothing where it has no card, as a log is then of another."""
     from rocmatrix.cli.commands.doctor import tree
+    from rocmatrix.diagnosis import host_report
     from rocmatrix.doctor import examination, host, knowledge
+    from rocmatrix.host import hardware
 
     examined = examination.examine(host.live(tree(""), cell=None, environment=os.environ), knowledge.load(ROOT))
     if examined.no_card:
-        return frozenset()
-    return frozenset(finding.code for finding in examined.findings if finding.status == "error")
+        return host_report.HostReport()
+    return replace(host_report.of(examined.described()), architectures=tuple(hardware.detect().architectures))
 
 
-def _here(matrix: Matrix, cell: str, gpu: str) -> HostContext:
-    """Return where the log comes from: as named, else this host, where the log names no other card."""
+def _here(matrix: Matrix, args: Diagnose, seen: HostReport) -> HostContext:
+    """Return where the log comes from: as named, else the machine that was seen, where the log names no other card."""
     from rocmatrix.diagnosis.explain_failure import host_context
-    from rocmatrix.host import hardware
     from rocmatrix.matrix.card_names import architecture_of
 
-    chosen = matrix.cell(cell) if cell else None
-    if gpu not in ("", "auto"):
-        return host_context(chosen, architecture=_card_of(chosen, architecture_of(matrix.architectures, gpu)))
-    found = hardware.detect().architectures if chosen is None else ()
-    here = host_context(chosen, architecture=found[0] if len(found) == 1 else None)
-    return here if chosen else replace(here, others=tuple(found), assumed=True)
+    chosen = matrix.cell(args.cell) if args.cell else None
+    if args.gpu not in ("", "auto"):
+        named = _card_of(chosen, architecture_of(matrix.architectures, args.gpu))
+        return replace(host_context(chosen, architecture=named), warned=seen.warned)
+    found = seen.architectures if chosen is None else ()
+    here = replace(host_context(chosen, architecture=found[0] if len(found) == 1 else None), warned=seen.warned)
+    return here if chosen else replace(here, others=found, assumed=True)
 
 
 def _card_of(cell: Cell | None, architecture: str) -> str:

@@ -162,4 +162,10 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
         "findings than the corrected one is to have.",
         "Make the change by hand from the difference that was printed; the file is as it was.",
     ),
+    (
+        "RM686",
+        "The named file is no report of doctor",
+        "--doctor takes what `./invokew doctor --json` printed on the machine of the log; this could not be read so.",
+        "Run `./invokew doctor --json > doctor.json` on that machine, and name the file.",
+    ),
 )

@@ -89,3 +89,67 @@ def test_index_without_the_package_is_another_cause_than_packages_that_exclude_e
     )
     assert "index" in text
     assert decided
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "Error response from daemon: Unable to find group render: no matching entries in group file\n",
+            "number (gid)",
+        ),
+        ("groupmod: GID '992' already exists\n", "taken by another group"),
+        ("$ ./main b1.txt\nWave size must be 32. Exit\nmake: *** [Makefile:58: run] Error 255\n", "wavefronts of 64"),
+        ("ValueError: Unsupported CUDA architecture: sm115\n", "CUDA capability"),
+        ("pkg.OrtException: ROCm execution provider is not enabled in this build.\n", "built without the part"),
+        (
+            'avc: denied { read } for comm="boinc" name="kfd" scontext=system_u:system_r:boinc_t:s0\n',
+            "domain (boinc_t)",
+        ),
+        (
+            'audit: apparmor="DENIED" operation="open" class="file" profile="snap.a.b" name="/dev/kfd" pid=4\n',
+            "profile snap.a.b",
+        ),
+    ],
+)
+def test_message_that_states_its_cause_is_answered_with_its_values(text, words):
+    assert words in next(answers(diagnosed(text, KNOWN)))[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("#0 Tensile::PlaceholderLibrary() from librocblas.so.5\nSegmentation fault (core dumped)\n", "incomplete"),
+        ("ImportError: cannot import name '_C' from 'sam2' (../sam2/__init__.py)\n", "compiled extension"),
+        ("No OpenCL device found\n", ".icd"),
+        ("No GPU to monitor.\n", "built without support for AMD"),
+        ("nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1\n", "another path"),
+        ("dxcore initialization failed\nnvidia-container-cli: initialization error: driver error\n", "Windows"),
+        ("clang: undefined symbol: LLVMInitializeNVPTXTargetInfo, version LLVM_11\n", "same ones"),
+    ],
+)
+def test_open_symptom_lists_first_the_cause_that_the_log_leans_to(text, words):
+    stated, decided = next(answers(diagnosed(text, KNOWN)))
+    assert words in stated
+    assert not decided
+
+
+def test_kernel_option_in_the_log_decides_why_the_compute_node_is_missing():
+    text = "ls: cannot access '/dev/kfd': No such file or directory\n# CONFIG_HSA_AMD is not set\n"
+    stated, decided = next(answers(diagnosed(text, KNOWN)))
+    assert "CONFIG_HSA_AMD" in stated
+    assert decided
+
+
+def test_rpm_that_excludes_another_decides_among_the_reasons_for_a_missing_requirement():
+    text = (
+        "- package mesa requires ocl-icd, but none of the providers can be installed\n"
+        "- installed package loader-3.0 conflicts with ocl-icd\n"
+    )
+    stated, decided = next(answers(diagnosed(text, KNOWN)))
+    assert "has to be replaced" in stated
+    assert decided
+
+
+def test_network_plugin_without_a_device_is_no_program_without_a_card():
+    assert diagnosed("node49:49:49 [0] NCCL INFO NET/IB : No device found.\n", KNOWN).best is None

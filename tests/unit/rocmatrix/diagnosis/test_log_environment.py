@@ -80,3 +80,21 @@ def test_build_for_another_card_is_a_log_of_this_host():
 
 def test_card_that_runs_comes_before_the_one_compiled_for():
     assert read("compiling for gfx90a\nAMD arch: gfx1100\n").architecture == "gfx1100"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "/opt/rocm-6.2.1/lib/librocblas.so.4",
+        "Requirement already satisfied: rocm-sdk-core==6.2.1 in ./lib",
+        "ROCm version: 6.2.1",
+        "rocm-core 6.2.1.60201-112",
+    ],
+)
+def test_release_of_rocm_is_read_without_torch(line):
+    assert read(line + "\n").rocm == "6.2.1"
+
+
+def test_two_releases_of_rocm_give_none():
+    assert read("/opt/rocm-6.2.1/lib\n/opt/rocm-7.0.0/lib\n").rocm is None
+    assert read("torch: 2.9.1+rocm7.2.0\n/opt/rocm-7.0.0/lib\n").rocm == "7.2.0"

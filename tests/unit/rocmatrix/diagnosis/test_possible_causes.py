@@ -5,7 +5,9 @@ from rocmatrix.diagnosis.matcher import Match, leaning
 from rocmatrix.diagnosis.possible_causes import ordered
 from rocmatrix.diagnosis.ranking import HostContext
 from rocmatrix.diagnosis.signature import Possibility
+from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.statement import Selector
+from rocmatrix.runtime.paths import ROOT
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES
 
 NO_CARD = "RuntimeError: No HIP GPUs are available\n"
@@ -137,3 +139,31 @@ def test_hint_of_a_log_orders_the_causes_of_a_real_signature():
     log = "ERROR: No matching distribution found for {}\n"
     assert "Only that index is asked" in first(log.format("setuptools>=70.2.0")).says
     assert "no wheel of bitsandbytes for this Python" in first(log.format("bitsandbytes==9")).says
+
+
+def test_check_that_warns_of_the_host_makes_its_cause_more_likely_and_decides_nothing():
+    warned = HostContext(warned=frozenset({"D205"}))
+    row = first("RuntimeError: HIP error: invalid device function\n", here=warned)
+    assert "integrated GPU" in row.says
+    assert (row.decided, row.why) == (False, "doctor's check D205 warns of this host.")
+
+
+OPENCL = "ERROR: clGetDeviceIDs(-1)\n"
+
+
+def test_card_that_the_list_of_the_logs_release_lacks_brings_that_cause_first():
+    ranked = diagnosis.diagnose(
+        [b"Name: amdgcn-amd-amdhsa--gfx1103\n/opt/rocm-5.7.0/lib\n" + OPENCL.encode()],
+        name="a test", signatures=SIGNATURES, here=HostContext(), matrix=matrix_file.load(ROOT),
+    )  # fmt: skip
+    row = diagnosis.possibilities(ranked, ranked.best)[0]
+    assert "does not support this card" in row.says
+    assert (row.decided, row.why) == (False, "AMD's list for ROCm 5.7 holds no card of gfx1103.")
+
+
+def test_card_on_the_list_puts_the_unsupported_card_last():
+    ranked = diagnosis.diagnose(
+        [b"Name: amdgcn-amd-amdhsa--gfx1100\n/opt/rocm-6.2.0/lib\n" + OPENCL.encode()],
+        name="a test", signatures=SIGNATURES, here=HostContext(), matrix=matrix_file.load(ROOT),
+    )  # fmt: skip
+    assert "does not support this card" in diagnosis.possibilities(ranked, ranked.best)[-1].says

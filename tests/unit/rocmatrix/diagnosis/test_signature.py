@@ -135,7 +135,7 @@ def test_two_that_refine_each_other_are_refused_as_both_would_be_hidden(tmp_path
         ("diagnose_frozen.json", "fresh2"),
         ("diagnose_frozen.json", "fresh3"),
         ("diagnose_frozen.json", "fresh4"),
-        *(("diagnose_frozen.json", f"fresh{number}") for number in (5, 6, 7, 8, 9, 10)),
+        *(("diagnose_frozen.json", f"fresh{number}") for number in (5, 6, 7, 8, 9, 10, 11, 12)),
         ("diagnose_frozen.json", "aside"),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 from rocmatrix.cli.commands import diagnose as command
 from rocmatrix.cli.commands.diagnose import Diagnose
 from rocmatrix.diagnosis import project_errors
+from rocmatrix.diagnosis.host_report import HostReport
 
 OUT_OF_MEMORY = "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB. GPU 0 has 8 GiB\n"
 FAULT = "RuntimeError: HIP error: invalid device function\n"
@@ -167,7 +168,7 @@ def test_diagnose_with_share_prints_no_names(tmp_path, capsys, as_json):
 
 def test_failed_checks_of_a_host_with_a_card_rank_its_causes(log, capsys, monkeypatch):
     log.write_text("RuntimeError: No HIP GPUs are available\n")
-    monkeypatch.setattr(command, "_failed_checks", lambda: frozenset({"D110"}))
+    monkeypatch.setattr(command, "_own_report", lambda: HostReport(failed=frozenset({"D110"})))
     assert "likely: The device nodes may not be opened" in diagnosed(log, capsys)[1]
     assert "likely:" not in diagnosed(log, capsys, gpu="gfx1100")[1]
 
@@ -177,7 +178,22 @@ def test_host_without_a_card_does_not_affect_a_log(monkeypatch):
 
     failing = examination.Examination(findings=(), no_card=True, inventory={})
     monkeypatch.setattr(examination, "examine", lambda *_: failing)
-    assert command._failed_checks() == frozenset()
+    assert command._own_report() == HostReport()
+
+
+def test_report_of_doctor_stands_in_for_this_host(log, tmp_path, capsys):
+    log.write_text("RuntimeError: No HIP GPUs are available\n")
+    report = tmp_path / "doctor.json"
+    report.write_text(json.dumps({"checks": [{"code": "D101", "status": "error"}], "inventory": {"cards": []}}))
+    _, out, _ = diagnosed(log, capsys, doctor=str(report))
+    assert "likely: No driver serves the card" in out
+    assert "[doctor's check D101 fails on this host.]" in out
+
+
+def test_report_of_doctor_that_cannot_be_read_is_refused(log, tmp_path, capsys):
+    status, _, err = diagnosed(log, capsys, doctor=str(tmp_path / "none.json"))
+    assert status == 2
+    assert "RM686" in err
 
 
 def test_folder_is_diagnosed_and_its_report_quotes_the_log_of_the_failure(tmp_path, capsys):

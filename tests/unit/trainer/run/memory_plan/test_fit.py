@@ -86,6 +86,39 @@ def test_largest_micro_batch_stays_within_the_rows_that_are_allowed(
     assert (found and found.program.rows) == rows
 
 
+@pytest.mark.parametrize(
+    ("budget", "square", "most", "longest"),
+    [
+        (1000, 0, 4096, 4096),
+        (300, 0, 4096, 3712),  # 1.06 x (100 + 50 x 3.625) MiB are 298
+        (300, 1, 4096, 1408),
+        (400, 0, 1000, 1000),
+        (90, 0, 4096, 0),
+        (4000, 1, 2**20, 8192),
+    ],
+)
+def test_longest_row_fits_and_the_next_length_does_not(
+    monkeypatch: pytest.MonkeyPatch, budget: int, square: int, most: int, longest: int
+) -> None:
+    """A row takes 100 MiB, 50 MiB a 1,024 tokens, and with `square` as much again for the square of them."""
+    tried: list[int] = []
+
+    def need(tokens: int) -> int:
+        return round((100 + 50 * tokens / 1024 + square * 50 * (tokens / 1024) ** 2) * MIB)
+
+    def size(program: Program) -> Footprint:
+        tried.append(program.sequence)
+        return footprint(need(program.sequence))
+
+    monkeypatch.setattr(plans, "estimated", size)
+    attention = ("math", "math") if square else ("flash", "efficient")
+    program = replace(PROGRAM, raw={"max_position_embeddings": most}, attention=attention)
+    assert plans.longest_row(program, card(budget * MIB)) == longest
+    assert len(tried) <= 3 and max(tried) <= most
+    assert longest == 0 or plans.REST * need(longest) <= budget * MIB
+    assert longest == most or plans.REST * need(longest + plans.TOKENS) > budget * MIB
+
+
 def test_allocator_that_gives_memory_back_is_tried_where_tensors_alone_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     limits: list[int | None] = []
 

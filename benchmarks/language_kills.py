@@ -122,8 +122,11 @@ def finish(options: Sequence[str], log: Path, in_memory: int) -> None:
 
 
 def outcome(run: Path) -> dict[str, Any]:
-    """Return what must not depend on whether a run was disturbed: its files, and the figures of metadata.json."""
-    files = {path.name: path.read_bytes() for path in run.iterdir() if path.name not in ABOUT}
+    """Return what must not depend on whether a run was disturbed: its files, and the figures of metadata.json.
+
+    Folders are left out: watchdog/ has the stacks of ranks that waited for a killed one.
+    """
+    files = {path.name: path.read_bytes() for path in run.iterdir() if path.name not in ABOUT and path.is_file()}
     return {**files, "figures": json.loads((run / "metadata.json").read_text())["metrics"]}
 
 

@@ -106,6 +106,8 @@ def _describe(writer: Any, loaded: Loaded) -> None:
         writer.add_rope_scaling_orig_ctx_len(rope.original_length)
     writer.add_layer_norm_rms_eps(config.norm.epsilon)
     writer.add_vocab_size(config.vocabulary)
+    if len(set(config.windows)) > 1:
+        raise TrainerError("RM707", what="GGUF with windows of attention in some layers alone is not implemented")
     if config.windows[0] is not None:
         writer.add_sliding_window(config.windows[0])
 

@@ -200,6 +200,14 @@ def _refused(folder: Path | None) -> Iterator[None]:
             os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
+def _with_infinity(value: Any) -> Any:
+    """Return a value of config.json with the numbers that JSON has not, which transformers writes as objects."""
+    if isinstance(value, dict):
+        special = value.get("__float__") if len(value) == 1 else None
+        return float(special) if special else {key: _with_infinity(each) for key, each in value.items()}
+    return [_with_infinity(each) for each in value] if isinstance(value, list) else value
+
+
 def made(raw: Mapping[str, Any]) -> OwnClassDecoder:
     """Return the model that config.json describes, with first weights of its own.
 
@@ -208,7 +216,7 @@ def made(raw: Mapping[str, Any]) -> OwnClassDecoder:
     """
     library = _transformers(raw.get("model_type"))
     with _refused(None):
-        config = library.AutoConfig.for_model(**dict(raw))
+        config = library.AutoConfig.for_model(**_with_infinity(dict(raw)))
         return OwnClassDecoder(_causal(library, lambda how: library.AutoModelForCausalLM.from_config(config, **how)))
 
 

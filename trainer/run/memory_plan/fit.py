@@ -145,8 +145,13 @@ def longest_row(program: Program, card: Card, *, cards: int = 1) -> int:
     largest = min(most, LOSS_TOKENS * (4 if squares else 2))
     lengths = sorted({max(1, round(largest * share)) for share in shares})
     found = [_estimate(replace(program, rows=1, sequence=length), card, cards) for length in lengths]
-    reach = _root(lengths, [each.need - each.budget for each in found], most)
-    return int(reach) // TOKENS * TOKENS if reach < most or most % TOKENS == 0 else most
+    reach = int(_root(lengths, [each.need - each.budget for each in found], most))
+    while reach:
+        whole = reach if reach == most else reach // TOKENS * TOKENS
+        if whole and fit(replace(program, rows=1, sequence=whole), card, cards=cards).fits:
+            return whole
+        reach = max(0, whole - max(TOKENS, whole // 16))  # near the budget the whole network decides
+    return 0
 
 
 def _root(lengths: Sequence[int], over: Sequence[float], most: int) -> float:

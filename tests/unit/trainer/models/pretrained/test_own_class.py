@@ -177,6 +177,16 @@ def test_positions_of_llama_that_are_not_built_in_are_computed_by_its_own_class(
     assert caught.value.code == "RM707"
 
 
+def test_config_with_infinity_as_transformers_writes_it_makes_the_model(tmp_path):
+    config = transformers.FalconH1Config(
+        **SHAPE, num_key_value_heads=2, mamba_d_ssm=32, mamba_n_heads=4, mamba_d_head=8
+    )
+    config.save_pretrained(tmp_path)
+    raw = json.loads((tmp_path / "config.json").read_text())
+    assert raw["time_step_limit"][1] == {"__float__": "Infinity"}
+    assert own_class.made(raw).causal.config.time_step_limit[1] == float("inf")
+
+
 def test_pickled_weights_of_another_family_are_not_opened(made):
     folder = made("gpt_neox")
     (folder / "model.safetensors").unlink()

@@ -109,12 +109,14 @@ def plan(requested: PlanRequest) -> int:
     card = requested.card()
     programs = requested.programs(card)
     assumed(requested.model, programs[0], card, requested.cards)
-    if requested.micro_batch is not None and len(programs) == 1:
-        one(replace(programs[0], rows=requested.micro_batch), card, requested.cards)
-    else:
-        table(programs, card, requested.cards, requested.micro_batch)
-    if requested.longest:
-        longest(programs, card, requested.cards)
+    try:
+        if requested.micro_batch is not None and len(programs) == 1:
+            one(replace(programs[0], rows=requested.micro_batch), card, requested.cards)
+        else:
+            table(programs, card, requested.cards, requested.micro_batch)
+    finally:  # where nothing of it fits, a shorter row may
+        if requested.longest:
+            longest(programs, card, requested.cards)
     return 0
 
 
@@ -287,9 +289,8 @@ def what_fits(program: Program, card: Card, cards: int) -> str:
         return f"This would fit: {described(last.program)}."
     least = last.footprint.reserved + card.budget - last.budget + CONTEXT
     memory = f"{math.ceil(10 * least / GIB) / 10:.1f} GiB"
-    tokens = longest_row(last.program, card, cards=cards)
-    shorter = f"at most --sequence {tokens}, " if 0 < tokens < program.sequence else "a shorter --sequence, "
-    return f"Take {shorter}a smaller model, or a card of at least {memory} for {described(last.program)}."
+    shorter = "a shorter --sequence (--longest true gives what fits)"
+    return f"Take {shorter}, a smaller model, or a card of at least {memory} for {described(last.program)}."
 
 
 def smaller_programs(program: Program, cards: int) -> list[Program]:

@@ -79,9 +79,14 @@ def exact_fit(program: Program, card: Card, *, cards: int = 1) -> Fit:
     """
     found = _fit(program, measured(program), card, cards)
     need = found.footprint.reserved
-    if found.footprint.largest.allocated <= found.budget < need and program.shards == 1:  # no step has run sharded
-        with contextlib.suppress(DoesNotFitError):
-            need = measured(program, limit=found.budget).reserved
+    if found.footprint.largest.allocated <= found.budget < need:
+        if program.shards == 1:
+            with contextlib.suppress(DoesNotFitError):
+                need = measured(program, limit=found.budget).reserved
+        else:  # no step has run sharded: what holds no more than the whole on one card takes no more than that
+            whole = exact_fit(replace(program, shards=1), card)
+            if found.footprint.largest.allocated <= whole.footprint.largest.allocated:
+                need = min(need, whole.need)
     return replace(found, need=need)
 
 

@@ -71,8 +71,10 @@ def test_longest_row_that_is_reported_fits_and_a_longer_one_does_not(tmp_path, c
     assert (found["event"], found["most"], found["tokens"] % 128) == ("longest_row", 4096, 0)
     assert 0 < found["tokens"] < 4096
     assert plan(PlanRequest(**how, sequence=found["tokens"], micro_batch=1)) == 0
+    capsys.readouterr()
     with pytest.raises(TrainerError, match="RM737"):
-        plan(PlanRequest(**how, sequence=found["tokens"] * 9 // 8, micro_batch=1))
+        plan(PlanRequest(**how, sequence=found["tokens"] * 9 // 8, micro_batch=1, longest=True))
+    assert events(capsys.readouterr().out)[-1] == found
 
 
 def test_plan_that_does_not_fit_names_what_would(model, capsys):

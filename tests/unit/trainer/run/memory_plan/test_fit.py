@@ -136,6 +136,18 @@ def test_allocator_that_gives_memory_back_is_tried_where_tensors_alone_fit(monke
     assert limits == [None, None]
 
 
+@pytest.mark.parametrize(("whole", "fits"), [(105, True), (95, False)])
+def test_shards_that_hold_no_more_than_the_whole_fit_where_it_does(
+    monkeypatch: pytest.MonkeyPatch, whole: int, fits: bool
+) -> None:
+    def measured(program: Program, limit: int | None = None) -> Footprint:
+        size = 100 if program.shards > 1 else whole
+        return footprint(size * MIB, reserved=(130 if limit is None else 110) * MIB)
+
+    monkeypatch.setattr(plans, "measured", measured)
+    assert plans.exact_fit(replace(PROGRAM, shards=4), card(120 * MIB), cards=4).fits is fits
+
+
 def test_gradients_of_several_cards_take_room_and_a_tenth_of_the_least_rate(sized: list[int]) -> None:
     peak = SimpleNamespace(flops=lambda precision: 1e14 if precision == "bf16" else 1e13)
     one, two = (plans.fit(PROGRAM, card(1000 * MIB, peak), cards=cards) for cards in (1, 2))

@@ -27,7 +27,7 @@ import yaml
 
 from rocmatrix.diagnosis import diagnosis, project_errors, signature
 from rocmatrix.diagnosis.diagnosis import Diagnosis
-from rocmatrix.diagnosis.log_environment import Values
+from rocmatrix.diagnosis.machine.log_environment import Values
 from rocmatrix.diagnosis.matcher import Scanner
 from rocmatrix.diagnosis.ranking import HostContext
 from rocmatrix.diagnosis.signature import Signature

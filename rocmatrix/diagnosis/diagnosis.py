@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rocmatrix.diagnosis import card_support
-from rocmatrix.diagnosis.card_support import CardSupport
-from rocmatrix.diagnosis.log_environment import Values
+from rocmatrix.diagnosis.machine import card_support
+from rocmatrix.diagnosis.machine.card_support import CardSupport
+from rocmatrix.diagnosis.machine.log_environment import Values
 from rocmatrix.diagnosis.matcher import Match, Scanned, Scanner
 from rocmatrix.diagnosis.possible_causes import Possible, ordered
 from rocmatrix.diagnosis.ranking import HostContext, Ranked, fit, rank

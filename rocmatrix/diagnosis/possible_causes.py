@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from rocmatrix.diagnosis.card_support import CardSupport
+from rocmatrix.diagnosis.machine.card_support import CardSupport
 from rocmatrix.diagnosis.matcher import Match, leaning
 from rocmatrix.diagnosis.ranking import HostContext, suits
 from rocmatrix.diagnosis.signature import Possibility

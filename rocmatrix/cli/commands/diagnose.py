@@ -21,7 +21,7 @@ from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix.diagnosis.diagnosis import Diagnosis
-    from rocmatrix.diagnosis.host_report import HostReport
+    from rocmatrix.diagnosis.machine.host_report import HostReport
     from rocmatrix.diagnosis.ranking import HostContext
     from rocmatrix.diagnosis.signature import Signature
     from rocmatrix.matrix.matrix import Cell, Matrix
@@ -111,7 +111,7 @@ def _known() -> tuple[Signature, ...]:
 
 def _seen(args: Diagnose) -> HostReport:
     """Return what doctor found where the log is from: as the named file reports it, else on this host."""
-    from rocmatrix.diagnosis import host_report
+    from rocmatrix.diagnosis.machine import host_report
 
     if args.doctor:
         return host_report.read(Path(args.doctor))
@@ -217,7 +217,7 @@ def _blocks(log: str) -> Generator[bytes, None, None]:
 def _own_report() -> HostReport:
     """Return what doctor finds on this host; nothing where it has no card, as a log is then of another."""
     from rocmatrix.cli.commands.doctor import tree
-    from rocmatrix.diagnosis import host_report
+    from rocmatrix.diagnosis.machine import host_report
     from rocmatrix.doctor import examination, host, knowledge
     from rocmatrix.host import hardware
 

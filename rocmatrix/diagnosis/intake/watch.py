@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from rocmatrix.diagnosis import diagnosis
 from rocmatrix.diagnosis.diagnosis import Diagnosis
 from rocmatrix.diagnosis.intake.follow import Follower
-from rocmatrix.diagnosis.log_environment import Values
+from rocmatrix.diagnosis.machine.log_environment import Values
 from rocmatrix.diagnosis.matcher import Scanned, Scanner
 from rocmatrix.diagnosis.ranking import HostContext
 from rocmatrix.diagnosis.signature import Signature

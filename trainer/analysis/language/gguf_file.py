@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from trainer.analysis.language.loading import Loaded
 from trainer.data.tokens.tokenizer import FILE, ByteTokenizer
 from trainer.models.decoder.rope import frequencies
+from trainer.models.pretrained.families import decoder_config
 from trainer.models.pretrained.folder import file_weights
+from trainer.models.pretrained.own_class import OwnClassDecoder
 from trainer.runtime.errors import TrainerError
 
 ARCHITECTURES = {"llama": "LLAMA", "mistral": "LLAMA", "qwen2": "QWEN2", "qwen3": "QWEN3"}  # the names there
@@ -49,6 +51,9 @@ def export(loaded: Loaded, path: Path, *, kind: str) -> dict[str, Any]:
     except ImportError:
         raise TrainerError("RM716", what="GGUF needs the package gguf, which is not installed") from None
     family = loaded.made.family
+    if isinstance(loaded.made.model, OwnClassDecoder) and family in ARCHITECTURES:
+        decoder_config(loaded.made.raw)  # raises with the value that is not built in
+        raise TrainerError("RM707", what="GGUF of an adapter by peft", next="Write it as one model by `merge` first.")
     if family not in ARCHITECTURES:
         raise TrainerError("RM707", what=f"GGUF of the family {family} is not implemented", next="Use Llama or Qwen.")
     architecture = gguf.MODEL_ARCH[ARCHITECTURES[family]]
@@ -101,6 +106,8 @@ def _describe(writer: Any, loaded: Loaded) -> None:
         writer.add_rope_scaling_orig_ctx_len(rope.original_length)
     writer.add_layer_norm_rms_eps(config.norm.epsilon)
     writer.add_vocab_size(config.vocabulary)
+    if len(set(config.windows)) > 1:
+        raise TrainerError("RM707", what="GGUF with windows of attention in some layers alone is not implemented")
     if config.windows[0] is not None:
         writer.add_sliding_window(config.windows[0])
 

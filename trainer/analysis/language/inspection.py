@@ -10,7 +10,7 @@ from pathlib import Path
 from trainer.data.tokens import corpus
 from trainer.data.tokens.chat_template import ChatTemplate
 from trainer.data.tokens.file_kind import is_json
-from trainer.data.tokens.load import method_of
+from trainer.data.tokens.load import method_of, of_one_kind
 from trainer.data.tokens.records import Record, read_records
 from trainer.data.tokens.row import TokenRow
 from trainer.data.tokens.tokenize import RowPolicy, is_dropped, tokenized, tokenized_pair, usable
@@ -107,7 +107,8 @@ def inspect(  # noqa: PLR0913 -- settings of training, all by keyword
     policy = RowPolicy(
         length=length, bad_rows=bad_rows, too_long=too_long, stop_token=stop_token, whole=train_on_prompts
     )
-    for record in read_records(data):
+    records = read_records(data) if method != "auto" else of_one_kind(read_records(data), seen.method)
+    for record in records:
         _take(seen, record, tokenizer, template, policy, samples)
     if not seen.rows:
         raise TrainerError("RM717", what="the file has no row", where=str(data))

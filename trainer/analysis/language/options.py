@@ -102,6 +102,7 @@ COMMANDS: Table = {
             ),
             "fast": CommandOption(one_of("auto", "off"), "as for training (default: auto)"),
             "optimizer": CommandOption(one_of(*OPTIMIZERS), "as for training (default: adamw)"),
+            "longest": CommandOption(switch, "whether to give the longest row that fits, too (default: false)"),
             "task": CommandOption(one_of(LM), "as for training; there is no other here"),
         },
     ),

@@ -7,9 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from trainer.run.memory_plan.cards import CONTEXT, GIB, Card, card_of
-from trainer.run.memory_plan.fit import MOST_ROWS, SHARES, Fit, exact_fit, fit, gib, largest_fit
+from trainer.run.memory_plan.fit import (
+    MOST_ROWS,
+    SHARES,
+    Fit,
+    exact_fit,
+    fit,
+    gib,
+    largest_fit,
+    longest_row,
+    most_tokens,
+)
 from trainer.run.memory_plan.live_memory import PARTS
-from trainer.run.memory_plan.shapes import Program, config_of
+from trainer.run.memory_plan.shapes import SHAPES, Program, config_of, shape_named
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit, say
 
@@ -32,7 +42,7 @@ class PlanRequest:
     method: a key of METHODS; None for all of TABLE. micro_batch: rows at a time; None for the largest that fit.
     activation_checkpointing: None for off and full. rows: text, or packed for rows of conversations, whose attention
     has a mask. cards: each computes its own rows of a batch, with the whole model (parallel ddp) or a shard (fsdp2).
-    memory_gib: of a card, where it differs from the table's.
+    memory_gib: of a card, where it differs from the table's. longest: give the longest row that fits, too.
     experimental_attention: whether TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1 is set.
     """
 
@@ -52,6 +62,7 @@ class PlanRequest:
     fast: str = "auto"
     optimizer: str = "adamw"
     task: str = "lm"
+    longest: bool = False
 
     def card(self) -> Card:
         """Return the card. Raises TrainerError RM738."""
@@ -98,10 +109,14 @@ def plan(requested: PlanRequest) -> int:
     card = requested.card()
     programs = requested.programs(card)
     assumed(requested.model, programs[0], card, requested.cards)
-    if requested.micro_batch is not None and len(programs) == 1:
-        one(replace(programs[0], rows=requested.micro_batch), card, requested.cards)
-    else:
-        table(programs, card, requested.cards, requested.micro_batch)
+    try:
+        if requested.micro_batch is not None and len(programs) == 1:
+            one(replace(programs[0], rows=requested.micro_batch), card, requested.cards)
+        else:
+            table(programs, card, requested.cards, requested.micro_batch)
+    finally:  # where nothing of it fits, a shorter row may
+        if requested.longest:
+            longest(programs, card, requested.cards)
     return 0
 
 
@@ -131,7 +146,9 @@ def assumed(model: str, program: Program, card: Card, cards: int) -> None:
         sequence=program.sequence,
         measured_on_this_card=False,
     )
-    say(f"plan    {model} on {cards} x {card.name} ({card.arch}), {card.why}: {gib(card.budget)} GiB for tensors")
+    shape = "" if model in SHAPES else shape_named(model)
+    of = f", shape {shape}," if shape and program.raw is SHAPES[shape] else ""
+    say(f"plan    {model}{of} on {cards} x {card.name} ({card.arch}), {card.why}: {gib(card.budget)} GiB for tensors")
     say(f"        {gib(CONTEXT)} GiB are taken to be the runtime's; attention: {attention}")
     if cards > 1:
         say(f"        {over_cards(program, cards)}")
@@ -200,6 +217,23 @@ def table(programs: Sequence[Program], card: Card, cards: int, micro_batch: int 
         raise refusal(last, card, cards, tried=len(programs))
 
 
+def longest(programs: Sequence[Program], card: Card, cards: int) -> None:
+    """Print the longest row of each program, up to the length that the model is made for.
+
+    Args:
+        programs: methods and checkpointing to plan, a line each.
+        cards: how many cards.
+    """
+    most = most_tokens(programs[0].raw)
+    say(f"longest tokens of a single row that fits, up to {most:,}; estimated from two or three lengths")
+    for program in programs:
+        tokens = longest_row(program, card, cards=cards)
+        names = {"method": name_of(program), "checkpointing": program.checkpointing}
+        emit("longest_row", **names, tokens=tokens, most=most)
+        line = f"  {name_of(program):<7} {program.precision:<6} {program.checkpointing:<12}"
+        say(f"{line} {tokens:>9,}" if tokens else f"{line} {'-':>9}")
+
+
 def name_of(program: Program) -> str:
     """Return a program's method."""
     return next(
@@ -255,7 +289,8 @@ def what_fits(program: Program, card: Card, cards: int) -> str:
         return f"This would fit: {described(last.program)}."
     least = last.footprint.reserved + card.budget - last.budget + CONTEXT
     memory = f"{math.ceil(10 * least / GIB) / 10:.1f} GiB"
-    return f"Take a shorter --sequence, a smaller model, or a card of at least {memory} for {described(last.program)}."
+    shorter = "a shorter --sequence (--longest true gives what fits)"
+    return f"Take {shorter}, a smaller model, or a card of at least {memory} for {described(last.program)}."
 
 
 def smaller_programs(program: Program, cards: int) -> list[Program]:

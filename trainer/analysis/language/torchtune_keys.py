@@ -6,7 +6,7 @@ rules for a key the first that matches is used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +23,15 @@ FAMILIES = {
     "gemma",
     "code_llama2",
 }
+# Computed by transformers' own class: the converted recipe needs that package where it is run.
+BY_OWN_CLASS = {"gemma2", "phi3", "phi4"}
 ATTENTION = {"q_proj": "q_proj", "k_proj": "k_proj", "v_proj": "v_proj", "output_proj": "o_proj"}
 FEED_FORWARD = ("gate_proj", "up_proj", "down_proj")
+# Phi-3 and Phi-4 have one layer for query, key and value, and one for gate and up, in files of Hugging Face layout.
+JOINED = dict.fromkeys(("q_proj", "k_proj", "v_proj"), "qkv_proj") | dict.fromkeys(
+    ("gate_proj", "up_proj"), "gate_up_proj"
+)
+JOINS = {"phi3", "phi4"}
 PRECISIONS = {"bf16": "bf16", "fp16": "fp16", "fp32": "fp32"}
 LOSSES = {"LinearCrossEntropyLoss", "CEWithChunkedOutputLoss", "CrossEntropyLoss"}
 # torchtune's own where a recipe has none; the trainer's differ.
@@ -102,14 +109,35 @@ def relied_on(recipe: Mapping[str, Any], *, adapter: bool) -> dict[str, Any]:
     return {key: value for key, value in found.items() if matters.get(key, matters.get(key.partition(".")[0], True))}
 
 
-def _model(value: Any, recipe: Mapping[str, Any]) -> Became | Left:
+def _family_and_builder(value: Any) -> tuple[str, str]:
+    """Return the two last parts of torchtune.models.FAMILY.BUILDER."""
     parts = str(value).split(".")
-    family, builder = (parts[-2], parts[-1]) if len(parts) > 1 else ("", parts[-1])
-    if family not in FAMILIES or "vision" in builder or "classifier" in builder:
+    return (parts[-2], parts[-1]) if len(parts) > 1 else ("", parts[-1])
+
+
+def _family(recipe: Mapping[str, Any]) -> str:
+    return _family_and_builder(recipe.get("model._component_"))[0]
+
+
+def _model(value: Any, recipe: Mapping[str, Any]) -> Became | Left:
+    family, builder = _family_and_builder(value)
+    if family not in FAMILIES | BY_OWN_CLASS or "vision" in builder or "classifier" in builder:
         return Left(why=f"no network of the kind {value} is built in")
     quantised = builder.startswith("qlora") or recipe.get("model.quantize_base") is True
     adapter = "qlora" if quantised else "lora" if builder.startswith("lora") else "none"
-    return Became(settings={"adapter": adapter}, note="sizes are those of the model folder's config.json")
+    note = "sizes are those of the model folder's config.json"
+    if family in BY_OWN_CLASS:
+        note += "; computed by transformers' own class, which has to be installed"
+    return Became(settings={"adapter": adapter}, note=note)
+
+
+def _adapted(layers: Sequence[str], recipe: Mapping[str, Any]) -> Became:
+    """Return the layers of an adapter by the names that the model folder has for them."""
+    if _family(recipe) not in JOINS:
+        return Became(settings={"lora_targets": list(layers)})
+    joined = list(dict.fromkeys(JOINED.get(each, each) for each in layers))
+    note = "one adapter for query, key and value together, and one for gate and up, as the folder has their layers"
+    return Became(settings={"lora_targets": joined}, note=note)
 
 
 def _attention(value: Any, recipe: Mapping[str, Any]) -> Became | Left:
@@ -118,14 +146,20 @@ def _attention(value: Any, recipe: Mapping[str, Any]) -> Became | Left:
         return Left(why=f"no layer is called {unknown[0]}")
     targets = [ATTENTION[each] for each in value]
     targets += FEED_FORWARD if recipe.get("model.apply_lora_to_mlp") is True else ()
-    return Became(settings={"lora_targets": targets}) if targets else Left(why="an adapter of no layer")
+    return _adapted(targets, recipe) if targets else Left(why="an adapter of no layer")
 
 
 def _feed_forward(value: Any, recipe: Mapping[str, Any]) -> Became | Left:
     attention = recipe.get("model.lora_attn_modules")
     if value is True and not isinstance(attention, list):
-        return Became(settings={"lora_targets": list(FEED_FORWARD)})
+        return _adapted(FEED_FORWARD, recipe)
     return Became(settings={}, note="counted in lora_targets")
+
+
+def _packed(value: Any, recipe: Mapping[str, Any]) -> Became | Left:
+    if value is True and _family(recipe) in BY_OWN_CLASS:
+        return Left(why="rows of a network that transformers' own class computes are not packed")
+    return setting("packing")(value, recipe)
 
 
 def _loss(value: Any, recipe: Mapping[str, Any]) -> Became | Left:
@@ -226,7 +260,7 @@ RULES: dict[str, Rule] = {
     "checkpointer.output_dir": left("a place of one run: --output and --run"),
     "checkpointer.model_type": left("config.json names the family"),
     "resume_from_checkpoint": only(False, "no run is resumed", "give --resume with a run of the trainer's"),
-    "dataset.packed": setting("packing"),
+    "dataset.packed": _packed,
     "dataset.train_on_input": setting("train_on_prompts"),
     "dataset.data_files": _data,
     "dataset": left("data sets of a hub are not fetched: give --data, a local text or JSONL file"),

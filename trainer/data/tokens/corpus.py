@@ -5,8 +5,11 @@ A row is a window of the stream, a pure function of its number: a resumed run ne
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -122,6 +125,8 @@ def _digest(path: Path) -> str:
 def build(path: Path, tokenizer: Tokenizer, folder: Path, *, shard_tokens: int = SHARD_TOKENS) -> None:
     """Write a corpus' shards and index to `folder`, which is there whole or not at all.
 
+    Of several processes that come at once, as ranks do, one writes; the others wait for it.
+
     Args:
         path: text file.
         folder: folder to make.
@@ -131,9 +136,28 @@ def build(path: Path, tokenizer: Tokenizer, folder: Path, *, shard_tokens: int =
         TrainerError: what `pieces_of` raises.
         OSError: where the folder cannot be written.
     """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(folder.parent):
+        if not folder.is_dir():
+            _build(path, tokenizer, folder, shard_tokens)
+
+
+@contextlib.contextmanager
+def _alone(parent: Path) -> Iterator[None]:
+    """Hold the lock of a folder in which another is made; the system lets go of it however the process ends."""
+    handle = os.open(parent, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _build(path: Path, tokenizer: Tokenizer, folder: Path, shard_tokens: int) -> None:
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    partial.mkdir()
     try:
         shards = list(_write(pieces_of(path, tokenizer), partial, _dtype(tokenizer), shard_tokens))
         index = {

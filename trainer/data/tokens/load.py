@@ -82,7 +82,7 @@ def load(
     method = method_of(path, config.method)
     if method == "pretrain":
         return _windows(path, config, tokenizer, folder)
-    records = read_records(path) if config.method != "auto" else _of_one_kind(read_records(path), method)
+    records = read_records(path) if config.method != "auto" else of_one_kind(read_records(path), method)
     if config.max_rows is not None:
         records = itertools.islice(records, config.max_rows)
     policy = RowPolicy(
@@ -98,7 +98,7 @@ def load(
     return make(path, made, parts, config, tokenizer)
 
 
-def _of_one_kind(records: Iterable[Record | TrainerError], method: str) -> Iterator[Record | TrainerError]:
+def of_one_kind(records: Iterable[Record | TrainerError], method: str) -> Iterator[Record | TrainerError]:
     """Yield records; a pair among conversations is the error of its row, since its worse answer would be lost.
 
     Args:

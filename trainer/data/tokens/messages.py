@@ -16,12 +16,14 @@ ROLES = {
     "developer": "system",
     "user": "user",
     "human": "user",
+    "prompter": "user",
     "assistant": "assistant",
     "gpt": "assistant",
     "model": "assistant",
     "bot": "assistant",
     "ai": "assistant",
     "chatgpt": "assistant",
+    "chatbot": "assistant",
     "function_call": "assistant",
     "tool": "tool",
     "observation": "tool",
@@ -57,7 +59,7 @@ class RowError(Exception):
 def require_trainable(row: Mapping[str, Any]) -> None:
     """Raise RowError for a field of a conversation that its messages do not hold."""
     _require_none(row, OF_ROW, "the row")
-    if verdict := next((name for name in VERDICTS if isinstance(row.get(name), bool)), None):
+    if verdict := next((name for name in VERDICTS if type(row.get(name)) in (bool, int)), None):
         raise RowError(f"{verdict} marks good and bad answers (KTO), and a bad one would be trained like a good one")
 
 
@@ -86,10 +88,25 @@ def messages_of(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not isinstance(listed, list) or not listed:
         raise RowError("messages is not a list of at least one message")
     messages = [_message(each, number) for number, each in enumerate(listed, 1)]
-    for system in (row.get("system"), row.get("system_prompt")):
-        if isinstance(system, str) and system:
+    for name in ("system", "system_prompt"):
+        if system := system_of(row.get(name), name):
             messages.insert(0, {"role": "system", "content": system})
     return messages
+
+
+def system_of(given: Any, name: str) -> str:
+    """Return the text of a row's own system message, also of a list of its parts; empty without one.
+
+    Args:
+        given: value of the field.
+        name: name of the field.
+    """
+    if isinstance(given, str) or not given:
+        return given or ""
+    texts = [part.get("text") if isinstance(part, dict) else part for part in given] if isinstance(given, list) else []
+    if not texts or not all(isinstance(text, str) for text in texts):
+        raise RowError(f"{name} is neither a text nor a list of texts")
+    return "".join(map(str, texts))
 
 
 def _message(given: Any, number: int) -> dict[str, Any]:

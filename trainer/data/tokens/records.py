@@ -22,6 +22,12 @@ from trainer.data.tokens.messages import (
 )
 from trainer.runtime.errors import TrainerError
 
+# What data sets call a question and an answer to it; under a name of their own they are not trained by guess.
+NAMES = (
+    ("question", "query", "problem", "prompt", "input", "inputs", "instruction"),
+    ("response", "answer", "solution", "target", "targets", "completion", "output"),
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
@@ -128,17 +134,37 @@ def _record(row: Any, where: str) -> Record:
     if "prompt" in row and "completion" in row:
         return _completion(row, where)
     if isinstance(row.get("text"), str):
+        _require_no_tree(row)
         return Record(where=where, text=row["text"])
     fields = ", ".join(sorted(map(str, row))) or "none"
     known = "messages, conversations, instruction and output, prompt and completion, prompt, chosen and rejected, text"
-    raise RowError(f"no known fields (has: {fields}; known: {known})")
+    raise RowError(f"no known fields (has: {fields}; known: {known}){_renamed(row)}")
+
+
+def _require_no_tree(row: Mapping[str, Any]) -> None:
+    """Raise RowError for one message of a tree, as OASST's: alone it is a half of a conversation, and no text."""
+    if "parent_id" in row and "role" in row:
+        raise RowError("the row is one message of a tree (parent_id, role): write each thread as a row with messages")
+
+
+def _renamed(row: Mapping[str, Any]) -> str:
+    """Return which fields of usual data sets to rename, where a row has a question and an answer under other names."""
+    question, answer = (name_among(row, names) for names in NAMES)
+    return f"; rename {question} to instruction and {answer} to output" if question and answer else ""
+
+
+def name_among(row: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    """Return the first of the names under which a row has a text, None without one."""
+    return next((name for name in names if isinstance(row.get(name), str)), None)
 
 
 def _instruction(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return an Alpaca row as messages: earlier turns, then instruction and input, then output."""
     for key in ("instruction", "output"):
         if not isinstance(row.get(key), str):
-            raise RowError(f"{key} is no text")
+            other = name_among(row, NAMES[1])
+            more = ", and context to input" if row.get("context") else ""
+            raise RowError(f"{key} is no text" + (f"; rename {other} to output{more}" if other else ""))
     for key in ("input", "system"):
         if not isinstance(row.get(key) or "", str):
             raise RowError(f"{key} is no text")
@@ -217,7 +243,9 @@ def _before(row: Mapping[str, Any], chosen: Any) -> list[dict[str, Any]]:
         before = [*begin, *(messages_of({"messages": listed}) if listed else [])]
     if not _is_whole(chosen):
         if all(each["role"] == "system" for each in before):
-            raise RowError("chosen and rejected are answers, and neither prompt nor messages is there")
+            question = name_among(row, NAMES[0])
+            rename = f"; rename {question} to prompt" if question else ""
+            raise RowError(f"chosen and rejected are answers, and neither prompt nor messages is there{rename}")
         return before
     # What is next to a whole conversation, as in UltraFeedback, is a part of it once more.
     there = {str(each["content"]).strip() for each in messages_of({"messages": chosen})}

@@ -17,6 +17,9 @@ from trainer.models.decoder.skip_init import SkipInit
 from trainer.runtime.errors import TrainerError, suggestion
 
 ALL_LINEAR = "all"
+# Among experts peft 0.21 takes an adapter of layers so called for one of the experts, whose weights are joined in
+# transformers 5, and so loses one of dense layers and shared experts next to them: they are adapted by name alone.
+AS_EXPERTS = re.compile(r"\.(gate_proj|up_proj|down_proj|w1|w2|w3)$")
 IN_BLOCKS = re.compile(r"\.(layers|h|blocks|block)\.\d+\.")  # what lists of blocks are called, in transformers, too
 
 
@@ -94,11 +97,16 @@ class LoraLinear(nn.Module):
 
 
 def linear_modules(model: nn.Module) -> dict[str, nn.Linear | NF4Linear]:
-    """Return the linear layers within the blocks by full name; the head is none of them."""
+    """Return the linear layers within the blocks by full name; the head is none of them.
+
+    What computes more than a product, as Llama 4's router, is no linear layer, whatever its class is derived from.
+    """
     return {
         name: module
         for name, module in model.named_modules()
-        if isinstance(module, nn.Linear | NF4Linear) and IN_BLOCKS.search(name)
+        if isinstance(module, nn.Linear | NF4Linear)
+        and type(module).forward in (nn.Linear.forward, NF4Linear.forward)
+        and IN_BLOCKS.search(name)
     }
 
 
@@ -110,7 +118,8 @@ def chosen_modules(model: nn.Module, targets: Sequence[str]) -> list[str]:
     """
     known = list(linear_modules(model))
     if ALL_LINEAR in targets:
-        return known
+        experts = any(name.endswith(".experts") for name, _ in model.named_modules())
+        return [name for name in known if not (experts and AS_EXPERTS.search(name))]
     for target in targets:
         if not any(_names(target, name) for name in known):
             leaves = sorted({name.rsplit(".", 1)[-1] for name in known})

@@ -25,6 +25,30 @@ Raw = Mapping[str, Any]
 # Bounds that no network meets: beyond them numbers overflow in torch.
 MOST_SIZE, MOST_LAYERS = 2**24, 2**12
 ROPE_KINDS = ("default", "linear", "llama3", "yarn")
+# What transformers 5.23 computes, too.
+ROPE_BY_OWN_CLASS = ("dynamic", "longrope", "proportional")
+ACTIVATIONS_BY_OWN_CLASS = ("gelu_fast", "quick_gelu", "relu2", "relu6", "mish", "tanh", "sigmoid", "xielu")
+
+
+class NotBuiltInError(TrainerError):
+    """RM707 for a value that is sound and not built in, with which transformers' own class computes the model."""
+
+
+def is_built_in(raw: Raw) -> bool:
+    """Return whether the built-in decoder computes a model, or refuses it for what is wrong with it.
+
+    Args:
+        raw: content of config.json.
+    """
+    if raw.get("model_type") not in FAMILIES:
+        return False
+    try:
+        decoder_config(raw)
+    except NotBuiltInError:
+        return False
+    except TrainerError:
+        return True  # whoever reads it gets the reason
+    return True
 
 
 def decoder_config(raw: Raw) -> DecoderConfig:
@@ -81,8 +105,15 @@ def _unsupported(key: str, value: Any) -> TrainerError:
     return TrainerError("RM707", what=f"{key} = {value!r} is not implemented", where="config.json")
 
 
+def _not_built_in(key: str, value: Any) -> TrainerError:
+    next = "Install transformers: its own class then computes the model, see docs/language-models.md, Other families."
+    return NotBuiltInError("RM707", what=f"{key} = {value!r} is not built in", where="config.json", next=next)
+
+
 def _activation(raw: Raw, key: str, default: str) -> str:
     name = raw.get(key) or default
+    if name in ACTIVATIONS_BY_OWN_CLASS:
+        raise _not_built_in(key, name)
     if name not in ACTIVATIONS:
         raise _unsupported(key, name)
     return str(name)
@@ -108,11 +139,13 @@ def rope_config(raw: Raw) -> RopeConfig:
     """
     given = _rope_given(raw)
     kind = given.get("rope_type") or given.get("type") or "default"
+    if kind in ROPE_BY_OWN_CLASS:
+        raise _not_built_in("rope_type", kind)
     if kind not in ROPE_KINDS:
         raise _unsupported("rope_type", kind)
     partial = given.get("partial_rotary_factor") or raw.get("partial_rotary_factor") or 1.0
     if partial != 1.0:
-        raise _unsupported("partial_rotary_factor", partial)
+        raise _not_built_in("partial_rotary_factor", partial)
     length = given.get("original_max_position_embeddings") or raw.get("original_max_position_embeddings")
     length = length or raw.get("max_position_embeddings") or 2048
     factor = given.get("factor") or raw.get("max_position_embeddings", length) / length
@@ -191,7 +224,7 @@ def _llama(raw: Raw) -> DecoderConfig:
 
 def _mistral(raw: Raw) -> DecoderConfig:
     if raw.get("layer_types"):
-        raise _unsupported("layer_types", raw["layer_types"])
+        raise _not_built_in("layer_types", raw["layer_types"])
     return _llama_like(raw, _heads(raw, kv_heads=8), _everywhere(raw, raw.get("sliding_window", 4096)))
 
 

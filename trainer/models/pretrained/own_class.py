@@ -8,6 +8,7 @@ so rows are not packed.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from trainer.data.tokens.labels import PADDING
-from trainer.models.pretrained.families import FAMILIES
+from trainer.models.pretrained.families import FAMILIES, is_built_in
 from trainer.runtime.errors import TrainerError
 
 CHECKED_TOKENS, CLOSE = 16, 1e-3  # of a comparison of logits with the head's product; relative to the largest
@@ -42,8 +43,14 @@ class OwnCache:
 
 
 def is_own_class(raw: Mapping[str, Any]) -> bool:
-    """Return whether config.json is of a family that only transformers has."""
-    return raw.get("model_type") not in FAMILIES
+    """Return whether transformers' class computes a model: one of its families alone, or of ours with what is its own.
+
+    Args:
+        raw: content of config.json.
+    """
+    if raw.get("model_type") not in FAMILIES:
+        return True
+    return not is_built_in(raw) and importlib.util.find_spec("transformers") is not None
 
 
 class OwnClassDecoder(nn.Module):
@@ -193,6 +200,14 @@ def _refused(folder: Path | None) -> Iterator[None]:
             os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
+def _with_infinity(value: Any) -> Any:
+    """Return a value of config.json with the numbers that JSON has not, which transformers writes as objects."""
+    if isinstance(value, dict):
+        special = value.get("__float__") if len(value) == 1 else None
+        return float(special) if special else {key: _with_infinity(each) for key, each in value.items()}
+    return [_with_infinity(each) for each in value] if isinstance(value, list) else value
+
+
 def made(raw: Mapping[str, Any]) -> OwnClassDecoder:
     """Return the model that config.json describes, with first weights of its own.
 
@@ -201,7 +216,7 @@ def made(raw: Mapping[str, Any]) -> OwnClassDecoder:
     """
     library = _transformers(raw.get("model_type"))
     with _refused(None):
-        config = library.AutoConfig.for_model(**dict(raw))
+        config = library.AutoConfig.for_model(**_with_infinity(dict(raw)))
         return OwnClassDecoder(_causal(library, lambda how: library.AutoModelForCausalLM.from_config(config, **how)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trainer.device import architectures
@@ -13,6 +14,10 @@ GIB = 2**30
 # What is no tensor's: the runtime's context and code, BLAS workspaces. An assumption; on Radeon a desktop adds more.
 CONTEXT = int(0.9 * GIB)
 UNIFIED_SHARE = 0.5  # of an APU's memory: what the kernel's ttm lets a GPU map unless pages_limit is raised
+BRANDS = re.compile(r"(?<![a-z])(?:amd|ati|radeon|instinct|rx|pro|ai|graphics|gpu|with|tm)(?![a-z])|gfx[0-9a-f]+")
+# Processors by their graphics, without brands and spaces; both are cards of one entry of matrix/architectures.yaml.
+ALSO = dict.fromkeys(("strixhalo", "ryzenmax+395", "ryzenmax395", "frameworkdesktop"), "8060S")
+ALSO |= dict.fromkeys(("ryzenmax390", "ryzenmax385"), "8050S")
 WITHOUT_TRITON = re.compile(r"gfx(8|90[0-69c]|10)")  # no compiled code is counted on there
 
 
@@ -59,24 +64,49 @@ class Card:
         return self.peak.flops(precision) if self.peak else None
 
 
+def named(text: str, known: Iterable[str]) -> str | None:
+    """Return the card that a text names: its name behind a brand, or as people type it; None for none or several.
+
+    Args:
+        text: such as "AMD Radeon RX 7900 XTX", 7900xtx, "Strix Halo".
+        known: names of cards.
+    """
+    known = list(known)
+    behind = next((card for card in known if re.fullmatch(rf"(.*\s)?{re.escape(card)}", text, re.IGNORECASE)), None)
+    typed = _bare(text)
+    typed = _bare(ALSO.get(typed, typed))
+    return behind or next((card for card in known if _bare(card) == typed), None)
+
+
+def _bare(name: str) -> str:
+    """Return a name without brands, lines and what is no letter or digit: 7900xtx of "Radeon RX 7900-XTX"."""
+    return re.sub(r"[^a-z0-9+]", "", BRANDS.sub("", name.lower()))
+
+
 def card_of(text: str, memory_gib: float | None = None) -> Card:
     """Return the card that `text` names: a card as torch calls it, perhaps with its size as in "MI50 32 GB".
 
     Raises:
         TrainerError: RM738 for a card that is unknown, or whose memory is.
     """
-    size = re.search(r"\s*\b(\d+)\s*G(?:i?B)?\b", text, re.IGNORECASE)
+    size = re.search(r"[\s,(]*\b(\d+)\s*G(?:i?B)?\b\)?", text, re.IGNORECASE)
     name = text.replace(size[0], "").strip() if size else text.strip()
     known = {card: arch for arch, each in architectures.KNOWN.items() for card in each["memory_gib"]}
-    found = next((card for card in known if re.fullmatch(rf"(.*\s)?{re.escape(card)}", name, re.IGNORECASE)), None)
+    found = named(name, known)
+    if found is None and name.lower() in architectures.KNOWN:
+        found, known = name.lower(), {name.lower(): name.lower()}
     if found is None:
         raise TrainerError("RM738", what=f"no card {name!r}", why=suggestion(name, known))
     each = architectures.KNOWN[known[found]]
-    sizes = each["memory_gib"][found]
+    sizes = each["memory_gib"].get(found, [])
     requested = memory_gib or (float(size[1]) if size else sizes[0] if len(sizes) == 1 else None)
     if requested is None:
-        listed = ", ".join(f'"{found} {one} GB"' for one in sizes)
-        raise TrainerError("RM738", what=f"{found} was made with several sizes of memory", next=f"Name one: {listed}.")
+        listed = ", ".join(f'"{found} {one} GB"' for one in sizes) or ", ".join(each["memory_gib"]) or "none is listed"
+        made = (
+            "was made with several sizes of memory" if sizes else "is an architecture, of cards with their own memory"
+        )
+        next = f"Name one: {listed}." if sizes else f"Name a card ({listed}), or give --memory-gib, too."
+        raise TrainerError("RM738", what=f"{found} {made}", next=next)
     share = UNIFIED_SHARE if each["integrated"] and memory_gib is None else 1.0
     why = f"half of {requested:g} GiB of unified memory, the kernel's default" if share < 1 else f"{requested:g} GiB"
     return Card(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +16,7 @@ from trainer.run.memory_plan.shapes import Program
 
 LOSS_TOKENS = 4096  # from so many tokens on memory grows evenly with the rows: the loss's chunks are full
 MOST_ROWS = 4096
+TOKENS, LONGEST = 128, 2**17  # a longest row is given in multiples of the first, and up to the second
 # What the allocator holds beyond tensors near a card's limit, where it gives unused segments back, as a share of them.
 # The simulated allocator held 0 to 10 % more without a limit in the recorded configurations of benchmarks.plan_error.
 REST = 1.06
@@ -76,9 +79,14 @@ def exact_fit(program: Program, card: Card, *, cards: int = 1) -> Fit:
     """
     found = _fit(program, measured(program), card, cards)
     need = found.footprint.reserved
-    if found.footprint.largest.allocated <= found.budget < need and program.shards == 1:  # no step has run sharded
-        with contextlib.suppress(DoesNotFitError):
-            need = measured(program, limit=found.budget).reserved
+    if found.footprint.largest.allocated <= found.budget < need:
+        if program.shards == 1:
+            with contextlib.suppress(DoesNotFitError):
+                need = measured(program, limit=found.budget).reserved
+        else:  # no step has run sharded: what holds no more than the whole on one card takes no more than that
+            whole = exact_fit(replace(program, shards=1), card)
+            if found.footprint.largest.allocated <= whole.footprint.largest.allocated:
+                need = min(need, whole.need)
     return replace(found, need=need)
 
 
@@ -123,6 +131,66 @@ def largest_fit(program: Program, card: Card, *, cards: int = 1, most_rows: int 
             return found
         rows //= 2
     return None
+
+
+def longest_row(program: Program, card: Card, *, cards: int = 1) -> int:
+    """Return the most tokens of a row, a multiple of TOKENS, with which one row fits; 0 where none does.
+
+    By estimates of two lengths, a line through them, and where attention keeps the scores of all pairs of tokens of a
+    third, for their square. Below the shortest of these it is a little too low.
+
+    Args:
+        program: what is trained; its rows and sequence are not read.
+        card: the card to plan for.
+        cards: how many cards.
+    """
+    most = most_tokens(program.raw)
+    squares = program.packed or program.attention[0] == "math"
+    shares = (1 / 4, 1 / 2, 1) if squares else (1 / 2, 1)
+    largest = min(most, LOSS_TOKENS * (4 if squares else 2))
+    lengths = sorted({max(1, round(largest * share)) for share in shares})
+    found = [_estimate(replace(program, rows=1, sequence=length), card, cards) for length in lengths]
+    reach = int(_root(lengths, [each.need - each.budget for each in found], most))
+    while reach:
+        whole = reach if reach == most else reach // TOKENS * TOKENS
+        if whole and fit(replace(program, rows=1, sequence=whole), card, cards=cards).fits:
+            return whole
+        reach = max(0, whole - max(TOKENS, whole // 16))  # near the budget the whole network decides
+    return 0
+
+
+def _root(lengths: Sequence[int], over: Sequence[float], most: int) -> float:
+    """Return where a line or parabola through points passes 0, within 0 to `most`.
+
+    Args:
+        lengths: places, rising.
+        over: values there.
+        most: largest place.
+    """
+
+    def value(at: float) -> float:
+        total = 0.0
+        for one, height in zip(lengths, over, strict=True):
+            total += height * math.prod((at - other) / (one - other) for other in lengths if other != one)
+        return total
+
+    low, high = 0.0, float(most)
+    if value(high) <= 0:
+        return high
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if value(middle) <= 0 else (low, middle)
+    return low
+
+
+def most_tokens(raw: Mapping[str, Any]) -> int:
+    """Return the longest row that is planned: what the model's positions are made for, and LONGEST at most.
+
+    Args:
+        raw: content of config.json.
+    """
+    found = raw.get("max_position_embeddings") or raw.get("n_positions") or LONGEST
+    return max(1, min(int(found), LONGEST))
 
 
 def _decided(found: Fit, card: Card, cards: int) -> Fit:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from trainer.config.sections.decoder import AdapterConfig, DecoderConfig
 from trainer.data.tokens.tokenizer import Tokenizer
 from trainer.models.adapters import by_peft
-from trainer.models.adapters.lora import LoraConfig, add_lora, chosen_modules
+from trainer.models.adapters.lora import LoraConfig, add_lora, linear_modules
 from trainer.models.adapters.nf4 import NF4Linear, quantize_linear_layers
 from trainer.models.decoder.model import Decoder
 from trainer.models.decoder.skip_init import SkipInit
@@ -94,7 +94,7 @@ def build(
     if config.adapter.adapter == "peft":
         by_peft.wrapped(decoder, peft_config_of(config), seed=seed)
     if config.adapter.adapter == "qlora":
-        quantize_linear_layers(decoder, chosen_modules(decoder, ("all",)), empty=unset)
+        quantize_linear_layers(decoder, list(linear_modules(decoder)), empty=unset)
     if config.adapter.adapter in ("lora", "qlora"):
         add_lora(decoder, lora_of(config.adapter), seed=seed)
     if method == "dpo":

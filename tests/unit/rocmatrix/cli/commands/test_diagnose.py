@@ -9,7 +9,7 @@ import pytest
 from rocmatrix.cli.commands import diagnose as command
 from rocmatrix.cli.commands.diagnose import Diagnose
 from rocmatrix.diagnosis import project_errors
-from rocmatrix.diagnosis.host_report import HostReport
+from rocmatrix.diagnosis.machine.host_report import HostReport
 
 OUT_OF_MEMORY = "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB. GPU 0 has 8 GiB\n"
 FAULT = "RuntimeError: HIP error: invalid device function\n"

@@ -7,7 +7,7 @@ import json
 import pytest
 import torch
 
-from tests.fixtures.decoders import RAWS, folder_of
+from tests.fixtures.decoders import RAWS, SHAPE, folder_of
 from tests.fixtures.file_tokenizers import byte_level, sentencepiece
 from trainer.analysis.language.gguf_file import export, interleaved, split_of
 from trainer.analysis.language.loading import load
@@ -44,6 +44,21 @@ def test_gguf_of_another_family_is_refused(tmp_path):
     with pytest.raises(TrainerError) as caught:
         export(load(folder_of(tmp_path / "gpt2", RAWS["gpt2"])), tmp_path / "model.gguf", kind="f16")
     assert caught.value.code == "RM707"
+
+
+def test_windows_in_some_layers_and_a_network_by_its_own_class_are_refused(tmp_path):
+    pytest.importorskip("gguf")
+    windows = {"use_sliding_window": True, "sliding_window": 16, "max_window_layers": 1, "model_type": "qwen2"}
+    rope = {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0}, "model_type": "llama"}
+    folder_of(tmp_path / "windows", SHAPE | windows)
+    with pytest.raises(TrainerError, match="windows of attention") as caught:
+        export(load(tmp_path / "windows"), tmp_path / "a.gguf", kind="f16")
+    assert caught.value.code == "RM707"
+    pytest.importorskip("transformers")
+    folder = folder_of(tmp_path / "dynamic", SHAPE | {"model_type": "llama"})
+    (folder / "config.json").write_text(json.dumps(json.loads((folder / "config.json").read_text()) | rope))
+    with pytest.raises(TrainerError, match="'dynamic' is not built in"):
+        export(load(folder), tmp_path / "b.gguf", kind="f16")
 
 
 def test_interleaving_puts_halves_next_to_each_other():

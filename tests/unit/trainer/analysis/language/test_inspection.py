@@ -57,6 +57,13 @@ def test_pairs_show_both_answers_and_a_row_without_one_is_found(rows):
     assert [each.code for each in seen.findings] == ["RM708"]
 
 
+def test_pair_among_rows_of_answers_is_found_as_training_refuses_it(rows):
+    path = rows({"prompt": "a", "completion": "b"}, PAIR)
+    seen = inspect(path)
+    assert [(each.code, each.outcome) for each in seen.findings] == [("RM708", "training stops here")]
+    assert (inspect(path, method="sft").findings, seen.usable) == ([], 1)
+
+
 def test_text_is_shown_in_windows_that_are_all_trained(rows):
     seen = inspect(rows("In the beginning was the word. " * 40, name="text.txt"), sequence=64, samples=2)
     assert len(seen.samples) == 2

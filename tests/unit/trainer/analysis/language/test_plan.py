@@ -21,6 +21,7 @@ SHAPE = {
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
+    "max_position_embeddings": 512,
 }
 
 
@@ -58,6 +59,22 @@ def test_table_has_more_rows_with_checkpointing(model, capsys):
     assert assumed["attention"] == ["math", "math"]
     assert off["precision"] == "fp16"  # gfx906 has no bf16
     assert full["rows"] >= 2 * off["rows"]
+
+
+def test_longest_row_that_is_reported_fits_and_a_longer_one_does_not(tmp_path, capsys):
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({**SHAPE, "max_position_embeddings": 4096}))
+    how = {"model": str(config), "gpu": "MI50 16 GB", "method": "lora", "activation_checkpointing": "full"}
+    how |= {"memory_gib": 1.2, "fast": "off"}
+    plan(PlanRequest(**how, sequence=64, micro_batch=1, longest=True))
+    found = events(capsys.readouterr().out)[-1]
+    assert (found["event"], found["most"], found["tokens"] % 128) == ("longest_row", 4096, 0)
+    assert 0 < found["tokens"] < 4096
+    assert plan(PlanRequest(**how, sequence=found["tokens"], micro_batch=1)) == 0
+    capsys.readouterr()
+    with pytest.raises(TrainerError, match="RM737"):
+        plan(PlanRequest(**how, sequence=found["tokens"] * 9 // 8, micro_batch=1, longest=True))
+    assert events(capsys.readouterr().out)[-1] == found
 
 
 def test_plan_that_does_not_fit_names_what_would(model, capsys):

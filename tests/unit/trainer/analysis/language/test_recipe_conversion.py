@@ -72,6 +72,23 @@ def test_conversion_has_each_key_in_one_of_two_lists(recipe):
     assert values["checkpointer.output_dir"] == "/tmp/out/weights"
 
 
+@pytest.mark.parametrize(
+    ("builder", "targets", "packing"),
+    [
+        ("gemma2.lora_gemma2_9b", ["q_proj", "o_proj", "gate_proj", "up_proj", "down_proj"], None),
+        ("phi3.lora_phi3_mini", ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"], None),
+        ("phi4.qlora_phi4_14b", ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"], None),
+        ("qwen2_5.lora_qwen2_5_3b", ["q_proj", "o_proj", "gate_proj", "up_proj", "down_proj"], True),
+    ],
+)
+def test_family_of_transformers_alone_has_the_layers_of_its_files_and_no_packing(builder, targets, packing, recipe):
+    recipe.write_text(LORA.replace("qwen2_5.lora_qwen2_5_1_5b_instruct", builder))
+    found = converted(read(recipe))
+    assert (found.settings["lora_targets"], found.settings.get("packing")) == (targets, packing)
+    notes = " ".join(line.why for line in found.carried)
+    assert ("transformers' own class" in notes) is (packing is None)
+
+
 VALUES = some.one_of(
     some.none(), some.booleans(), some.integers(-5, 5), some.floats(allow_nan=False), some.text(max_size=5),
     some.lists(some.text(max_size=3), max_size=3),
@@ -92,7 +109,7 @@ def test_whatever_a_known_key_has_for_a_value_it_is_listed_once(values):
         ("a: [", "RM721"),
         ("model: {}\n", "RM722"),
         ("teacher_model: {}\nmodel: {}\noptimizer: {}\n", "RM722"),
-        ("model: {_component_: torchtune.models.gemma2.gemma2_2b}\noptimizer: {}\n", "RM722"),
+        ("model: {_component_: torchtune.models.t5.t5_encoder}\noptimizer: {}\n", "RM722"),
         (LORA.replace("/m\n", "${nowhere}\n"), "RM723"),
         (LORA.replace("/tmp/out", "${output_dir}"), "RM723"),
         (LORA.replace("/tmp/out", '["${output_dir}"]'), "RM723"),

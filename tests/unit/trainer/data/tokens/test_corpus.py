@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -37,6 +39,20 @@ def test_shards_give_every_window_of_the_stream(text, tmp_path, shard_tokens):
     assert shards.text_sha256 == whole.text_sha256
     for begin, end in ((0, 5), (6, 8), (3, 30), (len(whole) - 1, len(whole)), (4, 4)):
         assert np.array_equal(shards.window(begin, end), whole.window(begin, end))
+
+
+def test_processes_that_come_at_once_get_the_shards_of_one(text, tmp_path):
+    """Threads stand for ranks here: each opens the lock by itself, as a process does."""
+    folder, barrier = tmp_path / "tokens", threading.Barrier(4)
+
+    def rank(_):
+        barrier.wait()
+        corpus.build(text, TOKENIZER, folder, shard_tokens=3)
+        return len(corpus.opened(folder, TOKENIZER))
+
+    with ThreadPoolExecutor(4) as ranks:
+        assert set(ranks.map(rank, range(4))) == {len(TEXT.encode()) + 1}
+    assert not folder.with_name(".tokens.partial").exists()
 
 
 def test_rows_of_jsonl_are_documents_of_their_own(tmp_path):

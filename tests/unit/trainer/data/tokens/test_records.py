@@ -11,6 +11,8 @@ from trainer.data.tokens.records import read_records
 from trainer.data.tokens.tokenize import RowPolicy, tokenized_pair
 from trainer.runtime.errors import TrainerError
 
+CHAT = [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}]
+
 
 def test_json_list_and_byte_order_mark_and_blank_lines_are_read(tmp_path):
     (tmp_path / "a.json").write_text("\n " + json.dumps([{"messages": [USER, ANSWER]}] * 2))
@@ -176,3 +178,31 @@ def test_system_prompt_next_to_the_messages_is_the_first_message(tmp_path, name)
     (tmp_path / "a.jsonl").write_text(json.dumps(row))
     (found,) = read_records(tmp_path / "a.jsonl")
     assert found.messages[0] == {"role": "system", "content": "S"}
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"instruction": "I", "context": "C", "response": "R"}, "rename response to output, and context to input"),
+        ({"system_prompt": "S", "question": "Q", "response": "R"}, "rename question to instruction and response to"),
+        ({"query": "Q", "response": "R", "type": "t"}, "rename query to instruction and response to output"),
+        ({"inputs": "Q", "targets": "A"}, "rename inputs to instruction and targets to output"),
+        ({"system": "S", "question": "Q", "chosen": "a", "rejected": "b"}, "rename question to prompt"),
+        ({"text": "Hi", "role": "prompter", "parent_id": None}, "one message of a tree"),
+        ({"prompt": "P", "completion": "C", "label": 1}, "KTO"),
+        ({"system": {"text": "S"}, "messages": CHAT}, "system is neither a text nor a list of texts"),
+    ],
+)
+def test_layout_of_a_known_data_set_is_refused_with_what_to_rename(tmp_path, row, words):
+    (tmp_path / "a.jsonl").write_text(json.dumps(row))
+    (found,) = read_records(tmp_path / "a.jsonl")
+    assert isinstance(found, TrainerError)
+    assert words in found.what
+
+
+@pytest.mark.parametrize("system", [[{"type": "text", "text": "Be"}, {"text": " kind."}], ["Be kind."], "Be kind."])
+def test_system_message_of_parts_is_the_first_message(tmp_path, system):
+    (tmp_path / "a.jsonl").write_text(json.dumps({"system": system, "messages": CHAT}))
+    (found,) = read_records(tmp_path / "a.jsonl")
+    assert found.messages[0] == {"role": "system", "content": "Be kind."}
+    assert [each["role"] for each in found.messages] == ["system", "user", "assistant"]

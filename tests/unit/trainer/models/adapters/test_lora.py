@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 
 from tests.fixtures.small_adapters import CONFIGS, GPT2, LLAMA, TOKENS, adapted, base, logits, save
-from trainer.models.adapters.lora import LoraConfig, adapters_disabled, add_lora, lora_modules, merge
+from trainer.models.adapters.lora import (
+    LoraConfig,
+    adapters_disabled,
+    add_lora,
+    chosen_modules,
+    linear_modules,
+    lora_modules,
+    merge,
+)
 from trainer.models.adapters.nf4 import NF4Linear, quantize_linear_layers
 from trainer.models.pretrained.folder import Pretrained, write
 from trainer.runtime.errors import TrainerError
@@ -72,6 +81,27 @@ def test_dropout_changes_training_alone():
     assert torch.equal(logits(model), logits(model))
     model.train()
     assert not torch.equal(logits(model), logits(model))
+
+
+class Router(nn.Linear):
+    """As Llama 4's: derived from a linear layer, and returns more than its product."""
+
+    def forward(self, inputs):
+        return super().forward(inputs), inputs
+
+
+def test_layers_that_peft_takes_for_experts_and_routers_are_left_out_of_all():
+    layer = nn.Module()
+    layer.q_proj, layer.up_proj, layer.router = nn.Linear(4, 4), nn.Linear(4, 4), Router(4, 2)
+    model = nn.Module()
+    model.layers = nn.ModuleList([layer])
+    names = ["layers.0.q_proj", "layers.0.up_proj"]
+    wrapped = nn.ModuleDict({"model": model})
+    assert chosen_modules(wrapped, ("all",)) == [f"model.{name}" for name in names]
+    layer.experts = nn.Module()
+    assert chosen_modules(wrapped, ("all",)) == ["model.layers.0.q_proj"]
+    assert chosen_modules(wrapped, ("up_proj",)) == ["model.layers.0.up_proj"]
+    assert list(linear_modules(wrapped)) == [f"model.{name}" for name in names]
 
 
 def test_unknown_target_is_refused_with_the_nearest_name():

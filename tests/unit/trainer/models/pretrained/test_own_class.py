@@ -153,6 +153,40 @@ def test_family_without_transformers_or_that_it_does_not_have_is_refused(made, m
     assert (caught.value.code, "not installed" in caught.value.why) == ("RM701", True)
 
 
+ROPES = {
+    "dynamic": {"rope_type": "dynamic", "factor": 4.0},
+    "longrope": {
+        **{"rope_type": "longrope", "factor": 4.0, "original_max_position_embeddings": 8},
+        **{"short_factor": [1.0, 1.5, 2.0, 3.0], "long_factor": [2.0, 3.0, 4.0, 6.0]},
+    },
+    "part of a head": {"rope_type": "default", "partial_rotary_factor": 0.5},
+}
+
+
+@pytest.mark.parametrize("rope", ROPES)
+def test_positions_of_llama_that_are_not_built_in_are_computed_by_its_own_class(tmp_path, rope, monkeypatch):
+    rope_parameters = {"rope_theta": 10000.0, **ROPES[rope]}
+    config = transformers.LlamaConfig(**SHAPE, max_position_embeddings=16, rope_parameters=rope_parameters)
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
+    tokens = torch.randint(256, (1, 40), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        assert torch.allclose(read(tmp_path).model(tokens), theirs(tmp_path)(tokens).logits, atol=1e-6)
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(TrainerError, match="Install transformers") as caught:
+        read(tmp_path)
+    assert caught.value.code == "RM707"
+
+
+def test_config_with_infinity_as_transformers_writes_it_makes_the_model(tmp_path):
+    config = transformers.FalconH1Config(
+        **SHAPE, num_key_value_heads=2, mamba_d_ssm=32, mamba_n_heads=4, mamba_d_head=8
+    )
+    config.save_pretrained(tmp_path)
+    raw = json.loads((tmp_path / "config.json").read_text())
+    assert raw["time_step_limit"][1] == {"__float__": "Infinity"}
+    assert own_class.made(raw).causal.config.time_step_limit[1] == float("inf")
+
+
 def test_pickled_weights_of_another_family_are_not_opened(made):
     folder = made("gpt_neox")
     (folder / "model.safetensors").unlink()

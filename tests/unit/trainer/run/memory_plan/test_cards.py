@@ -15,6 +15,14 @@ from trainer.runtime.errors import TrainerError
         ("RX 6800", "gfx1030", 16, "math"),
         ("RX 9060 XT 16GB", "gfx1200", 16, "math"),
         ("8060S 128 GB", "gfx1151", 64, "flash"),
+        ("7900xtx", "gfx1100", 24, "flash"),
+        ("AMD Radeon RX 7900 XTX (24GB)", "gfx1100", 24, "flash"),
+        ("Radeon-RX-6800XT", "gfx1030", 16, "math"),
+        ("Strix Halo 128GB", "gfx1151", 64, "flash"),
+        ("Ryzen AI Max+ 395 with 64 GB", "gfx1151", 32, "flash"),
+        ("rx 6700 xt", "gfx1031", 12, "math"),
+        ("Vega 64", "gfx900", 8, "math"),
+        ("Radeon AI PRO R9700", "gfx1201", 32, "flash"),
     ],
 )
 def test_card_by_name_has_memory_and_attention(text, arch, size, attention):
@@ -27,6 +35,13 @@ def test_experimental_flag_changes_attention_where_kernels_are_there():
     assert card_of("RX 9060 XT 16 GB").attention(flag=True) == ("flash", "efficient")
     assert card_of("MI100").attention(flag=True) == ("math", "math")
     assert card_of("MI300X").attention(flag=False, precision="fp32") == ("efficient", "efficient")
+
+
+def test_architecture_with_its_memory_is_a_card():
+    card = card_of("gfx1100", 24)
+    assert (card.arch, card.memory, card.precision) == ("gfx1100", 24 * GIB, "bf16")
+    with pytest.raises(TrainerError, match=r"RX 7900 XTX[\s\S]*--memory-gib"):
+        card_of("gfx1100")
 
 
 @pytest.mark.parametrize(("text", "words"), [("RX 9999", "RX 9070"), ("MI50", '"MI50 16 GB", "MI50 32 GB"')])

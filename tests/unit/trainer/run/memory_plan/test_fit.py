@@ -86,6 +86,40 @@ def test_largest_micro_batch_stays_within_the_rows_that_are_allowed(
     assert (found and found.program.rows) == rows
 
 
+@pytest.mark.parametrize(
+    ("budget", "square", "most", "longest"),
+    [
+        (1000, 0, 4096, 4096),
+        (300, 0, 4096, 3712),  # 1.06 x (100 + 50 x 3.625) MiB are 298
+        (300, 1, 4096, 1408),
+        (400, 0, 1000, 1000),
+        (90, 0, 4096, 0),
+        (4000, 1, 2**20, 8192),
+    ],
+)
+def test_longest_row_fits_and_the_next_length_does_not(
+    monkeypatch: pytest.MonkeyPatch, budget: int, square: int, most: int, longest: int
+) -> None:
+    """A row takes 100 MiB, 50 MiB a 1,024 tokens, and with `square` as much again for the square of them."""
+    tried: list[int] = []
+
+    def need(tokens: int) -> int:
+        return round((100 + 50 * tokens / 1024 + square * 50 * (tokens / 1024) ** 2) * MIB)
+
+    def size(program: Program) -> Footprint:
+        tried.append(program.sequence)
+        return footprint(need(program.sequence))
+
+    monkeypatch.setattr(plans, "estimated", size)
+    monkeypatch.setattr(plans, "measured", lambda program, limit=None: footprint(round(1.06 * need(program.sequence))))
+    attention = ("math", "math") if square else ("flash", "efficient")
+    program = replace(PROGRAM, raw={"max_position_embeddings": most}, attention=attention)
+    assert plans.longest_row(program, card(budget * MIB)) == longest
+    assert len(tried) <= 4 and max(tried) <= most
+    assert longest == 0 or plans.REST * need(longest) <= budget * MIB
+    assert longest == most or plans.REST * need(longest + plans.TOKENS) > budget * MIB
+
+
 def test_allocator_that_gives_memory_back_is_tried_where_tensors_alone_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     limits: list[int | None] = []
 
@@ -100,6 +134,18 @@ def test_allocator_that_gives_memory_back_is_tried_where_tensors_alone_fit(monke
     assert plans.exact_fit(PROGRAM, card(130 * MIB)).fits  # without a limit already
     assert not plans.exact_fit(PROGRAM, card(99 * MIB)).fits  # tensors alone do not
     assert limits == [None, None]
+
+
+@pytest.mark.parametrize(("whole", "fits"), [(105, True), (95, False)])
+def test_shards_that_hold_no_more_than_the_whole_fit_where_it_does(
+    monkeypatch: pytest.MonkeyPatch, whole: int, fits: bool
+) -> None:
+    def measured(program: Program, limit: int | None = None) -> Footprint:
+        size = 100 if program.shards > 1 else whole
+        return footprint(size * MIB, reserved=(130 if limit is None else 110) * MIB)
+
+    monkeypatch.setattr(plans, "measured", measured)
+    assert plans.exact_fit(replace(PROGRAM, shards=4), card(120 * MIB), cards=4).fits is fits
 
 
 def test_gradients_of_several_cards_take_room_and_a_tenth_of_the_least_rate(sized: list[int]) -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rocmatrix.diagnosis import host_report
+from rocmatrix.diagnosis.machine import host_report
 from rocmatrix.runtime.errors import RocmatrixError
 
 REPORT = {

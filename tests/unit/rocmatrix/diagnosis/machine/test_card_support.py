@@ -2,7 +2,7 @@
 
 import pytest
 
-from rocmatrix.diagnosis import card_support
+from rocmatrix.diagnosis.machine import card_support
 from rocmatrix.diagnosis.ranking import HostContext
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.paths import ROOT

@@ -3,7 +3,7 @@
 import pytest
 
 from rocmatrix.diagnosis import diagnosis
-from rocmatrix.diagnosis.log_environment import Values
+from rocmatrix.diagnosis.machine.log_environment import Values
 from rocmatrix.diagnosis.ranking import HostContext
 
 

@@ -1,4 +1,3 @@
-
 """Names and keys that only the field, the row or the sentence around them shows leave no bundle; values invented."""
 
 import time

@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 # accounts that come with a system: rights are read from them, and they name no person
 _SYSTEM_USER = r"(?:root|video|render|daemon|nobody|systemd-\w{1,20}|message\+?\w{0,4}|www-data|syslog|_apt|kernoops|rtkit|avahi|polkitd|postfix|ollama|docker)"
+# as clusters number their machines: lorien-g3, rivendell-07; versions and models (ubuntu-24, llama-3) have no such end
+_NUMBERED = r"(?!gfx|flan-|gpt-|rocm|hip|cuda|torch)[a-z][a-z0-9]{2,30}-(?:[a-z]{1,8}-?\d{1,4}|0\d{1,3})(?![\w.-])"
 _STATE = r"(?:COMPLETED|COMPLETING|FAILED|TIMEOUT|RUNNING|CANCELLED|OUT_OF_MEMORY|NODE_FAIL|PENDING|PREEMPTED)"
 _JOB_WORD = re.compile(r"(?<=\|)(?=[\w.,\[\]-]{0,400}[a-z])[\w.,\[\]-]{1,400}(?=\||$)")
 # keys that hold a name wherever they are written: in shells, JSON, YAML, Slurm's and Git's own lists
@@ -72,6 +74,8 @@ FIELDS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     (re.compile(r"(?P<name>\bAddress: |\bserver at [\"']?|\bConnection to )(?!localhost\b|127\.|<|0x)(?=[\w.-]{0,253}[a-z])[\w.-]{1,253}(?=[\"']?(?:,? port|,? \(?(?:<address>|(?:\d{1,3}\.){3})| closed| refused| timed out))"), r"\g<name><host>"),
     (re.compile(r"(?P<name>\baccess denied for |\bpull(?:ing)? from |\bpush(?:ing)? to |\bimage [\"'])(?!(?:docker\.io/)?(?:rocm|amd|library|pytorch|rocmatrix)\b|<)(?=[\w.-]{0,253}[./])[^\s\"',]{1,400}"), r"\g<name><path>"),
     (re.compile(r"(?P<name>\bnode |\bhost )(?!<|name\b)(?=[\w.-]{0,100}[a-z])(?:(?=[\w.-]{0,100}\d)[\w.-]{3,100}(?= (?:exited|slots|died|failed|is (?:down|offline|not)|lost))|[\w.-]{3,100}(?= --$))|(?P<key>\bverification failed for )[\w.-]{1,253}(?=\.$|\.?\s)", re.MULTILINE), lambda found: f"{found['name'] or found['key']}<host>"),
+    (re.compile(rf"(?P<name>\b(?:on|host|worker|nodes?|server|machine|from|by)(?: |[:=] ?)[\"']?|^\[){_NUMBERED}", re.MULTILINE | re.IGNORECASE), r"\g<name><host>"),
+    (re.compile(r"(?P<name>\buser |\bWelcome(?: back)?,? )(?!<)(?=[A-Za-z]{2,40}(?:\d{2,6}\b|!))[A-Za-z]{2,40}\d{0,6}|(?P<key>\bkey:? )[0-9A-Z]{4,6}(?:-[0-9A-Z]{4,6}){2,8}\b|(?P<ssh>(?<![\w~])~/\.ssh/)[^\s\"'<>;|]{1,400}"), lambda found: f"{found['name'] or found['key'] or found['ssh']}{'<path>' if found['ssh'] else '<id>' if found['key'] else '<name>'}"),
     (re.compile(r"(?P<name>\bpod )(?!<)[a-z0-9][\w.-]{0,253}(?= (?:in|on|has|is|of)\b)"), r"\g<name><name>"),
     (re.compile(r"(?P<name>\b(?:in |the )?namespace )(?!<|at::)(?=[a-z0-9-]{0,253}-)[a-z0-9][\w.-]{0,253}|(?P<bucket>\bbucket )(?!<)(?=[a-z0-9.-]{0,63}[-\d])[a-z0-9][a-z0-9.-]{2,62}"), lambda found: f"{found['name'] or found['bucket']}<name>"),
     (re.compile(r"(?P<name>\bwandb: (?:Syncing|Resuming|View) run [^\n(]{1,100}\()[^)\n]{1,200}"), r"\g<name><path>"),

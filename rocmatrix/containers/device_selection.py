@@ -32,6 +32,7 @@ def choose_cards(
         environment: names of the variables that the run is given.
     """
     if cell.architecture is None:
+        _refuse_cards_of_cpu(cell, hardware, indices or ())
         return ()
     if not hardware.cards:
         raise RocmatrixError("RM301", what=f"{cell.name} needs an AMD card", why=hardware.reason or "")
@@ -41,6 +42,17 @@ def choose_cards(
     if not any(name.startswith(OVERRIDE) for name in environment):
         _require_code(cell, hardware, chosen)
     return chosen
+
+
+def _refuse_cards_of_cpu(cell: Cell, hardware: Hardware, indices: Sequence[int]) -> None:
+    """Raise RM301 or RM404 where cards are named for a cell that uses none: they would be left out unseen."""
+    if not indices:
+        return
+    named = f"--cards {','.join(map(str, indices))} names cards, and {cell.name} uses none"
+    if not hardware.cards:
+        raise RocmatrixError("RM301", what=named, why=hardware.unusable or hardware.reason or "")
+    advice = "Leave --cards out; or name a cell of the card with --gpu or --cell."
+    raise RocmatrixError("RM404", what=named, where=listing(hardware.cards), next=advice)
 
 
 def card_numbers(text: str) -> tuple[int, ...]:
@@ -59,6 +71,32 @@ def _numbers(word: str, text: str) -> Iterable[int]:
             next="`./invokew topology` lists the numbers.",
         )
     return range(first, last + 1)
+
+
+def cards_of_shell(hardware: Hardware, environment: Mapping[str, str]) -> tuple[tuple[int, ...], str]:
+    """Return the numbers of the cards that a shell's variables leave a run, and the variables as text.
+
+    Both are empty where none is set. ROCr's filters first, by numbers or UUIDs; HIP's counts what is left, and
+    CUDA_VISIBLE_DEVICES is read where HIP_VISIBLE_DEVICES is empty (ROCm/clr: rocclr/device/rocm/rocdevice.cpp). A
+    container is given no variable of a shell, so that its cards have to be chosen by what the variables say.
+
+    Raises:
+        RocmatrixError: RM303 for a value that names no card of this machine.
+    """
+    rocr, hip = VISIBILITY[0], next((name for name in VISIBILITY[1:3] if environment.get(name)), "")
+    used = [name for name in (rocr, hip) if name and environment.get(name)]
+    cards, shown = list(hardware.cards), " ".join(f"{name}={environment[name]}" for name in used)
+    for name in used:
+        places = {str(place): card for place, card in enumerate(cards)}
+        known = {**{str(card.uuid): card for card in reversed(cards) if card.uuid}, **places}
+        words = [word.strip() for word in environment[name].split(",")]
+        unknown = [word for word in words if word not in known]
+        if unknown:
+            what = f"{shown} of this shell: {unknown[0]!r} is no card here"
+            advice = f"Unset {name}, or choose with --cards; for the CPU: --gpu cpu."
+            raise RocmatrixError("RM303", what=what, where=listing(hardware.cards), next=advice)
+        cards = [known[word] for word in dict.fromkeys(words)]
+    return (tuple(sorted({card.index for card in cards})), shown) if used else ((), "")
 
 
 def _by_index(hardware: Hardware, indices: Sequence[int]) -> tuple[Card, ...]:

@@ -98,11 +98,11 @@ class Mount(Reasoned):
 
     @property
     def value(self) -> str:
-        """One CSV line, as the engine parses it: a comma in a path is quoted."""
+        """One record of CSV, as the engine parses it: a comma or a line's end in a path is quoted."""
         fields = [f"type={self.kind}", f"source={self.origin}", f"target={self.target}"]
         line = io.StringIO()
-        csv.writer(line, lineterminator="").writerow(fields + ["readonly"] * self.read_only)
-        return line.getvalue()
+        csv.writer(line, lineterminator="\r\n").writerow(fields + ["readonly"] * self.read_only)
+        return line.getvalue().removesuffix("\r\n")
 
 
 @dataclass(frozen=True, kw_only=True)

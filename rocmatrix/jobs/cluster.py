@@ -22,6 +22,7 @@ from rocmatrix.containers.portable_spec import Places, elsewhere_spec
 from rocmatrix.containers.runspec import RunSpec
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.jobs import programs
+from rocmatrix.jobs.cards import ranks
 from rocmatrix.jobs.destination import Destination, Submission
 from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.runner import Job
@@ -39,6 +40,7 @@ def prepare(job_request: JobRequest, to: Destination, *, matrix: Matrix, cell: C
     """
     named = _named(job_request)
     cards = _count(cell, to, hardware)
+    ranks.check({**named.options, "ranks": to.processes}, cards=cards, flag="--processes")
     with _carried():
         return to.job(Submission(job_request=named, matrix=matrix, cell=cell, hardware=hardware, cards=cards))
 
@@ -94,12 +96,20 @@ def spec(
 def _count(cell: Cell, to: Destination, hardware: Hardware) -> int:
     """Return how many cards a node has: as named, else as many as are here. Raises RM423 where neither states it."""
     if cell.architecture is None:
+        _refuse_cards_of_cpu(cell, to)
         return 0
     count = to.cards_named or sum(card.gfx == cell.architecture for card in hardware.cards)
     if not count:
         what = f"{cell.name} needs cards of {cell.architecture}, and none is here"
         raise RocmatrixError("RM423", what=what, next="say how many a node has: --cards N")
     return count
+
+
+def _refuse_cards_of_cpu(cell: Cell, to: Destination) -> None:
+    """Raise RM404 where cards of the nodes are named and the cell uses none: a machine to log in often has no card."""
+    if to.cards_named:
+        what = f"--cards {to.cards_named} names cards, and {cell.name} uses none"
+        raise RocmatrixError("RM404", what=what, next="Name the nodes' card: --gpu gfx942; or leave --cards out.")
 
 
 def _named(job_request: JobRequest) -> JobRequest:

@@ -19,6 +19,7 @@ from rocmatrix.host.hardware import Hardware
 from rocmatrix.images import native_env
 from rocmatrix.jobs import callback_mounts, contained, input_mounts
 from rocmatrix.jobs import runner as launch
+from rocmatrix.jobs.cards import ranks
 from rocmatrix.jobs.programs import DEFAULT_OUTPUT, Program, commit, flags, listed, probes_by_cards, provenance
 from rocmatrix.jobs.runner import Decision, Event, Finished, Job
 from rocmatrix.matrix.matrix import Cell, Matrix
@@ -110,7 +111,7 @@ def native_job(job_request: JobRequest, *, matrix: Matrix, cell: Cell, hardware:
     shown = visible(job_request, cell=chosen, hardware=hardware)
     if chosen.architecture:
         fitting = sum(card.gfx == chosen.architecture for card in hardware.cards)
-        check_ranks(job_request, cards=len(set(job_request.cards or ())) or fitting)
+        ranks.check(job_request.options, cards=len(set(job_request.cards or ())) or fitting)
     return Job(
         argv=launch.native_argv(runner.python, arguments),
         environment=launch.native_environment(
@@ -245,26 +246,10 @@ def check_cards(job_request: JobRequest, *, cell: Cell, hardware: Hardware) -> N
     """Raise RM201, RM301, RM302, RM303 or RM404 where a container could not be given its cards, before a build."""
     chosen = choice.choose_cards(cell, hardware, job_request.cards or None)
     if chosen:
-        check_ranks(job_request, cards=len(chosen))
+        ranks.check(job_request.options, cards=len(chosen))
         engine.require_cards()
     user = f"{os.getuid()}:{os.getgid()}"
     choice.usable_nodes(hardware, chosen, user=user, rootless=bool(chosen) and engine.is_rootless())
-
-
-def check_ranks(job_request: JobRequest, *, cards: int) -> None:
-    """Raise RM404 for more ranks than cards where no device is named: the trainer would put all of them on the CPU.
-
-    Args:
-        cards: cards that the run is given; 0 for none, which asks for no card.
-    """
-    typed, device = (str(job_request.options.get(name) or "") for name in ("ranks", "device"))
-    if cards and typed.isdecimal() and int(typed) > cards and device in ("", "auto"):
-        raise RocmatrixError(
-            "RM404",
-            what=f"--ranks {typed}, and {cards} card(s) for them",
-            why="each rank takes a card of its own; with too few, all ranks would compute on the CPU",
-            next=f"Take --ranks {cards} or fewer; or --device cpu.",
-        )
 
 
 def places(job_request: JobRequest) -> dict[str, str]:

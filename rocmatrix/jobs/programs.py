@@ -39,6 +39,7 @@ class Program:
         recorded: whether its runs are evidence.
         refuses_input: whether it may refuse settings, data or a folder before it begins; that is no evidence.
         may_be_inapplicable: whether nothing of what was chosen may apply to a machine; that is no evidence either.
+        tests_card: whether its result is a statement on the machine's card, which the CPU cannot stand in for unseen.
     """
 
     name: str
@@ -52,11 +53,21 @@ class Program:
     recorded: bool = False
     refuses_input: bool = False
     may_be_inapplicable: bool = False
+    tests_card: bool = False
 
 
 TRAIN = Program(name="train", output_option="output", takes_provenance=True, recorded=True, refuses_input=True)
-SMOKE = Program(name="smoke", parts_option="probe", parts_listed=True, kind_option="expect", recorded=True)
-BENCH = Program(name="bench", parts_option="only", device_option="device", recorded=True, may_be_inapplicable=True)
+SMOKE = Program(
+    name="smoke", parts_option="probe", parts_listed=True, kind_option="expect", recorded=True, tests_card=True
+)
+BENCH = Program(
+    name="bench",
+    parts_option="only",
+    device_option="device",
+    recorded=True,
+    may_be_inapplicable=True,
+    tests_card=True,
+)
 FEATURES = Program(name="features", output_option="out", output_is_file=True)
 
 PROGRAMS: Mapping[str, Program] = {program.name: program for program in (TRAIN, SMOKE, BENCH, FEATURES)}

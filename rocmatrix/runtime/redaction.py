@@ -123,9 +123,9 @@ SECRETS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
     (re.compile(r"(?P<name>\b(?:Set-)?Cookie: )[^\n]{1,4000}", re.IGNORECASE), r"\g<name><secret>"),
     (re.compile(r"(?P<name>\b(?:api key|wandb login|huggingface-cli login) )(?=\w{0,400}\d)[\w-]{16,400}", re.IGNORECASE), r"\g<name><secret>"),
     (re.compile(rf"(?P<name>(?<![a-z])--?[\w-]{{0,40}}{_WORD}[ =]{_QUOTE})(?:(?<=[ =]\")[^\"\n]{{1,4000}}(?=\")|(?<=[ =]')[^'\n]{{1,4000}}(?=')|(?:(?!\\{{1,8}}\")[^\s\"',]){{1,4000}})", re.IGNORECASE), r"\g<name><secret>"),
-    (re.compile(rf"(?P<name>(?<!eos_)(?<!bos_)(?<!pad_)(?<!unk_)(?!{_IDS}){_WORD}{_QUOTE}{_SIGN}(?!{_NOT_HERE}){_PREFIX}{_QUOTE})(?![\[{{]?<secret>|\\{{0,8}}[\"'])(?!\d{{1,12}}(?:\.\d+)?(?![\w.@!#$%^&*-])){_VALUE}", re.IGNORECASE), r"\g<name><secret>"),
+    (re.compile(rf"(?P<name>(?<!eos_)(?<!bos_)(?<!pad_)(?<!unk_)(?!{_IDS}){_WORD}{_QUOTE}{_SIGN}(?!{_NOT_HERE}){_PREFIX}{_QUOTE})(?![\[{{]?<secret>|<\||\\{{0,8}}[\"'])(?!\d{{1,12}}(?:\.\d+)?(?![\w.@!#$%^&*-])){_VALUE}", re.IGNORECASE), r"\g<name><secret>"),
     (re.compile(rf"(?P<name>(?:passw(?:or)?d|passphrase|\bpin){_QUOTE}{_SIGN}{_QUOTE})\d{{1,40}}", re.IGNORECASE), r"\g<name><secret>"),
-    (re.compile(r"(?P<name>\blogin\b[^\n]{0,200}? -p |(?<!\S)(?:-u|--user) (?=[^\s:]{1,64}:[^\s/]))\S{1,400}"), r"\g<name><secret>"),
+    (re.compile(r"(?P<name>\blogin\b[^\n]{0,200}? -p |(?<!\S)(?:-u|--user) (?!\d{1,10}:\d{1,10}(?!\S))(?=[^\s:]{1,64}:[^\s/]))\S{1,400}"), r"\g<name><secret>"),
 )  # fmt: skip
 # what names a machine or its user
 MACHINES = (
@@ -149,7 +149,7 @@ MACHINES = (
     (re.compile(r"(?P<name>(?<!\bthe )\b(?:hostname|nodename|host|user|username|logname|MASTER_ADDR|rdzv[_-]endpoint)[\"']?\s{0,3}[=:]\s{0,3}[\"']?|\brdzv[_-]endpoint )(?!localhost\b|127\.0\.0\.1|<)[A-Za-z][\w.-]{0,253}", re.IGNORECASE), r"\g<name><name>"),
     (re.compile(r"\((?!localhost,)[A-Za-z][\w.-]{0,253}(?=, \d{2,5}\))"), "(<host>"),
     (re.compile(r"(?P<name>\b[ug]id=\d{1,10}\()[^)\n]{1,64}"), r"\g<name><name>"),
-    (re.compile(r"(?P<name>\b(?:\w{0,20}serial(?:[_ -]?(?:number|num|no))?|s/n|asset[_ ]tag|machine[_ -]?id|unique[_ ]?id|\w{0,10}guid|uuid)[\"']?\s{0,30}[:=#]?\s{0,3}[\"']?)(?=[\w-]*\d)(?!<)[\w:.-]{4,100}", re.IGNORECASE), r"\g<name><id>"),
+    (re.compile(r"(?P<name>\b(?:\w{0,20}serial(?:[_ -]?(?:number|num|no))?|s/n|asset[_ ]tag|machine[_ -]?id|unique[_ ]?id|\w{0,10}guid|uuid)[\"']?\s{0,30}(?:[:=#]\s{0,30})?[\"']?)(?=[\w-]*\d)(?!<)[\w:.-]{4,100}", re.IGNORECASE), r"\g<name><id>"),
     (re.compile(r"\bGPU-[0-9a-f]{8,32}\b(?!-)", re.IGNORECASE), "GPU-<id>"),
     (re.compile(r"\b[0-9a-f]{2}(?:-[0-9a-f]{2}){5,7}\b|\b[0-9a-f]{2}(?::[0-9a-f]{2}){5,19}\b|\b[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4}\b|\benx[0-9a-f]{12}\b", re.IGNORECASE), "<mac>"),
 )  # fmt: skip

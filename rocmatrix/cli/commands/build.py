@@ -35,7 +35,13 @@ class Build(WithCompanions, Kept):
 @command(Build, about="Build a cell's image: wheels fetched once and checked, then installed offline.")
 def build(args: Build) -> None:
     """Build the image of the cell that a request resolves to, with the companion packages that it names."""
-    choice = common.choose(common.known_matrix(), args.request, common.hardware_here(), force=args.force)
+    choice = common.choose(
+        common.known_matrix(),
+        args.request,
+        common.hardware_here(),
+        force=args.force,
+        allow_unlocked=args.allow_unlocked,
+    )
     built = built_image(
         choice,
         base=args.base or None,

@@ -45,15 +45,31 @@ def hardware_here() -> Hardware:
     return found
 
 
-def choose(matrix: Matrix, request: Request, hardware: Hardware, *, force: bool = False) -> Choice:
+def choose(
+    matrix: Matrix, request: Request, hardware: Hardware, *, force: bool = False, allow_unlocked: bool = False
+) -> Choice:
     """Resolve a request, and print the cell, the rules overridden and what was passed over.
+
+    Where cards are there and the CPU is taken all the same, that is printed first, with what a card would need.
 
     Args:
         force: resolve to a cell that a rule calls broken; each rule overridden is printed.
+        allow_unlocked: resolve to a cell without recorded hashes where no other serves this machine's card.
     """
     from rocmatrix.matrix.resolver import resolve
 
-    choice = resolve.resolve(matrix, request, cards=hardware.architectures, unusable=hardware.unusable, force=force)
+    choice = resolve.resolve(
+        matrix,
+        request,
+        cards=hardware.architectures,
+        unusable=hardware.unusable,
+        force=force,
+        allow_unlocked=allow_unlocked,
+    )
+    if choice.unserved:
+        say(f"NO CARD IS USED: {choice.unserved}")
+        if choice.unlocked:
+            say(f"  hint: {unlocked_steps(choice.unlocked)}")
     choice = replace(choice, cell=with_companions(matrix, choice.cell, request.companions))
     say(f"cell: {choice.cell.name} ({choice.why})")
     for rule in choice.forced:
@@ -61,6 +77,11 @@ def choose(matrix: Matrix, request: Request, hardware: Hardware, *, force: bool 
     for other in choice.passed_over:
         say(f"  passed over {other.cell}: {other.why}")
     return choice
+
+
+def unlocked_steps(cell: str) -> str:
+    """Return how a card is used whose only cell has no recorded hashes."""
+    return f"./invokew build --cell {cell} --allow-unlocked takes what its index serves, unchecked; then --cell {cell}"
 
 
 def with_companions(matrix: Matrix, cell: Cell, packages: Iterable[str]) -> Cell:

@@ -204,12 +204,15 @@ def prepared_job(job_request: JobRequest) -> tuple[Job, Place]:
     """Resolve the request, decide where it runs, and make that place ready."""
     from rocmatrix.evidence.recorder import Place
     from rocmatrix.jobs import job
+    from rocmatrix.jobs.cards import requirement
 
     if (wheels := job_request.wheelhouse) and not Path(wheels).is_dir():  # a native run may need none; a typo is one
         advice = "Name the folder that holds the locked wheels, or leave --wheelhouse out."
         raise RocmatrixError("RM404", what="--wheelhouse names no folder", where=wheels, next=advice)
     matrix, hardware = common.known_matrix(), common.hardware_here()
     choice = common.choose(matrix, job_request.request, hardware, force=job_request.force)
+    requirement.require_card(job_request.program, choice, hardware)
+    job_request = requirement.with_cards_of_shell(job_request, cell=choice.cell, hardware=hardware)
     job_request = replace(job_request, forced=tuple(rule.id for rule in choice.forced))
     if job_request.use_installed_torch and job_request.where == "container":
         raise RocmatrixError("RM404", what="--use-installed-torch is for a native run, and --in container for an image")
@@ -218,6 +221,8 @@ def prepared_job(job_request: JobRequest) -> tuple[Job, Place]:
     requested = job.requested_probes(job_request, cell=choice.cell, hardware=hardware)
     place = Place(cell=choice.cell, hardware=hardware, forced=bool(choice.forced), requested_probes=requested)
     if decision.where == "native":
+        if not job_request.use_installed_torch:
+            requirement.check_native_cards(job_request, cell=choice.cell, hardware=hardware)
         return job.native_job(job_request, matrix=matrix, cell=choice.cell, hardware=hardware), place
     job.check_cards(job_request, cell=choice.cell, hardware=hardware)
     built = built_image(choice, base=job_request.base, wheelhouse=job_request.wheelhouse, dry_run=job_request.dry_run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import sys
@@ -170,7 +171,9 @@ def run(args: Run) -> None:
     if target.host_alone:
         _print_run(args, target, targets.NO_SPEC, host)
         return
-    choice = choose(known_matrix(), args.request, host.hardware, force=args.force)
+    choice = choose(known_matrix(), args.request, host.hardware, force=args.force, allow_unlocked=args.allow_unlocked)
+    if not (args.target or args.sysfs):
+        chosen = _by_shell(chosen, choice, host)
     if target.for_editor:
         chosen, host = _for_editor(args, chosen, choice, host)
     elif _under_rootless(args):
@@ -181,6 +184,18 @@ def run(args: Run) -> None:
         _print_run(args, target, spec, host)
         return
     _run_here(args, chosen.run_folder, choice, spec)
+
+
+def _by_shell(chosen: Chosen, choice: Choice, host: Host) -> Chosen:
+    """Return the choices with the cards that this shell's variables leave, where none are named. Raises RM303."""
+    from rocmatrix.containers.device_selection import cards_of_shell
+
+    if chosen.cards or choice.cell.architecture is None:
+        return chosen
+    cards, shown = cards_of_shell(host.hardware, os.environ)
+    if cards:
+        say(f"cards {', '.join(map(str, cards))}, by {shown} of this shell")
+    return replace(chosen, cards=cards or None)
 
 
 def _published(spec: RunSpec) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from rocmatrix.evidence.bundle.fields import FIELDS
 from rocmatrix.evidence.bundle.identity import Identity
 from rocmatrix.evidence.bundle.keys import KEYS
 from rocmatrix.evidence.bundle.sites import AFTER_PATHS, BEFORE_PATHS
@@ -32,7 +33,7 @@ _FORMS = (
 )  # fmt: skip
 _VERSION, _VERSIONED = re.compile(r"(?!10\.)\d{1,2}(?:\.\d{1,2}){3}"), ("driver", "version", "firmware", "release")
 _SYSTEM = re.compile(
-    r"/(?:sys|proc|usr|lib|lib64|bin|sbin|etc|boot|dev(?!/(?:disk|mapper))|opt/rocm[\w.-]*|training|cache)(?=/|$)"
+    r"/(?:sys|proc|usr|lib|lib64|bin|sbin|etc|boot|dev(?!/(?:disk|mapper))|opt/rocm[\w.-]*|training|cache|(?:vmlinuz|initrd\.img|initramfs)-[\w.+-]+)(?=/|$)"
 )
 _QUOTED = re.compile(r"(?P<sign>[\"'`])(?P<path>(?:<home>|<checkout>)?/(?!/)[^\"'`\n]{1,4000})(?P=sign)")
 _PATH = re.compile(r"(?:<home>|<checkout>|(?<![\w.>~/-]))/(?!/)(?:\\.|[^\s\"'`<>|;,:()\[\]{}=\\]){1,4000}")
@@ -53,7 +54,7 @@ def clean(text: str, identity: Identity) -> str:
     text = _without_secrets(_plain(text), identity)
     for folder, short in identity.folders:
         text = re.sub(rf"{re.escape(folder)}(?![\w.-])", short, text, flags=re.IGNORECASE)
-    for form, instead in (*KEYS, *BEFORE_PATHS, *_FORMS):
+    for form, instead in (*FIELDS, *KEYS, *BEFORE_PATHS, *_FORMS):
         text = form.sub(instead, text)
     text = _QUOTED.sub(lambda found: f"{found['sign']}{_public(found['path'])}{found['sign']}", text)
     text = _DRIVE.sub("<path>", _PATH.sub(lambda found: _public(found[0]), text))

@@ -26,7 +26,7 @@ _SPOKEN = re.compile(r"(?=.{7})(?!.*[^aeiouy]{4})(?=(?:[^aeiouy]*[aeiouy]){2}).[
 # rocBLAS' kernels 0.37 and less; short words differ more
 MOST_OF_A_NAME, MOST_OF_A_SHORT_NAME, SHORT, LONG = 0.375, 0.45, 24, 48
 _MIXED = re.compile(r"(?P<name>:[ \t]{1,8}[\"']?)(?=[^\s\"']{0,400}\d)(?=[^\s\"']{0,400}[A-Za-z])[^\s\"']{6,4000}")
-_PUBLIC_REGISTRIES = r"(?:docker|ghcr|quay|nvcr|gcr)\.io/(?:rocm|amd|library|pytorch)/|(?:registry\.)?(?:github|gitlab)\.com/(?:ROCm|pytorch|AMD)\b"
+_PUBLIC_REGISTRIES = r"(?:docker|ghcr|quay|nvcr|gcr)\.io/(?:rocm|amd|library|pytorch|ggml-org|huggingface|vllm|ollama|open-webui|nvidia)/|(?:registry\.)?(?:github|gitlab)\.com/(?:ROCm|pytorch|AMD)\b"
 _DISK = r"(?:SSD|HDD|NVMe|nvme\d{1,3}n\d{1,3}|Samsung|WDC|Seagate|Micron|INTEL|KIOXIA|TOSHIBA|SKHynix|Crucial)"
 
 

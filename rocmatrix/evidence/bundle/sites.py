@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 _OWN_FOLDERS = r"(?:rocmatrix|trainer|matrix|images|compose|templates|tests|docs|scripts|benchmarks|requirements|recipes|records|logs)/"
 _DATA = r"(?:csv|tsv|parquet|feather|arrow|jsonl|xlsx?|ods|h5|hdf5|np[yz]|txt|zip|gz|xz|bz2|zst|pkl|db|sqlite)"
-_PUBLIC_IMAGES = r"(?:rocm|amd|library|pytorch)/"
+_PUBLIC_IMAGES = r"(?:rocm|amd|library|pytorch|ggml-org|huggingface|vllm|ollama|open-webui|nvidia)/"
 # of countries; those that end names of files or attributes of programs (py, rs, sh, in, io) name no host alone
 _COUNTRIES = r"(?:de|uk|fr|nl|ch|se|fi|dk|cz|jp|cn|kr|au|ca|br|eu|ru|tw|hk|sg|il|be|pt|gr|hu|ie|tr|za|mx|nz|edu\.[a-z]{2}|ac\.[a-z]{2})"
 _DN = r"(?:uid|cn|ou|dc|o|c)=[^,\s\"']{1,200}"
@@ -51,5 +51,7 @@ BEFORE_PATHS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
     (re.compile(rf"(?<![\w./~<>:-])(?:\.{{1,2}}/){{0,8}}(?!{_OWN_FOLDERS})(?:[\w.@+=-]{{1,100}}/){{1,20}}[\w.@+=-]{{1,100}}\.{_DATA}\b"), "<path>"),
 )  # fmt: skip
 AFTER_PATHS = (
+    (re.compile(r"<path>(?: [A-Z][\w.&-]{0,40}){1,4}/[\w./-]{1,400}"), "<path>"),  # a folder's name with blanks
+    (re.compile(r"(?<![\w./-])(?=[\w.]{0,63}[-\d])[A-Za-z][\w.-]{0,63}(?=:(?:<path>|<home>)(?:\s|$))", re.MULTILINE), "<host>"),
     (re.compile(r"(?<![\w./-])[A-Za-z][\w.-]{0,63}(?=:(?:<path>|<home>)[^\n]{0,400}\b(?:nfs4?|lustre|cifs|beegfs|gpfs|ceph)\b)"), "<host>"),
 )  # fmt: skip

@@ -29,12 +29,18 @@ class RejectedCell:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """The cell taken, its explanation, what was passed over, and the rules it was forced against."""
+    """The cell taken, its explanation, what was passed over, and the rules it was forced against.
+
+    `unserved` is why the CPU was taken although AMD cards are there and none was named, None where it was not so;
+    `unlocked` is the cell that would serve one of them, unlocked.
+    """
 
     cell: Cell
     why: str
     passed_over: tuple[RejectedCell, ...] = ()
     forced: tuple[Rule, ...] = ()
+    unserved: str | None = None
+    unlocked: str | None = None
 
 
 def resolve(
@@ -44,6 +50,7 @@ def resolve(
     cards: tuple[str, ...] = (),
     unusable: str | None = None,
     force: bool = False,
+    allow_unlocked: bool = False,
 ) -> Choice:
     """Pick the best-supported cell for a request.
 
@@ -55,10 +62,12 @@ def resolve(
         cards: gfx names of the machine's cards, best first.
         unusable: what AMD card is there that serves no run, and why; None where there is none.
         force: override RM012 where the combination was built at all and a base fits it.
+        allow_unlocked: a cell without recorded hashes serves a card of the machine, too.
     """
     if request.cell is not None:
         return _named(_agreeing(matrix, request), force=force)
-    request, found = with_hardware(matrix, request, cards, unusable=unusable)
+    typed = request
+    request, found = with_hardware(matrix, request, cards, unusable=unusable, allow_unlocked=allow_unlocked)
     _check_names(matrix, request)
     fitting = _candidates(matrix, request)
     working = sorted((cell for cell in fitting if not cell.broken_by), key=preference(request))
@@ -73,7 +82,19 @@ def resolve(
     best, *others = working
     named = (cell for cell in others if cell.written or cell.architecture == best.architecture)
     passed = tuple(RejectedCell(cell=cell.name, why=_why_less(cell, best)) for cell in named)
-    return Choice(cell=best, why=f"{found}{_merits(best)}", passed_over=passed)
+    cpu_instead = request.gpu == "cpu" and _is_open(typed) and bool(cards or unusable)
+    return Choice(
+        cell=best,
+        why=f"{found}{_merits(best)}",
+        passed_over=passed,
+        unserved=found.removesuffix("; ") if cpu_instead else None,
+        unlocked=_unlocked(matrix, typed, cards) if cpu_instead else None,
+    )
+
+
+def _is_open(request: Request) -> bool:
+    """Return whether a request leaves card and kind of build to this machine."""
+    return (request.gpu or "auto").strip().casefold() == "auto" and request.rocm not in CPU_WORDS
 
 
 def answer(
@@ -102,8 +123,7 @@ def _agreeing(matrix: Matrix, request: Request) -> Cell:
     cell = matrix.cell(str(request.cell))
     others, _ = with_hardware(matrix, request, ())
     _check_names(matrix, others)
-    open_card = (request.gpu or "auto").strip().casefold() == "auto" and request.rocm not in CPU_WORDS
-    if not fits(cell, replace(others, gpu=None) if open_card else others):
+    if not fits(cell, replace(others, gpu=None) if _is_open(request) else others):
         why = f"{cell.name} is {_axes(cell)}"
         leave = f"leave out one of them\n{next_step([cell])}"
         raise RocmatrixError("RM011", what=f"{request} contradict each other", why=why, next=leave)
@@ -159,13 +179,19 @@ def _derived(matrix: Matrix, request: Request) -> Iterator[Cell]:
 
 
 def with_hardware(
-    matrix: Matrix, request: Request, cards: tuple[str, ...], *, unusable: str | None = None
+    matrix: Matrix,
+    request: Request,
+    cards: tuple[str, ...],
+    *,
+    unusable: str | None = None,
+    allow_unlocked: bool = False,
 ) -> tuple[Request, str]:
     """Fill in the architecture: the one named, else this machine's card, else CPU if all is open.
 
     Args:
         cards: gfx names of the machine's cards, best first.
         unusable: what AMD card is there that serves no run, and why; None where there is none.
+        allow_unlocked: a cell without recorded hashes serves a card of the machine, too.
     """
     requested = request.gpu.strip().casefold() if request.gpu else None
     if requested in CPU_WORDS or request.rocm in CPU_WORDS:
@@ -174,7 +200,7 @@ def with_hardware(
     if requested not in (None, "auto"):
         return replace(request, gpu=architecture_of(matrix, str(request.gpu))), ""
     if cards:
-        filled, found = _for_these_cards(matrix, request, cards)
+        filled, found = _for_these_cards(matrix, request, cards, allow_unlocked=allow_unlocked)
         return filled, f"{found}{unusable}; " if unusable else found
     none = unusable or "no AMD card was found"
     if request.rocm is None and request.torch is None:
@@ -191,28 +217,33 @@ def _require_one_kind(matrix: Matrix, request: Request, requested: str | None) -
         raise RocmatrixError("RM011", what=f"{request} contradict each other", next=f"leave out one of them\n{near}")
 
 
-def _for_these_cards(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> tuple[Request, str]:
+def _for_these_cards(
+    matrix: Matrix, request: Request, cards: tuple[str, ...], *, allow_unlocked: bool
+) -> tuple[Request, str]:
     """Take the best card that a locked, working cell serves. Where none does: the CPU, or the best card known if a
     ROCm or a torch was asked for, whose refusal then gives the reason."""
-    usable = next((card for card in cards if _serves(matrix, replace(request, gpu=card))), None)
+    served = (card for card in cards if _serves(matrix, replace(request, gpu=card)))
+    usable = next(served, None)
+    if usable is None and allow_unlocked:
+        usable = next((card for card in cards if _unlocked(matrix, request, (card,))), None)
     if usable is not None:
         return replace(request, gpu=usable), f"this machine has a {usable}; "
     if request.rocm is None and request.torch is None:
         none = f"this machine's {', '.join(dict.fromkeys(cards))} has no locked cell that works"
-        return replace(request, gpu="cpu"), f"{none}{_unlocked(matrix, request, cards)}; "
+        return replace(request, gpu="cpu"), f"{none}; "
     known = [card for card in cards if card in matrix.architectures]
     gfx = known[0] if known else architecture_of(matrix, cards[0])
     return replace(request, gpu=gfx), f"this machine has a {gfx}; "
 
 
-def _unlocked(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> str:
-    """Return what the best card could be served by at one's own risk, as text; "" where every cell is broken."""
+def _unlocked(matrix: Matrix, request: Request, cards: tuple[str, ...]) -> str | None:
+    """Return the unlocked cell that would serve the best card, at one's own risk; None where every cell is broken."""
     for card in dict.fromkeys(cards):
         of_card = replace(request, gpu=card)
         working = [cell for cell in _candidates(matrix, of_card) if not cell.broken_by]
         if working:
-            return f"; unlocked: --cell {min(working, key=preference(of_card)).name} --allow-unlocked"
-    return ""
+            return min(working, key=preference(of_card)).name
+    return None
 
 
 def _serves(matrix: Matrix, request: Request) -> bool:

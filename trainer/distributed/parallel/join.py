@@ -30,10 +30,11 @@ def world_size() -> int:
 
 
 def device_of_rank(requested: str) -> str:
-    """Return the device for this rank: a card each, or under `auto` the CPU for all where there are too few.
+    """Return the device for this rank: a card each; under `auto` the CPU for all where there is no card at all.
 
     Raises:
-        TrainerError: RM563 where one card was named for several ranks, or cards were asked for and are too few.
+        TrainerError: RM563 where one card was named for several ranks, or there are fewer cards than ranks: several
+            ranks on the CPU next to an idle card are nothing that was asked for.
     """
     launch = Launch.from_environment()
     if launch.local_world == 1 or requested == "cpu":
@@ -44,8 +45,10 @@ def device_of_rank(requested: str) -> str:
         raise TrainerError("RM563", what=what, next="Say --device cuda, or start one rank.")
     if cards >= launch.local_world:
         return f"cuda:{launch.local_rank}"
-    if requested == "cuda":
-        raise TrainerError("RM563", what=f"{launch.local_world} ranks, {cards} card(s) on this machine")
+    if requested == "cuda" or cards:
+        what = f"{launch.local_world} ranks, {cards} card(s) on this machine"
+        advice = f"Start {cards} rank(s), or say --device cpu for all of them." if cards else ""
+        raise TrainerError("RM563", what=what, next=advice)
     return "cpu"
 
 

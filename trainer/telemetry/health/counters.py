@@ -26,10 +26,10 @@ MOST_BYTES = 1 << 20
 BAD_PAGES = "ras/gpu_vram_bad_pages"
 DEEPEST = 12
 _ADDRESS = re.compile(r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
-_RAS = re.compile(r"^(ue|ce|de): (\d{1,20})$", re.MULTILINE)
+_RAS = re.compile(r"^[ \t]*(ue|ce|de)[ \t]*:[ \t]*(\d{1,20})[ \t\0]*$", re.MULTILINE | re.IGNORECASE)
 _EVENT = re.compile(r"^([A-Z][A-Za-z ]{0,40}?) ?: count:(\d{1,20}), last_seqno:\d+\s*$", re.MULTILINE)
-_PAGE = re.compile(r"^0x[0-9a-f]+ : 0x[0-9a-f]+ : ([RPF])\s*$", re.MULTILINE)
-_TOTAL = re.compile(r"^TOTAL_ERR_\w+ (\d{1,20})$", re.MULTILINE)
+_PAGE = re.compile(r"^0x[0-9a-f]+ : 0x[0-9a-f]+ : ([RPF])\s*$", re.MULTILINE | re.IGNORECASE)
+_TOTAL = re.compile(r"^TOTAL_ERR_\w+[ \t]+(\d{1,20})[ \t]*$", re.MULTILINE)
 _ONES = ((1 << 32) - 1, (1 << 63) - 1, (1 << 64) - 1)
 _SIGNALLED = {"correctable": "cor", "nonfatal": "nonfatal", "fatal": "fatal"}
 _PAGES = {"R": "retired", "P": "to be retired", "F": "not to be retired"}
@@ -72,7 +72,7 @@ def _ras(folder: Path) -> Iterator[tuple[str, int]]:
         block = path.name.removesuffix("_err_count")
         for kind, number in _RAS.findall(_text(path)):
             if int(number) not in _ONES:
-                yield f"ras/{block}/{kind}", int(number)
+                yield f"ras/{block}/{kind.lower()}", int(number)
 
 
 def _events(path: Path) -> Iterator[tuple[str, int]]:
@@ -83,7 +83,7 @@ def _events(path: Path) -> Iterator[tuple[str, int]]:
 
 def _pages(path: Path) -> Iterator[tuple[str, int]]:
     """Yield the bad pages by what became of them, from the first on; an empty list proves no ECC."""
-    for mark, count in Counter(_PAGE.findall(_text(path))).items():
+    for mark, count in Counter(mark.upper() for mark in _PAGE.findall(_text(path))).items():
         yield f"pages/{_PAGES[mark]}", count
 
 

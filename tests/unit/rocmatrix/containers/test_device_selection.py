@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rocmatrix.containers.device_selection import (
+    cards_of_shell,
     choose_cards,
     listing,
     usable_nodes,
@@ -198,3 +199,36 @@ def test_integrated_card_among_cards_that_an_old_kernel_does_not_name_is_not_tak
     alone = replace(unnamed, cards=tuple(card for card in unnamed.cards if card.integrated))
     with pytest.raises(RocmatrixError, match="RM303"):
         choose_cards(cells.GFX1100, alone)
+
+
+@pytest.mark.parametrize("machine", [sysfs.two_rx_7900_xt, sysfs.no_driver])
+def test_cards_named_for_a_cpu_cell_are_refused_and_not_left_out(tmp_path, machine):
+    hardware = read_hardware(machine(tmp_path))
+    with pytest.raises(RocmatrixError, match="RM404" if hardware.cards else "RM301") as caught:
+        choose_cards(cells.CPU, hardware, [0])
+    assert "--cards 0 names cards" in caught.value.what
+
+
+@pytest.mark.parametrize(
+    ("variables", "cards"),
+    [
+        ({}, ()),
+        ({"HIP_VISIBLE_DEVICES": ""}, ()),
+        ({"HIP_VISIBLE_DEVICES": "1"}, (1,)),
+        ({"ROCR_VISIBLE_DEVICES": "1,0"}, (0, 1)),
+        ({"ROCR_VISIBLE_DEVICES": "GPU-13a10000000000a2"}, (1,)),
+        ({"ROCR_VISIBLE_DEVICES": "1", "HIP_VISIBLE_DEVICES": "0"}, (1,)),
+        ({"CUDA_VISIBLE_DEVICES": "0"}, (0,)),
+        ({"HIP_VISIBLE_DEVICES": " 1 , 1", "CUDA_VISIBLE_DEVICES": "0"}, (1,)),
+    ],
+)
+def test_cards_of_a_shell_are_counted_as_rocr_and_hip_count_them(tmp_path, variables, cards):
+    found, shown = cards_of_shell(read_hardware(sysfs.two_rx_7900_xt(tmp_path)), variables)
+    assert found == cards
+    assert bool(shown) == bool(cards)
+
+
+@pytest.mark.parametrize("text", ["7", "-1", "GPU-0", "0;1", "one"])
+def test_variable_of_a_shell_that_names_no_card_is_refused_by_its_name(tmp_path, text):
+    with pytest.raises(RocmatrixError, match=r"RM303[\s\S]*HIP_VISIBLE_DEVICES"):
+        cards_of_shell(read_hardware(sysfs.two_rx_7900_xt(tmp_path)), {"HIP_VISIBLE_DEVICES": text})

@@ -43,6 +43,13 @@ def test_comma_in_a_path_is_quoted():
     assert next(csv.reader([mount.value])) == ["type=bind", 'source=/srv/a,b "c"', "target=/b"]
 
 
+@pytest.mark.parametrize("place", ["/a\nb/c", "/a\rb", "/\n"])
+def test_end_of_a_line_in_a_path_stays_in_its_field(place):
+    mount = Mount(kind="bind", origin=place, target="/b", read_only=True, **WHY)
+    assert f'"source={place}"' in mount.value
+    assert mount.value.endswith("target=/b,readonly")
+
+
 @given(KINDS[Mount])
 def test_mount_is_read_only_where_its_last_field_states_it(mount):
     fields = next(csv.reader([mount.value]))

@@ -25,6 +25,8 @@ from tests.fixtures.clusters import IMAGE, KUBERNETES, SLURM, file_of
 def test_rank_count_is_one_a_card_unless_another_is_given(prepare):
     machine = {"cell": cells.GFX1100, "machine": sysfs.two_rx_7900_xt}
     assert {"--gres=gpu:2", "--nproc-per-node=2"} <= set(file_of(prepare(SLURM, **machine)).split())
+    with pytest.raises(RocmatrixError, match="--processes 5, and 4 card"):
+        prepare(replace(SLURM, processes=5, cards=4), **machine)
     placement = replace(SLURM, processes=3, cards=4)
     assert {"--gres=gpu:4", "--nproc-per-node=3"} <= set(file_of(prepare(placement, **machine)).split())
 
@@ -129,11 +131,15 @@ def submitted(tmp_path, to, cell=cells.GFX1100, machine=sysfs.two_rx_7900_xt, **
         (cells.GFX1100, sysfs.two_rx_7900_xt, 1, 1),
         (cells.GFX1100, sysfs.desktop_with_igpu, None, 1),
         (cells.GFX1100, sysfs.no_driver, 8, 8),
-        (cells.CPU, sysfs.two_rx_7900_xt, 4, 0),
     ],
 )
 def test_cards_of_a_node_are_those_named_or_those_of_the_cell_here(tmp_path, cell, machine, named, count):
     assert submitted(tmp_path, Recorder(cards=named), cell=cell, machine=machine).cards == count
+
+
+def test_cards_named_for_a_cpu_cell_are_refused(tmp_path):
+    with pytest.raises(RocmatrixError, match="RM404"):
+        submitted(tmp_path, Recorder(cards=8), cell=cells.CPU, machine=sysfs.no_driver)
 
 
 def test_cards_of_another_kind_are_none_of_the_cells(tmp_path):

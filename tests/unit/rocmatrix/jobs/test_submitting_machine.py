@@ -68,7 +68,8 @@ def emitted(tmp_path, machine, cell):
     hardware = read_hardware(machine(tmp_path / "machine"))
     options = {"output": "/shared/runs", "run": "r"}
     job_request = JobRequest(program=TRAIN, request=Request(), where="", options=options)
-    for to in destinations():
+    for each in destinations():
+        to = each if cell.architecture else replace(each, cards=None)
         made = cluster.prepare(job_request, to, matrix=cells.MATRIX, cell=cell, hardware=hardware)
         yield to, hardware, "\n".join(made.files.values())
 

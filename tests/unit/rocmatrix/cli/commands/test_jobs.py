@@ -19,6 +19,7 @@ from rocmatrix.jobs.job import JobRequest
 from rocmatrix.jobs.programs import PROGRAMS, SMOKE, TRAIN
 from rocmatrix.jobs.runner import Decision, Finished
 from rocmatrix.matrix.resolver.resolve import Request
+from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells, sysfs
 
 
@@ -123,6 +124,39 @@ def test_card_that_is_missing_is_reported_before_the_build(in_container, monkeyp
         )
         jobs.smoke(job_request, Smoke())
     assert "RM303" in capsys.readouterr().err
+
+
+def devices(argv):
+    return [word.rpartition("/")[2] for word in argv if word.startswith("--device=/dev/dri")]
+
+
+@pytest.mark.parametrize("name", ["ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"])
+def test_job_in_a_container_gets_the_cards_that_the_shell_leaves_and_their_probes(in_container, monkeypatch, name):
+    monkeypatch.setenv(name, "1")
+    job_request = JobRequest(program=SMOKE, request=Request(), where="container", options={}, dry_run=True)
+    prepared, place = jobs.prepared_job(job_request)
+    assert devices(prepared.argv) == ["renderD129:rw"]
+    assert "p2p" not in place.requested_probes
+
+
+def test_smoke_next_to_a_card_without_a_locked_cell_tests_no_cpu_in_its_place(in_container, monkeypatch, capsys):
+    monkeypatch.setattr(jobs, "built_image", lambda *_, **__: pytest.fail("built"))
+    found = common.hardware_here()
+    cards = tuple(replace(card, gfx="gfx1031") for card in found.cards)
+    monkeypatch.setattr(common, "hardware_here", lambda: replace(found, cards=cards))
+    with pytest.raises(SystemExit):
+        jobs.smoke(JobRequest(program=SMOKE, request=Request(gpu="auto"), where="container", options={}), Smoke())
+    shown = capsys.readouterr().err
+    assert shown.index("NO CARD IS USED") < shown.index("cell: ")
+    assert "RM102" in shown
+
+
+def test_card_that_is_named_and_not_here_is_refused_natively_before_wheels_are_fetched(monkeypatch, tmp_path):
+    monkeypatch.setattr(common, "hardware_here", lambda: read_hardware(sysfs.no_driver(tmp_path)))
+    monkeypatch.setattr("rocmatrix.images.native_env.prepare", lambda *_, **__: pytest.fail("fetched"))
+    job_request = JobRequest(program=SMOKE, request=Request(gpu="gfx1100"), where="native", options={})
+    with pytest.raises(RocmatrixError, match="RM301"):
+        jobs.prepared_job(job_request)
 
 
 def test_job_gets_the_cards_that_were_chosen(in_container):

@@ -120,14 +120,21 @@ def test_card_is_the_one_named_else_this_machines_else_open(axes, cards, filled,
     ("cards", "named"),
     [(("gfx1032", "gfx1035"), "gfx1032"), (("gfx803", "gfx1152"), "gfx1152"), (("gfx1033",), ""), (("gfx803",), "")],
 )
-def test_card_that_only_an_unlocked_cell_serves_is_given_its_command(cards, named):
-    found = with_hardware(MATRIX, Request(), cards)[1]
-    assert (f"-{named} --allow-unlocked" in found) == bool(named)
+def test_card_that_only_an_unlocked_cell_serves_is_given_its_cell(cards, named):
+    choice = resolve(MATRIX, Request(), cards=cards)
+    assert choice.unserved == f"this machine's {', '.join(cards)} has no locked cell that works"
+    assert (choice.unlocked or "").endswith(f"-{named}" if named else "")
     if named:
-        offered = found.partition("--cell ")[2].split()[0]
-        assert resolve(MATRIX, Request(cell=offered)).cell.unlocked_because
+        assert resolve(MATRIX, Request(cell=choice.unlocked)).cell.unlocked_because
     else:
-        assert "unlocked:" not in found
+        assert choice.unlocked is None
+
+
+@pytest.mark.parametrize(
+    ("axes", "cards"), [({}, ()), ({}, ("gfx1100",)), ({"gpu": "cpu"}, ("gfx803",)), ({"rocm": "cpu"}, ("gfx803",))]
+)
+def test_cpu_that_was_named_or_is_all_there_is_stands_for_no_card(axes, cards):
+    assert resolve(MATRIX, Request(**axes), cards=cards).unserved is None
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def second_of_two(monkeypatch: pytest.MonkeyPatch, cards: int) -> None:
 
 @pytest.mark.parametrize(
     ("cards", "requested", "device"),
-    [(2, "auto", "cuda:1"), (2, "cuda", "cuda:1"), (2, "cpu", "cpu"), (1, "auto", "cpu"), (0, "auto", "cpu")],
+    [(2, "auto", "cuda:1"), (2, "cuda", "cuda:1"), (2, "cpu", "cpu"), (1, "cpu", "cpu"), (0, "auto", "cpu")],
 )
 def test_ranks_each_have_a_card_or_all_have_the_cpu(
     monkeypatch: pytest.MonkeyPatch, cards: int, requested: str, device: str
@@ -26,8 +26,8 @@ def test_ranks_each_have_a_card_or_all_have_the_cpu(
     assert device_of_rank(requested) == device
 
 
-@pytest.mark.parametrize("requested", ["cuda", "cuda:0"])
-def test_cards_that_are_too_few_are_refused_where_cards_are_requested(
+@pytest.mark.parametrize("requested", ["cuda", "cuda:0", "auto"])
+def test_cards_that_are_too_few_are_refused_however_ranks_were_started(
     monkeypatch: pytest.MonkeyPatch, requested: str
 ) -> None:
     second_of_two(monkeypatch, cards=1)

@@ -143,11 +143,22 @@ def known(error: Exception) -> RocmatrixError:
             advice = "Free space where the output goes, or send it elsewhere."
             return RocmatrixError(code, what=str(error.strerror), where="the output of this command", next=advice)
         return RocmatrixError(code, what=str(error.strerror), where=str(error.filename or "unknown"))
+    if isinstance(error, FileNotFoundError) and error.filename is None and _working_folder_is_gone():
+        advice = "Change to a folder that exists, such as with `cd`, and call it again."
+        return RocmatrixError("RM404", what="the folder that this was called in was removed", next=advice)
     if _of_engine(error):
         reason = str(getattr(error, "explanation", None) or error) or type(error).__name__
         return RocmatrixError("RM672", what=reason, why=f"the engine's client raised {type(error).__name__}")
     where = _keep_traceback()
     return RocmatrixError("RM499", what=f"{type(error).__name__}: {error}", where=where)
+
+
+def _working_folder_is_gone() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _of_engine(error: Exception) -> bool:

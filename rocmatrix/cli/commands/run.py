@@ -16,6 +16,7 @@ from rocmatrix.cli.options.command import command
 from rocmatrix.cli.options.common import ALLOW_UNLOCKED, BASE, CARDS, DRY_RUN, FORCE, WithCompanions
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.input.named_path import expanded
 from rocmatrix.runtime.option import option, options_of
 from rocmatrix.runtime.paths import ROOT
 
@@ -119,7 +120,7 @@ class Run(Session):
         from rocmatrix.containers import caller_settings
 
         return super().chosen(
-            shlex.split(self.command) or command,
+            self.words or command,
             run_folder=Path(self.output or "TRAINING").resolve(),
             features=self.features,
             more=(
@@ -135,11 +136,21 @@ class Run(Session):
         )
 
     @property
+    def words(self) -> list[str]:
+        """The words of --command, as a shell splits them. Raises RM404 where a quote is not closed."""
+        try:
+            return shlex.split(self.command)
+        except ValueError as error:
+            what = f"--command {self.command!r}: {str(error)[:1].lower()}{str(error)[1:]}"
+            next_step = "Close the quotes, or write the command after `--` instead."
+            raise RocmatrixError("RM404", what=what, next=next_step) from error
+
+    @property
     def variables(self) -> dict[str, str]:
         """Variables with their values. Raises RM111."""
         from rocmatrix.containers import caller_settings
 
-        return caller_settings.variables(self.env, Path(self.env_file).expanduser() if self.env_file else None)
+        return caller_settings.variables(self.env, expanded(self.env_file) if self.env_file else None)
 
     @property
     def features(self) -> frozenset[str]:

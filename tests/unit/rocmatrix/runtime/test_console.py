@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +44,16 @@ def test_full_device_behind_the_output_is_named_as_such(capsys):
     assert ends(OSError(errno.ENOSPC, "No space left on device")) == 2
     shown = capsys.readouterr().err
     assert "the output of this command" in shown and "docker" not in shown
+
+
+def test_removed_working_folder_is_wrong_usage(capsys, tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(FileNotFoundError) as missing:
+        Path.cwd()
+    assert ends(missing.value) == 2
+    assert "RM404" in capsys.readouterr().err
 
 
 def test_defect_keeps_its_traceback(capsys, tmp_path, monkeypatch):

@@ -51,3 +51,11 @@ def test_cards_that_are_no_numbers_end_without_a_traceback(name, cards, monkeypa
         known()[name].run({"cards": cards})
     assert ended.value.code == 2
     assert "RM404" in capsys.readouterr().err
+
+
+def test_command_with_an_open_quote_ends_without_a_traceback(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["invoke"])
+    with pytest.raises(SystemExit) as ended:
+        known()["run"].run({"command": "echo 'it", "dry_run": True})
+    assert ended.value.code == 2
+    assert "no closing quotation" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from invoke import __version__
+from invoke import Config, __version__
 from invoke.exceptions import Exit, ParseError, UnknownFileType
 from invoke.parser.argument import Argument
 from invoke.parser.context import ParserContext
@@ -22,6 +22,18 @@ from invoke.program import Program
 from invoke.terminals import pty_size
 
 LISTS = ("flat", "nested", "json")
+
+
+class OwnConfig(Config):
+    """Invoke's configuration. A file of it that cannot be opened, as below a HOME that is no folder, is none."""
+
+    def _load_file(self, prefix: str, absolute: bool = False, merge: bool = True) -> None:
+        try:
+            super()._load_file(prefix=prefix, absolute=absolute, merge=merge)
+        except (NotADirectoryError, PermissionError):
+            if absolute:  # it was named
+                raise
+            self._set(f"_{prefix}_found", False)
 
 
 class UnderscoreParser(Parser):
@@ -224,7 +236,9 @@ class TaskProgram(Program):
         return None
 
 
-program = TaskProgram(name="Invoke", binary="./invokew", binary_names=["invokew"], version=__version__)
+program = TaskProgram(
+    name="Invoke", binary="./invokew", binary_names=["invokew"], version=__version__, config_class=OwnConfig
+)
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import sys
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rocmatrix.cli.commands.common import choose, hardware_here, known_matrix, print_json
 from rocmatrix.cli.options.command import command
 from rocmatrix.cli.options.common import ALLOW_UNLOCKED, BASE, CARDS, DRY_RUN, FORCE, WithCompanions
-from rocmatrix.runtime.console import say
+from rocmatrix.runtime.console import say, writing
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.input.named_path import expanded
 from rocmatrix.runtime.option import option, options_of
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 HERE = Path("/")
 WIDTH = 110
+MOST_USERS = 2**32 - 1  # user_namespaces(7): the largest 32-bit number stands for none
+_USER = re.compile(r"\d{1,10}:\d{1,10}", re.ASCII)
 FEATURE = "with_"  # begins the option of a feature of containers, `rocmatrix.containers.capability.FEATURES`
 
 
@@ -47,6 +50,8 @@ class Session(WithCompanions):
         from rocmatrix.jobs.interactive import own_user
 
         about = {"run_folder": Path("TRAINING").resolve(), **more}
+        _require_numbers(self.user)
+        _require_folder(about["run_folder"])
         return Chosen(
             image="",
             command=tuple(command),
@@ -194,6 +199,19 @@ def run(args: Run) -> None:
     _run_here(args, chosen.run_folder, choice, spec)
 
 
+def _require_numbers(user: str) -> None:
+    """Raise RM404 unless `user` is empty or a user's and a group's number, as the engine takes them."""
+    if user and not (_USER.fullmatch(user) and max(map(int, user.split(":"))) < MOST_USERS):
+        what = f"--user takes two numbers such as 1000:1000, not {user!r}"
+        raise RocmatrixError("RM404", what=what, next="`id -u` and `id -g` print yours, which are the default.")
+
+
+def _require_folder(output: Path) -> None:
+    if output.exists() and not output.is_dir():
+        what = "the folder to write is a file"
+        raise RocmatrixError("RM404", what=what, where=str(output), next="Name a folder with --output.")
+
+
 def _published(spec: RunSpec) -> None:
     """Report where a browser finds what the command serves, and that it reaches the network for it."""
     from rocmatrix.containers.settings import Port
@@ -237,8 +255,10 @@ def _require_own_user(args: Session) -> None:
 
 
 def _root(args: Session) -> Path:
-    """Return the root of this machine's tree, or of the recorded one's."""
-    return Path(args.sysfs).resolve() if args.sysfs else HERE
+    """Return the root of this machine's tree, or of the recorded one's. Raises RM310 where that is no folder."""
+    from rocmatrix.cli.commands.doctor import tree
+
+    return tree(args.sysfs).resolve() if args.sysfs else HERE
 
 
 def _host(args: Session) -> Host:
@@ -324,8 +344,9 @@ def _below(row: Explanation) -> list[str]:
 
 def _write(target: Target, to: Path, text: str) -> None:
     target.require_free(to)
-    to.parent.mkdir(parents=True, exist_ok=True)
-    to.write_text(text, encoding="utf-8")
+    with writing(to, flag="--to"):
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.write_text(text, encoding="utf-8")
     say(f"wrote {to}")
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from rocmatrix.runtime import console
 from rocmatrix.runtime.errors import CATALOG, RocmatrixError, nearest
+from rocmatrix.runtime.paths import ROOT
 
 
 def ends(error):
@@ -94,3 +95,19 @@ def test_output_of_a_narrow_encoding_ends_in_no_defect(argv, encoding):
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False, encoding=encoding)
     assert (done.returncode, "RM499" in done.stderr) == (0, False)
     assert "?" in done.stdout
+
+
+@pytest.mark.parametrize(("end", "status"), [("say('a')", 0), ("say('a'); print('b' * 9, flush=True)", 0)])
+def test_full_standard_error_loses_lines_alone(end, status):
+    code = f"from rocmatrix.runtime.console import edge, say\ndef end():\n    {end}\nedge(end)()"
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=full, check=False)
+    assert done.returncode == status
+
+
+@pytest.mark.parametrize("end", ["print('b', flush=True)", "print('b')", "print('b'); sys.exit(1)"])
+def test_full_standard_output_ends_with_2_though_python_flushes_it_again(end):
+    code = f"import sys\nfrom rocmatrix.runtime.console import edge\n@edge\ndef end():\n    {end}\nend()"
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr[:5]) == (2, b"RM205")

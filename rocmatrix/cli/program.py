@@ -5,6 +5,12 @@
 
 from __future__ import annotations
 
+import signal
+
+INTERRUPTIBLE = __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+if INTERRUPTIBLE:  # Ctrl-C while what follows is imported has no traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 import io
 import re
 import shlex
@@ -163,6 +169,9 @@ class TaskProgram(Program):
     def _explained(self) -> Iterator[None]:
         try:
             yield
+        except KeyboardInterrupt:  # invoke would end with 1; a task that runs ends it itself
+            print("\nStopped by Ctrl-C, before anything was begun.", file=sys.stderr)
+            sys.exit(130)
         except (ParseError, Exit, UnknownFileType) as error:
             if isinstance(error, Exit) and not error.message:  # the end of --list, --help and --version
                 raise
@@ -240,8 +249,11 @@ program = TaskProgram(
     name="Invoke", binary="./invokew", binary_names=["invokew"], version=__version__, config_class=OwnConfig
 )
 
+
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal of few characters shows the others as escapes
         sys.stdout.reconfigure(errors="backslashreplace")
+    if INTERRUPTIBLE:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     program.run()

@@ -199,3 +199,11 @@ def test_help_behind_two_dashes_is_the_inner_commands():
     made = UnderscoreParser(contexts=[], initial=None)
     assert made._explained_task([]) == ""
     assert "--help" in invokew("run", "--dry-run", "--cell", "cpu-torch2.13.0", "--", "ls", "--help").stdout
+
+
+def test_interrupt_while_tasks_are_loaded_ends_with_130_and_no_traceback(capsys):
+    made = program_of()
+    with pytest.raises(SystemExit) as ended, made._explained():
+        raise KeyboardInterrupt
+    assert ended.value.code == 130
+    assert "Ctrl-C" in capsys.readouterr().err

@@ -41,7 +41,10 @@ def chunks(stream: BinaryIO, *, name: str, size: int = CHUNK) -> Iterator[bytes]
         size: bytes to read at once.
     """
     buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)  # type: ignore[type-var]
-    head = buffered.peek(8)[:8]
+    try:
+        head = buffered.peek(8)[:8]
+    except OSError as error:  # a device, or a disk that is broken
+        raise RocmatrixError("RM610", what=str(error.strerror), where=name) from error
     if not head:
         raise RocmatrixError("RM610", what="it is empty", where=name)
     packing = next((packing for magic, packing in PACKED.items() if head.startswith(magic)), None)

@@ -81,3 +81,11 @@ def test_base_that_names_no_image_is_refused_before_anything_is_built(base, monk
         known()["build"].run({"gpu": "cpu", "base": base, "dry_run": True})
     assert ended.value.code == 2
     assert "--base takes the name of an image" in capsys.readouterr().err
+
+
+def test_evidence_of_an_unknown_user_ends_without_a_traceback(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["invoke"])
+    with pytest.raises(SystemExit) as ended:
+        known()["build"].run({"gpu": "cpu", "evidence": "~nosuchuser/evidence.db", "dry_run": True})
+    assert ended.value.code == 2
+    assert "RM404" in capsys.readouterr().err

@@ -5,6 +5,12 @@
 
 from __future__ import annotations
 
+import signal
+
+INTERRUPTIBLE = __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+if INTERRUPTIBLE:  # Ctrl-C while what follows is imported has no traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 import io
 import re
 import shlex
@@ -13,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from invoke import __version__
+from invoke import Config, __version__
 from invoke.exceptions import Exit, ParseError, UnknownFileType
 from invoke.parser.argument import Argument
 from invoke.parser.context import ParserContext
@@ -22,6 +28,18 @@ from invoke.program import Program
 from invoke.terminals import pty_size
 
 LISTS = ("flat", "nested", "json")
+
+
+class OwnConfig(Config):
+    """Invoke's configuration. A file of it that cannot be opened, as below a HOME that is no folder, is none."""
+
+    def _load_file(self, prefix: str, absolute: bool = False, merge: bool = True) -> None:
+        try:
+            super()._load_file(prefix=prefix, absolute=absolute, merge=merge)
+        except (NotADirectoryError, PermissionError):
+            if absolute:  # it was named
+                raise
+            self._set(f"_{prefix}_found", False)
 
 
 class UnderscoreParser(Parser):
@@ -151,6 +169,9 @@ class TaskProgram(Program):
     def _explained(self) -> Iterator[None]:
         try:
             yield
+        except KeyboardInterrupt:  # invoke would end with 1; a task that runs ends it itself
+            print("\nStopped by Ctrl-C, before anything was begun.", file=sys.stderr)
+            sys.exit(130)
         except (ParseError, Exit, UnknownFileType) as error:
             if isinstance(error, Exit) and not error.message:  # the end of --list, --help and --version
                 raise
@@ -224,10 +245,15 @@ class TaskProgram(Program):
         return None
 
 
-program = TaskProgram(name="Invoke", binary="./invokew", binary_names=["invokew"], version=__version__)
+program = TaskProgram(
+    name="Invoke", binary="./invokew", binary_names=["invokew"], version=__version__, config_class=OwnConfig
+)
+
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal of few characters shows the others as escapes
         sys.stdout.reconfigure(errors="backslashreplace")
+    if INTERRUPTIBLE:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     program.run()

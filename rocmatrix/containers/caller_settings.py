@@ -15,6 +15,7 @@ from pathlib import Path
 from rocmatrix.containers import settings
 from rocmatrix.containers.least_privilege import CALLER, DATA_FOLDER, ENGINE
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.input.named_path import opened
 
 CODE_FOLDER = "/code"
 LOOPBACK = "127.0.0.1"
@@ -41,9 +42,11 @@ def variables(typed: Iterable[str], file: Path | None, *, here: Mapping[str, str
 
 def _from_file(file: Path, here: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     try:
-        if file.stat().st_size > LARGEST_FILE:
+        with opened(file) as stream:
+            content = stream.read(LARGEST_FILE + 1)
+        if len(content) > LARGEST_FILE:
             raise _refused(str(file), f"it has more than {LARGEST_FILE:,} bytes")
-        text = file.read_text(encoding="utf-8-sig")
+        text = content.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
         raise _refused(str(file), str(why)) from None

@@ -7,13 +7,13 @@ import codecs
 import gzip
 import io
 import lzma
-import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, BinaryIO
 
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.input import named_path
 
 CHUNK = 4 << 20
 LONGEST_LINE = 8 << 20  # a longer one is cut: binary files have no lines at all
@@ -25,15 +25,9 @@ _BREAKS = (EOFError, OSError, zlib.error, lzma.LZMAError)
 def opened(path: Path) -> BinaryIO:
     """Open a log. Raises RM610 where there is nothing to read. A named pipe without a writer counts as empty."""
     try:
-        stream = open(path, "rb", opener=_without_waiting)  # noqa: SIM115 -- Path.open takes no opener
+        return named_path.opened(path)
     except OSError as error:
         raise RocmatrixError("RM610", what=str(error.strerror), where=str(path)) from error
-    os.set_blocking(stream.fileno(), True)  # a pipe with a writer is read to its end
-    return stream
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def chunks(stream: BinaryIO, *, name: str, size: int = CHUNK) -> Iterator[bytes]:
@@ -47,7 +41,10 @@ def chunks(stream: BinaryIO, *, name: str, size: int = CHUNK) -> Iterator[bytes]
         size: bytes to read at once.
     """
     buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)  # type: ignore[type-var]
-    head = buffered.peek(8)[:8]
+    try:
+        head = buffered.peek(8)[:8]
+    except OSError as error:  # a device, or a disk that is broken
+        raise RocmatrixError("RM610", what=str(error.strerror), where=name) from error
     if not head:
         raise RocmatrixError("RM610", what="it is empty", where=name)
     packing = next((packing for magic, packing in PACKED.items() if head.startswith(magic)), None)

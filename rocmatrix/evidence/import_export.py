@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from rocmatrix.evidence.level import instant
 from rocmatrix.evidence.record import LOG_BYTES, Record
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.input.named_path import opened
 from rocmatrix.runtime.output.whole_file import write_whole
 
 FORMAT = "rocmatrix-evidence"
@@ -65,7 +66,7 @@ def read(path: Path, *, now: datetime | None = None) -> list[Record]:
 
 def _text(path: Path) -> str:
     """Return the file's text. Raises OSError; RM622 for a pipe or a device, more than MOST_BYTES, other bytes."""
-    with open(path, "rb", opener=_without_waiting) as file:
+    with opened(path) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise _refused("it is no regular file", path)
         content = file.read(MOST_BYTES + 1)
@@ -76,10 +77,6 @@ def _text(path: Path) -> str:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise _refused("it is no text in UTF-8", path) from error
-
-
-def _without_waiting(name: str, flags: int) -> int:
-    return os.open(name, flags | os.O_NONBLOCK)  # a pipe that nobody writes to would be waited for
 
 
 def _rows(data: Any, path: Path) -> list[Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 from rocmatrix.jobs import runner
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.input.named_path import expanded
 from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def evidence_file(named: str = "") -> Path:
     """Return the file of the evidence: as named, else ROCMATRIX_EVIDENCE, else the checkout's own."""
     from rocmatrix.evidence import schema
 
-    return Path(named).expanduser().resolve() if named else schema.default_file(ROOT)
+    return expanded(named).resolve() if named else schema.default_file(ROOT)
 
 
 def use(named: str) -> None:
@@ -77,7 +78,7 @@ def use(named: str) -> None:
     from rocmatrix.evidence import schema
 
     if named:
-        os.environ[schema.VARIABLE] = str(Path(named).expanduser().resolve())
+        os.environ[schema.VARIABLE] = str(expanded(named).resolve())
 
 
 @harmless

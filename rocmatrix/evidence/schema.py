@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.input.named_path import expanded
 
 VARIABLE = "ROCMATRIX_EVIDENCE"
 WAIT_SECONDS = 30.0
@@ -59,7 +60,7 @@ NUMBERED = 3  # the version that knows a record's place
 def default_file(root: Path) -> Path:
     """Return where evidence is kept: ROCMATRIX_EVIDENCE, else .rocmatrix/evidence.db of the checkout."""
     named = os.environ.get(VARIABLE)
-    return Path(named).expanduser().resolve() if named else root / ".rocmatrix" / "evidence.db"
+    return expanded(named).resolve() if named else root / ".rocmatrix" / "evidence.db"
 
 
 def is_there(path: Path) -> bool:

@@ -48,7 +48,7 @@ def run(argv: Sequence[str], *, show: Callable[[runner.Event], None], log: Path 
         try:
             made = _created(argv)
         except KeyboardInterrupt as error:
-            raise Interrupted(runner.stopped_by_signal()) from error
+            raise Interrupted(runner.stopped_by_signal(), str(error)) from error
         return made if isinstance(made, Finished) else _attended(made, show, log)
 
 

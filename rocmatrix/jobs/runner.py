@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from rocmatrix.containers.runspec import Explanation
 
 Where = Literal["container", "native"]
+SECONDS_IF_SENT_TO_BOTH = 3.0  # Ctrl-C reaches every program of the terminal
+SECONDS_IF_SENT_HERE = 0.3  # a scheduler may send its signal to the first process alone
+_SENT = ("SIGTERM", "SIGHUP")
 Event = dict[str, Any]
 _WRONG_USAGE = ("RM500", "RM525", "RM590")  # the trainer's: a flag, a benchmark, a probe that it does not know
 # The trainer's, before its `start`: settings, a data file or a run's folder of the person's, with which nothing is run.
@@ -179,10 +182,13 @@ def native_environment(root: Path, environment: Mapping[str, str]) -> dict[str, 
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal of a person's ended this program and the job with it; `finished` is how far the job had come."""
+    """A signal of a person's ended this program and the job with it; `finished` is how far the job had come.
 
-    def __init__(self, finished: Finished) -> None:
-        super().__init__()
+    Its text is the signal's name; none for Ctrl-C.
+    """
+
+    def __init__(self, finished: Finished, signal_name: str = "") -> None:
+        super().__init__(*filter(None, [signal_name]))
         self.finished = finished
 
 
@@ -215,7 +221,8 @@ def attached(
                 events.append(event)
                 show(event)
     except KeyboardInterrupt as error:
-        raise Interrupted(stopped_by_signal(Finished(status=130, events=tuple(events), log=log))) from error
+        stopped = stopped_by_signal(Finished(status=130, events=tuple(events), log=log))
+        raise Interrupted(stopped, str(error)) from error
     return Finished(
         status=process.returncode, events=tuple(events), stderr_tail=stderr.tail, log=log if kept.complete else None
     )
@@ -237,8 +244,8 @@ def _started(argv: list[str], environment: Mapping[str, str] | None, stderr: int
         ):
             try:
                 yield process
-            except BaseException:
-                _end(process)
+            except BaseException as stop:
+                _end(process, SECONDS_IF_SENT_HERE if str(stop) in _SENT else SECONDS_IF_SENT_TO_BOTH)
                 raise
     except FileNotFoundError as error:
         raise RocmatrixError("RM201", what=f"there is no `{error.filename}` command on the PATH") from error
@@ -266,13 +273,18 @@ def _interrupt(number: int, _: object) -> None:
     raise KeyboardInterrupt(signal.Signals(number).name)
 
 
-def _end(process: subprocess.Popen[str]) -> None:
-    """Wait for a program that Ctrl-C has reached as well; signal one that was not reached, then kill it."""
+def _end(process: subprocess.Popen[str], seconds: float) -> None:
+    """Wait for a program that the signal has reached as well; signal one that was not reached, then kill it.
+
+    Args:
+        process: the program.
+        seconds: how long it is waited for before the first signal.
+    """
     for signal_sent in (None, signal.SIGTERM, signal.SIGKILL):
         if signal_sent is not None:
             process.send_signal(signal_sent)
         try:
-            process.communicate(timeout=3 if signal_sent is None else 20)
+            process.communicate(timeout=seconds if signal_sent is None else 20)
             return
         except subprocess.TimeoutExpired:
             continue

@@ -6,13 +6,14 @@ import errno
 import functools
 import io
 import os
+import re
 import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar
 
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.paths import ROOT
@@ -30,6 +31,7 @@ _OS_ERRORS = {
     errno.EEXIST: "RM206",
     errno.ENOTDIR: "RM206",
 }
+OUTPUT = "the output of this command"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
 _NO_SUCH_PLACE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP)
@@ -46,8 +48,16 @@ def offer(flags: Iterable[str]) -> None:
 
 
 def say(text: str = "") -> None:
-    """Print a line for a person on standard error, so that standard output stays for data."""
-    print(text, file=sys.stderr, flush=True)
+    """Print a line for a person on standard error, so that standard output stays for data.
+
+    Where that is on a full disk, lines are lost and the work is not. Raises BrokenPipeError where its reader is gone.
+    """
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError:
+        discard(sys.stderr)
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
@@ -69,9 +79,15 @@ def show(renderable: RenderableType, *, width: int) -> None:
 
 
 def exit_on_broken_pipe() -> NoReturn:
-    """End as a program does whose reader has what it wanted (`| head`); Python must not flush the rest at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """End as a program does whose reader has what it wanted (`| head`)."""
+    discard(sys.stdout)
     sys.exit(141)
+
+
+def discard(stream: TextIO) -> None:
+    """Send what is left of a stream nowhere: Python flushes it at its end, and would end with 120 where it fails."""
+    with suppress(OSError, ValueError):  # a stream of a test has no descriptor
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def replace_unwritable() -> None:
@@ -87,21 +103,31 @@ def edge(function: F) -> F:
     def guarded(*args: Any, **kwargs: Any) -> Any:
         try:
             replace_unwritable()
-            return function(*args, **kwargs)
+            return _to_its_end(function, *args, **kwargs)
         except KeyboardInterrupt as stop:
             say(f"\nStopped by {str(stop) or 'Ctrl-C'}; nothing was left half-written.")
             sys.exit(130)
         except BrokenPipeError:
             exit_on_broken_pipe()
-        except RocmatrixError as error:
-            say(_fitting(error).render())
-            sys.exit(2)
         except Exception as error:
             found = known(error)
             say(_fitting(found).render())
+            if isinstance(error, OSError) and found.where == OUTPUT:
+                discard(sys.stdout)
             sys.exit(1 if found.code == "RM499" else 2)
 
     return guarded  # type: ignore[return-value]
+
+
+def _to_its_end(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a function and write out what it printed: a full disk is found here, not when Python ends, with 120."""
+    try:
+        returned = function(*args, **kwargs)
+    except SystemExit:
+        sys.stdout.flush()
+        raise
+    sys.stdout.flush()
+    return returned
 
 
 def _fitting(error: RocmatrixError) -> RocmatrixError:
@@ -141,13 +167,42 @@ def known(error: Exception) -> RocmatrixError:
         code = _OS_ERRORS[error.errno]
         if error.filename is None and code == "RM205":  # print() names no file
             advice = "Free space where the output goes, or send it elsewhere."
-            return RocmatrixError(code, what=str(error.strerror), where="the output of this command", next=advice)
+            return RocmatrixError(code, what=str(error.strerror), where=OUTPUT, next=advice)
         return RocmatrixError(code, what=str(error.strerror), where=str(error.filename or "unknown"))
+    if found := _of_place(error):
+        return found
     if _of_engine(error):
         reason = str(getattr(error, "explanation", None) or error) or type(error).__name__
         return RocmatrixError("RM672", what=reason, why=f"the engine's client raised {type(error).__name__}")
     where = _keep_traceback()
     return RocmatrixError("RM499", what=f"{type(error).__name__}: {error}", where=where)
+
+
+def _of_place(error: Exception) -> RocmatrixError | None:
+    """Return the error of a path that leads nowhere, or of a working folder that was removed; None for another."""
+    if place := _endless_path(error):
+        why = "links that lead to one another, or a name that is too long"
+        return RocmatrixError("RM404", what="the path leads nowhere", where=place, why=why, next="Name another path.")
+    if isinstance(error, FileNotFoundError) and error.filename is None and _working_folder_is_gone():
+        advice = "Change to a folder that exists, such as with `cd`, and call it again."
+        return RocmatrixError("RM404", what="the folder that this was called in was removed", next=advice)
+    return None
+
+
+def _endless_path(error: Exception) -> str:
+    """Return the path of a loop of links, or of a name that no file can have; empty for another error."""
+    if isinstance(error, OSError) and error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
+        return str(error.filename or "unknown")
+    loop = re.fullmatch(r"Symlink loop from '(.*)'", str(error))  # Path.resolve before Python 3.13
+    return loop[1] if loop and isinstance(error, RuntimeError) else ""
+
+
+def _working_folder_is_gone() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _of_engine(error: Exception) -> bool:

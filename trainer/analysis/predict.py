@@ -57,8 +57,8 @@ def predict(
     metadata = read_metadata(model)
     if output is not None:
         second = {"--join": join} if join else {}
-        inputs = {"--data": data, **second, "--model": model / WEIGHTS, "--model's metadata": model / "metadata.json"}
-        require_output(output, "--output", inputs)
+        own = {f"--model's {name}": model / name for name in (WEIGHTS, "metadata.json", *metadata.artifacts)}
+        require_output(output, "--output", {"--data": data, **second, **own})
     network = load_network(model, metadata)
     require_bars(metadata, join, columns)
     names, features = inputs_of(metadata, NewBars(data=data, join=join, columns=columns), model)

@@ -12,6 +12,7 @@ import os
 import re
 import traceback
 from collections.abc import Iterable
+from pathlib import Path
 
 from trainer.runtime.codes.data import DATA
 from trainer.runtime.codes.entry import catalog
@@ -79,9 +80,19 @@ def from_os_error(error: OSError) -> TrainerError | None:
     of_rust = _RUST_NUMBER.search(str(error))  # polars' errors have their number in the text alone
     number = error.errno or (int(of_rust[1]) if of_rust else None)
     if number is None or number not in _OS_CODES:
-        return None
+        return _working_folder_gone() if number == errno.ENOENT and error.filename is None else None
     what, where = error.strerror or os.strerror(number), str(error.filename or "")
     return TrainerError(_OS_CODES[number], what=what, where=where, next=_NEXT.get(number, ""))
+
+
+def _working_folder_gone() -> TrainerError | None:
+    """Return RM500 where the folder that the program was started in was removed meanwhile, else None."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        what = "the folder that this was called in was removed"
+        return TrainerError("RM500", what=what, next="Change to a folder that exists, such as with `cd`.")
+    return None
 
 
 def from_log_settings(error: BaseException) -> TrainerError | None:

@@ -31,9 +31,15 @@ def emit(event: str, **fields: Any) -> None:
 def say(text: str) -> None:
     """Print words for a person to stderr; half a surrogate pair, as a foreign file may hold, is printed escaped."""
     printable = text.encode(errors="backslashreplace").decode()
-    with _apart_from_progress(sys.stderr):
-        sys.stderr.write(printable + "\n")  # at once: another process may write to the same place
-        sys.stderr.flush()
+    try:
+        with _apart_from_progress(sys.stderr):
+            sys.stderr.write(printable + "\n")  # at once: another process may write to the same place
+            sys.stderr.flush()
+    except BrokenPipeError:
+        raise
+    except OSError:  # a full disk: lines are lost, the work is not
+        with contextlib.suppress(OSError, ValueError):  # Python flushes it at its end, too
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 @contextlib.contextmanager

@@ -37,6 +37,15 @@ def stop_on_sigterm() -> Iterator[Stop]:
         signal.signal(signal.SIGTERM, before)
 
 
+def interrupt_once(number: int, frame: FrameType | None) -> None:
+    """Interrupt as Ctrl-C does, and ignore the next such signal, which would break off what the first one cleans up.
+
+    A scheduler may send one to every process, and the first process sends it on.
+    """
+    signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 class TerminatedError(SystemExit):
     """An exit with status 143, so that what was begun is removed on the way; the command line reports it as RM598."""
 
@@ -49,6 +58,7 @@ def ends_on_sigterm() -> Iterator[None]:
         return
 
     def leave(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_IGN)  # until the block is left
         raise TerminatedError(TERMINATED)
 
     before = signal.signal(signal.SIGTERM, leave)

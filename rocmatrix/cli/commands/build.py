@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,10 @@ from rocmatrix.runtime.paths import ROOT
 if TYPE_CHECKING:
     from rocmatrix.images.build import Built
     from rocmatrix.matrix.resolver.resolve import Choice
+
+
+# host:port/path:tag@digest, not checked further: the engine does
+_REFERENCE = re.compile(r"[\w\[][\w.\-/:@+\[\]]*", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +73,9 @@ def built_image(
     from rocmatrix.images import build as building
 
     cell = choice.cell
+    if base and not _REFERENCE.fullmatch(base):
+        what = f"--base takes the name of an image, such as docker.io/library/debian:bookworm-slim, not {base[:200]!r}"
+        raise RocmatrixError("RM404", what=what, next="`docker image ls` lists those that are here.")
     if wheelhouse and not Path(wheelhouse).is_dir():
         raise RocmatrixError("RM404", what="--wheelhouse names no folder", where=str(Path(wheelhouse).resolve()))
     # even for a dry run: the command that it prints names the folder of these files

@@ -20,6 +20,7 @@ from rocmatrix.runtime.paths import ROOT
 
 MARK = ".rocmatrix-demo"  # states that the folder is a demo's own, and may be replaced
 RUN, REPORT, LOG, PAGE = "run", "report.html", "failed.log", "index.html"
+PIPE_WIDTH = 100  # columns at most where the program breaks lines for a pipe
 SYNTHETIC_LOG = """\
 SYNTHETIC: written by `./invokew demo`, in the words that HIP uses.
 Traceback (most recent call last):
@@ -53,6 +54,11 @@ class Ended:
     status: int
     seconds: float
     text: str
+
+    @property
+    def is_laid_out(self) -> bool:
+        """Whether the program broke all lines itself, with their indents."""
+        return all(len(line) <= PIPE_WIDTH for line in self.text.splitlines())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +143,8 @@ def _clear(folder: Path) -> None:
 def _ran(stage: Stage) -> Ended:
     say(f"\n$ {stage.command}")
     began = time.monotonic()
-    argv = [sys.executable, "-P", str(ROOT / "rocmatrix/cli/program.py"), "--search-root", str(ROOT), *stage.arguments]
+    program = [sys.executable, "-E", "-P", str(ROOT / "rocmatrix/cli/program.py")]  # as invokew starts it
+    argv = [*program, "--search-root", str(ROOT), *stage.arguments]
     with tee.tee_stderr(sys.stderr) as stderr:
         done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=stderr.writable, text=True, check=False)
     seconds = time.monotonic() - began

@@ -59,6 +59,8 @@ def cells(args: Cells) -> None:
         for shown in ("; simulated: ".join(filter(None, (level[c.name], on_simulated.get(c.name)))),)
     )
     table(("CELL", "GPU", "ROCM", "TORCH", "PYTHON", "VERDICT", "LEVEL", "WHY"), rows)
+    if "?" in level.values():
+        say("level ?: the file of the evidence cannot be read; `./invokew evidence` prints why")
     rest = "any other combination that no rule calls broken is derived on request: --gpu, --rocm, --torch, --python"
     say("\n".join(text_table.wrapped(rest, text_table.width())))
 

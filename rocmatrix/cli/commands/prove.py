@@ -13,6 +13,7 @@ from rocmatrix.cli.options.common import Kept, WithCompanions
 from rocmatrix.evidence import recorder
 from rocmatrix.runtime.console import say, table
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.input.named_path import expanded
 from rocmatrix.runtime.option import comma_separated, option
 from rocmatrix.runtime.paths import ROOT
 
@@ -58,7 +59,7 @@ def prove(args: Prove) -> None:
     if args.tree:
         proven = proof.of_tree(matrix, chosen, Path(args.tree), only=comma_separated(args.only))
     else:
-        wheels = Path(args.wheelhouse).expanduser().resolve() if args.wheelhouse else None
+        wheels = expanded(args.wheelhouse).resolve() if args.wheelhouse else None
         proven = _of_image(matrix, chosen, args.image or build.tag(chosen), wheels=wheels, args=args)
     if args.json:
         print_json(proven.described())

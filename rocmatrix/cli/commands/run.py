@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -15,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from rocmatrix.cli.commands.common import choose, hardware_here, known_matrix, print_json
 from rocmatrix.cli.options.command import command
 from rocmatrix.cli.options.common import ALLOW_UNLOCKED, BASE, CARDS, DRY_RUN, FORCE, WithCompanions
-from rocmatrix.runtime.console import say
+from rocmatrix.runtime.console import say, writing
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.input.named_path import expanded
 from rocmatrix.runtime.option import option, options_of
 from rocmatrix.runtime.paths import ROOT
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 HERE = Path("/")
 WIDTH = 110
+MOST_USERS = 2**32 - 1  # user_namespaces(7): the largest 32-bit number stands for none
+_USER = re.compile(r"\d{1,10}:\d{1,10}", re.ASCII)
 FEATURE = "with_"  # begins the option of a feature of containers, `rocmatrix.containers.capability.FEATURES`
 
 
@@ -47,6 +51,8 @@ class Session(WithCompanions):
         from rocmatrix.jobs.interactive import own_user
 
         about = {"run_folder": Path("TRAINING").resolve(), **more}
+        _require_numbers(self.user)
+        _require_folder(about["run_folder"])
         return Chosen(
             image="",
             command=tuple(command),
@@ -120,7 +126,7 @@ class Run(Session):
         from rocmatrix.containers import caller_settings
 
         return super().chosen(
-            shlex.split(self.command) or command,
+            self.words or command,
             run_folder=Path(self.output or "TRAINING").resolve(),
             features=self.features,
             more=(
@@ -136,11 +142,21 @@ class Run(Session):
         )
 
     @property
+    def words(self) -> list[str]:
+        """The words of --command, as a shell splits them. Raises RM404 where a quote is not closed."""
+        try:
+            return shlex.split(self.command)
+        except ValueError as error:
+            what = f"--command {self.command!r}: {str(error)[:1].lower()}{str(error)[1:]}"
+            next_step = "Close the quotes, or write the command after `--` instead."
+            raise RocmatrixError("RM404", what=what, next=next_step) from error
+
+    @property
     def variables(self) -> dict[str, str]:
         """Variables with their values. Raises RM111."""
         from rocmatrix.containers import caller_settings
 
-        return caller_settings.variables(self.env, Path(self.env_file).expanduser() if self.env_file else None)
+        return caller_settings.variables(self.env, expanded(self.env_file) if self.env_file else None)
 
     @property
     def features(self) -> frozenset[str]:
@@ -198,6 +214,19 @@ def _by_shell(chosen: Chosen, choice: Choice, host: Host) -> Chosen:
     return replace(chosen, cards=cards or None)
 
 
+def _require_numbers(user: str) -> None:
+    """Raise RM404 unless `user` is empty or a user's and a group's number, as the engine takes them."""
+    if user and not (_USER.fullmatch(user) and max(map(int, user.split(":"))) < MOST_USERS):
+        what = f"--user takes two numbers such as 1000:1000, not {user!r}"
+        raise RocmatrixError("RM404", what=what, next="`id -u` and `id -g` print yours, which are the default.")
+
+
+def _require_folder(output: Path) -> None:
+    if output.exists() and not output.is_dir():
+        what = "the folder to write is a file"
+        raise RocmatrixError("RM404", what=what, where=str(output), next="Name a folder with --output.")
+
+
 def _published(spec: RunSpec) -> None:
     """Report where a browser finds what the command serves, and that it reaches the network for it."""
     from rocmatrix.containers.settings import Port
@@ -241,8 +270,10 @@ def _require_own_user(args: Session) -> None:
 
 
 def _root(args: Session) -> Path:
-    """Return the root of this machine's tree, or of the recorded one's."""
-    return Path(args.sysfs).resolve() if args.sysfs else HERE
+    """Return the root of this machine's tree, or of the recorded one's. Raises RM310 where that is no folder."""
+    from rocmatrix.cli.commands.doctor import tree
+
+    return tree(args.sysfs).resolve() if args.sysfs else HERE
 
 
 def _host(args: Session) -> Host:
@@ -328,8 +359,9 @@ def _below(row: Explanation) -> list[str]:
 
 def _write(target: Target, to: Path, text: str) -> None:
     target.require_free(to)
-    to.parent.mkdir(parents=True, exist_ok=True)
-    to.write_text(text, encoding="utf-8")
+    with writing(to, flag="--to"):
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.write_text(text, encoding="utf-8")
     say(f"wrote {to}")
 
 

@@ -17,6 +17,7 @@ from rocmatrix.cli.commands.doctor import TREE, tree
 from rocmatrix.cli.options.command import command
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.input.named_path import expanded
 from rocmatrix.runtime.option import option
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ def _run(folder: str) -> Follower | None:
 
     if not folder:
         return None
-    found = run_events.run_of(Path(folder).expanduser())
+    found = run_events.run_of(expanded(folder))
     if found is None:
         raise RocmatrixError("RM427", what="no run is in this folder, and none was begun there", where=folder)
     return found

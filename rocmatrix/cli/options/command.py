@@ -88,7 +88,7 @@ class Command:
         arguments = self.arguments(typed)
         for each in arguments:
             if isinstance(each, Kept):
-                each.use()
+                edge(each.use)()
         self.body(*arguments)
 
     def arguments(self, typed: Mapping[str, Any]) -> tuple[Any, ...]:

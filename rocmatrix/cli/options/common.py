@@ -41,9 +41,10 @@ def added_packages(companions: str, requirements: str) -> tuple[str, ...]:
     if not requirements:
         return named
     from rocmatrix.images.added import requirements_file
+    from rocmatrix.runtime.input.named_path import expanded
     from rocmatrix.runtime.paths import ROOT
 
-    return (*named, requirements_file.take(Path(requirements).expanduser(), ROOT))
+    return (*named, requirements_file.take(expanded(requirements), ROOT))
 
 
 def wheel_version(torch: str, rocm: str, gpu: str) -> tuple[str, str, str]:

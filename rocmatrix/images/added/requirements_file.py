@@ -18,6 +18,7 @@ from packaging.utils import canonicalize_name
 
 from rocmatrix.matrix.cells.cell import FILE_TOKEN
 from rocmatrix.runtime.errors import RocmatrixError
+from rocmatrix.runtime.input.named_path import opened
 
 FLAG = "--with-requirements"
 FOLDER = Path(".rocmatrix") / "requirements"
@@ -129,9 +130,10 @@ def _read(path: Path, above: tuple[Path, ...], *, only_bounds: bool) -> Iterator
 def _text(path: Path) -> str:
     """Return the text of a file; that of PowerShell's `pip freeze > FILE` is UTF-16."""
     try:
-        if path.is_file() and path.stat().st_size > LARGEST_BYTES:
+        with opened(path) as file:
+            data = file.read(LARGEST_BYTES + 1)
+        if len(data) > LARGEST_BYTES:
             raise _refused(str(path), f"it has more than {LARGEST_BYTES:,} bytes", "Name a requirements file.")
-        data = path.read_bytes()
         return data.decode(next((name for bom, name in _BOMS if data.startswith(bom)), "utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         what = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8 or UTF-16"

@@ -9,6 +9,7 @@ import re
 import urllib.request
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from http.client import HTTPException
 from itertools import chain
 from typing import Any
 
@@ -135,7 +136,7 @@ def query(matrix: Matrix, index: str) -> Answer:
     try:
         with urllib.request.urlopen(f"{index}/torch/", timeout=TIMEOUT) as response:
             listing = response.read().decode("utf-8", errors="replace")
-    except (OSError, ValueError) as error:  # URLError is an OSError, a malformed address a ValueError
+    except (OSError, ValueError, HTTPException) as error:  # the last: a proxy's malformed address, an answer cut off
         return Answer(index=index, unheard_because=str(error))
     return compare(matrix, index, listing)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from argparse import ArgumentTypeError
 from collections.abc import Iterator, Mapping
@@ -58,6 +59,13 @@ def leaves(tree: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
         yield prefix, tree
 
 
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file; a named pipe without a writer counts as empty, where `open` would wait for one."""
+    opened = os.open(path, flags | os.O_NONBLOCK)
+    os.set_blocking(opened, True)
+    return opened
+
+
 def read(path: Path) -> dict[str, Any]:
     """Return a recipe's keys and values, references to other keys put in.
 
@@ -68,7 +76,8 @@ def read(path: Path) -> dict[str, Any]:
     import yaml
 
     try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+        with open(path, encoding="utf-8", opener=_without_waiting) as file:
+            tree = yaml.safe_load(file)
         flat = dict(leaves(tree))
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # ValueError: a date of no calendar, too
         raise TrainerError("RM721", what=str(error).splitlines()[0], where=str(path)) from None

@@ -77,7 +77,7 @@ def html(subject: Subject, repeats: int, seed: int) -> str:
     device = f"{record.device.name} ({record.device.arch})"
     lead = (
         f"{record.target.name} from {record.data.name}, {record.data.rows_used:,} rows; {record.model.kind} of widths "
-        f"{', '.join(map(str, record.model.widths))}; trained {record.created} on {device}."
+        f"{', '.join(map(str, record.model.widths))}; trained {minute_of(record.created)} on {device}."
         f"{origin(record.data.source)}"
     )
     sections: Sections = [
@@ -93,6 +93,12 @@ def html(subject: Subject, repeats: int, seed: int) -> str:
     ]
     made_up = (record.data.source or "").startswith(SYNTHETIC)
     return page(f"Run {record.run}{' on synthetic data' if made_up else ''}", lead, sections)
+
+
+def minute_of(created: str) -> str:
+    """Return a record's time as a person reads it; a page breaks no line within it."""
+    day, _, time = created.partition("T")
+    return f"{day}\u00a0{time[:5]}\u00a0UTC" if time.endswith("+00:00") else created
 
 
 def origin(source: str | None) -> str:
@@ -131,7 +137,7 @@ def simpler(subject: Subject) -> Sections:
     how = "; ".join(
         f"{name_of(m, classes=classes)}: {e['how']}, {e['rows']:,} rows" for m, e in found.items() if "how" in e
     )
-    content = table(columns, rows) + f'<p class="dim">Test part. {escape(how)}.</p>'
+    content = table(columns, rows) + f'<p class="dim">On the test part; {escape(how)}.</p>'
     return [("Was a network worth it?", content)] if found else []
 
 

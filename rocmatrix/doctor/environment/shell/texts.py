@@ -6,6 +6,8 @@ import codecs
 import re
 from pathlib import Path
 
+from rocmatrix.runtime.input.named_path import opened
+
 LARGEST = 1 << 20  # characters of a file: a compose file of others may name any, /dev/zero among them
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _LISTS = (".txt", ".in")  # pip goes by the mark of the encoding, and no other program does
@@ -22,7 +24,7 @@ def of_file(path: Path) -> str:
         OSError: where it cannot be read.
         ValueError: where it is no text, in an encoding that what reads it refuses, or too long.
     """
-    with path.open("rb") as file:
+    with opened(path) as file:
         held = file.read(4 * LARGEST + 1)
     text = _decoded(held, path.suffix.lower())
     if len(text) > LARGEST:

@@ -9,7 +9,7 @@ import pytest
 from invoke.exceptions import ParseError
 
 from rocmatrix.cli.options.command import known
-from rocmatrix.cli.program import TaskProgram, UnderscoreParser
+from rocmatrix.cli.program import OwnConfig, TaskProgram, UnderscoreParser
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -89,6 +89,24 @@ def test_closed_output_ends_quietly(words):
         reader.stdout.close()
         assert reader.stderr.read() == ""
     assert reader.returncode == 141
+
+
+def test_home_that_is_no_folder_has_no_configuration(monkeypatch):
+    monkeypatch.setenv("HOME", os.devnull)
+    assert OwnConfig().run.echo is False
+
+
+def test_configuration_that_was_named_and_cannot_be_opened_is_reported(tmp_path):
+    config = OwnConfig(runtime_path=f"{os.devnull}/invoke.yaml")
+    with pytest.raises(NotADirectoryError):
+        config.load_runtime()
+
+
+def test_modules_that_pythonpath_names_take_the_place_of_none_of_ours(tmp_path):
+    (tmp_path / "json.py").write_text("raise SystemExit('another json')\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONHOME": str(tmp_path)}
+    done = subprocess.run([ROOT / "invokew", "--version"], capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_output_without_other_characters_than_ascii_shows_escapes():
@@ -181,3 +199,11 @@ def test_help_behind_two_dashes_is_the_inner_commands():
     made = UnderscoreParser(contexts=[], initial=None)
     assert made._explained_task([]) == ""
     assert "--help" in invokew("run", "--dry-run", "--cell", "cpu-torch2.13.0", "--", "ls", "--help").stdout
+
+
+def test_interrupt_while_tasks_are_loaded_ends_with_130_and_no_traceback(capsys):
+    made = program_of()
+    with pytest.raises(SystemExit) as ended, made._explained():
+        raise KeyboardInterrupt
+    assert ended.value.code == 130
+    assert "Ctrl-C" in capsys.readouterr().err

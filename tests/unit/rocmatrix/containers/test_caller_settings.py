@@ -74,6 +74,11 @@ def test_file_that_is_not_there_is_rm111(tmp_path):
         caller_settings.variables([], tmp_path / "absent.env")
 
 
+def test_pipe_without_a_writer_has_no_variables_and_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.env")
+    assert caller_settings.variables([], tmp_path / "pipe.env") == {}
+
+
 @pytest.mark.parametrize(
     "name", [name for name, each in targets.known().items() if not each.host_alone and name != "docker-sdk"]
 )

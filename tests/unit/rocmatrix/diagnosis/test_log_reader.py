@@ -5,6 +5,7 @@ import gzip
 import io
 import lzma
 import os
+from pathlib import Path
 
 import pytest
 import zstandard
@@ -79,3 +80,8 @@ def test_named_pipe_without_a_writer_is_empty_and_one_with_a_writer_is_read(tmp_
         with pipe.open("wb") as writer:
             writer.write(b"one\n")
         assert list(log_reader.chunks(stream, name="pipe")) == [b"one\n"]
+
+
+def test_log_that_the_system_cannot_read_is_rm610():
+    with log_reader.opened(Path("/proc/self/mem")) as stream, pytest.raises(RocmatrixError, match="RM610"):
+        list(log_reader.chunks(stream, name="a test"))

@@ -4,11 +4,13 @@ import errno
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from rocmatrix.runtime import console
 from rocmatrix.runtime.errors import CATALOG, RocmatrixError, nearest
+from rocmatrix.runtime.paths import ROOT
 
 
 def ends(error):
@@ -43,6 +45,16 @@ def test_full_device_behind_the_output_is_named_as_such(capsys):
     assert ends(OSError(errno.ENOSPC, "No space left on device")) == 2
     shown = capsys.readouterr().err
     assert "the output of this command" in shown and "docker" not in shown
+
+
+def test_removed_working_folder_is_wrong_usage(capsys, tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(FileNotFoundError) as missing:
+        Path.cwd()
+    assert ends(missing.value) == 2
+    assert "RM404" in capsys.readouterr().err
 
 
 def test_defect_keeps_its_traceback(capsys, tmp_path, monkeypatch):
@@ -83,3 +95,19 @@ def test_output_of_a_narrow_encoding_ends_in_no_defect(argv, encoding):
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False, encoding=encoding)
     assert (done.returncode, "RM499" in done.stderr) == (0, False)
     assert "?" in done.stdout
+
+
+@pytest.mark.parametrize(("end", "status"), [("say('a')", 0), ("say('a'); print('b' * 9, flush=True)", 0)])
+def test_full_standard_error_loses_lines_alone(end, status):
+    code = f"from rocmatrix.runtime.console import edge, say\ndef end():\n    {end}\nedge(end)()"
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=full, check=False)
+    assert done.returncode == status
+
+
+@pytest.mark.parametrize("end", ["print('b', flush=True)", "print('b')", "print('b'); sys.exit(1)"])
+def test_full_standard_output_ends_with_2_though_python_flushes_it_again(end):
+    code = f"import sys\nfrom rocmatrix.runtime.console import edge\n@edge\ndef end():\n    {end}\nend()"
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr[:5]) == (2, b"RM205")

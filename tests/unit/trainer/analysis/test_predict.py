@@ -209,7 +209,8 @@ def test_data_and_the_model_are_never_written_over(run: Path, tmp_path: Path, ca
     data = tmp_path / "t.csv"
     data.write_bytes(SAMPLE.read_bytes())
     (tmp_path / "link.csv").symlink_to(data)
-    for output in (data, tmp_path / "link.csv", run / "model.safetensors", run / "metadata.json"):
+    own = [run / name for name in ("model.safetensors", "model.pt", "recipe.yaml", "metrics.jsonl", "metadata.json")]
+    for output in (data, tmp_path / "link.csv", *own):
         before = output.read_bytes()
         message = refused(capsys, "RM500", "--model", str(run), "--data", str(data), "--output", str(output))
         assert "--output" in message and ("--data" in message or "--model" in message)

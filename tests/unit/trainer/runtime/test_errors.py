@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import importlib
 import pkgutil
+from pathlib import Path
 
 import pytest
 
@@ -94,6 +95,15 @@ def test_other_system_errors_are_left_to_the_caller() -> None:
     assert limit is not None and "ulimit -f" in limit.next
     assert from_os_error(OSError(errno.EIO, "broken disk")) is None
     assert from_os_error(OSError("no number at all")) is None
+
+
+def test_removed_working_folder_is_wrong_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    assert from_os_error(FileNotFoundError(errno.ENOENT, "No such file or directory")) is None
+    (tmp_path / "gone").rmdir()
+    error = from_os_error(FileNotFoundError(errno.ENOENT, "No such file or directory"))
+    assert error is not None and (error.code, error.exit_status) == ("RM500", 2)
 
 
 def test_exit_status_separates_defects_and_interrupts_from_mistakes() -> None:

@@ -12,6 +12,8 @@ import pytest
 
 from trainer.runtime.events import WIDE, emit, progress, progress_shape, say
 
+ROOT = Path(__file__).resolve().parents[4]
+
 
 def test_event_is_one_json_line_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
     emit("epoch", loss=0.5, text="two\nlines")
@@ -101,3 +103,11 @@ def test_narrow_terminal_shows_epoch_and_end_whole(columns: int) -> None:
     last = [part for part in written.replace("\n", "\r").split("\r") if part.strip()][-1]
     assert last.startswith("train 100% epoch 300/300, ETA 00:00, ")
     assert "epoch 300/300, ETA 00:00" in last and len(last) <= columns
+
+
+def test_full_standard_error_loses_lines_alone() -> None:
+    code = "from trainer.runtime.events import emit, say; say('a'); emit('b')"
+    with Path("/dev/full").open("wb") as full:
+        argv = [sys.executable, "-c", code]
+        done = subprocess.run(argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=full, check=False)
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"event": "b"})

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from trainer.runtime.signals import ends_on_sigterm, stop_on_sigterm
+from trainer.runtime.signals import ends_on_sigterm, interrupt_once, stop_on_sigterm
 
 
 def terminate():
@@ -44,3 +44,28 @@ def test_other_thread_leaves_the_handler_alone(block):
     thread.start()
     thread.join()
     assert seen == [before]
+
+
+def test_second_signal_does_not_break_off_what_the_first_began():
+    before, undone = signal.signal(signal.SIGTERM, interrupt_once), []
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            try:
+                terminate()
+            finally:
+                terminate()
+                undone.append(True)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert undone == [True]
+
+
+def test_second_signal_within_a_block_does_not_break_off_its_end():
+    undone = []
+    with pytest.raises(SystemExit), ends_on_sigterm():
+        try:
+            terminate()
+        finally:
+            terminate()
+            undone.append(True)
+    assert undone == [True]

@@ -2,6 +2,7 @@
 
 import contextlib
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from rocmatrix.cli.commands import build as build_command
 from rocmatrix.cli.commands import common
 from rocmatrix.cli.commands.build import Build
+from rocmatrix.cli.options.command import known
 from rocmatrix.containers import engine
 from rocmatrix.images.build import Built
 from tests.fixtures import cells
@@ -70,3 +72,20 @@ def test_build_whose_tag_was_moved_names_both_images(monkeypatch, capsys, moved_
         "RM223" in stderr and "rocmatrix:cpu names sha256:b, not the image that was built, sha256:a" in stderr
     ) is bool(status)
     assert status is None or ended.value.code == status
+
+
+@pytest.mark.parametrize("base", [" ", "Ubuntu LATEST", "--privileged", "a\nb"])
+def test_base_that_names_no_image_is_refused_before_anything_is_built(base, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["invoke"])
+    with pytest.raises(SystemExit) as ended:
+        known()["build"].run({"gpu": "cpu", "base": base, "dry_run": True})
+    assert ended.value.code == 2
+    assert "--base takes the name of an image" in capsys.readouterr().err
+
+
+def test_evidence_of_an_unknown_user_ends_without_a_traceback(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["invoke"])
+    with pytest.raises(SystemExit) as ended:
+        known()["build"].run({"gpu": "cpu", "evidence": "~nosuchuser/evidence.db", "dry_run": True})
+    assert ended.value.code == 2
+    assert "RM404" in capsys.readouterr().err

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from contextlib import redirect_stdout
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
@@ -91,6 +92,13 @@ def test_stage_is_a_task_with_these_options():
         task, *words = stage.arguments
         flags = {f"--{flag.name}" for flag in known()[task].flags}
         assert {word for word in words if word.startswith("--")} <= flags
+
+
+@pytest.mark.parametrize(("text", "kept"), [("a\n    b\n", True), ("a" * 120, False)])
+def test_lines_that_the_program_broke_are_not_broken_again(text, kept):
+    stage = demo.stages(Path("DEMO"), "MI50")[2]
+    page = demo.page([demo.Ended(stage=stage, status=0, seconds=1.0, text=text)])
+    assert ('class="laid-out"' in page) == kept
 
 
 def test_stage_that_fails_is_named_and_stands_open_in_the_page(stand_in, tmp_path, capsys):

@@ -51,3 +51,38 @@ def test_cards_that_are_no_numbers_end_without_a_traceback(name, cards, monkeypa
         known()[name].run({"cards": cards})
     assert ended.value.code == 2
     assert "RM404" in capsys.readouterr().err
+
+
+def test_command_with_an_open_quote_ends_without_a_traceback(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["invoke"])
+    with pytest.raises(SystemExit) as ended:
+        known()["run"].run({"command": "echo 'it", "dry_run": True})
+    assert ended.value.code == 2
+    assert "no closing quotation" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"user": "me"}, "two numbers"),
+        ({"user": "-1:-1"}, "two numbers"),
+        ({"user": "\u0661\u0660:1"}, "two numbers"),
+        ({"user": f"{2**32 - 1}:1"}, "two numbers"),
+        ({"output": __file__}, "is a file"),
+        ({"sysfs": __file__}, "RM310"),
+        ({"data": ["{loop}"]}, "leads nowhere"),
+        ({"target": "compose", "to": "{folder}"}, "--to"),
+    ],
+)
+def test_run_refuses_what_no_container_could_have(options, words, tmp_path, monkeypatch, capsys):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    places = {"{loop}": str(tmp_path / "loop"), "{folder}": str(tmp_path)}
+    filled = {
+        name: [places.get(each, each) for each in value] if isinstance(value, list) else places.get(value, value)
+        for name, value in options.items()
+    }
+    monkeypatch.setattr(sys, "argv", ["invoke"])
+    with pytest.raises(SystemExit) as ended:
+        known()["run"].run({"gpu": "cpu", "dry_run": "target" not in options, **filled})
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err

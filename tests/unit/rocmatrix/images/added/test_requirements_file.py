@@ -1,6 +1,7 @@
 """Requirements files as people have them are read line by line, or refused with the place of the line."""
 
 import codecs
+import os
 
 import pytest
 from hypothesis import given
@@ -73,6 +74,12 @@ def test_file_without_packages_is_rm017(tmp_path, text):
     write(tmp_path, "numpy\n", "itself.txt")
     with pytest.raises(RocmatrixError, match="RM017"):
         requirements_file.take(write(tmp_path, text), tmp_path)
+
+
+def test_pipe_without_a_writer_is_rm017_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "requirements.txt")
+    with pytest.raises(RocmatrixError, match="RM017"):
+        requirements_file.take(tmp_path / "requirements.txt", tmp_path)
 
 
 def test_file_that_names_itself_is_rm017(tmp_path):

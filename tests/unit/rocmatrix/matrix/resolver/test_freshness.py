@@ -80,6 +80,11 @@ def test_answer_without_a_network_reports_it(index):
     assert answer.unknown == ()
 
 
+def test_malformed_proxy_counts_as_a_failed_query(monkeypatch):
+    monkeypatch.setenv("http_proxy", "not a url")
+    assert query(MATRIX, "http://192.0.2.1").unheard_because
+
+
 def test_refusing_index_counts_as_a_failed_query():
     class Refusing(http.server.BaseHTTPRequestHandler):
         def do_GET(self):

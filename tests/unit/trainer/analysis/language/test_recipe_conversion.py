@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import yaml
 from hypothesis import given, settings
@@ -147,3 +149,9 @@ def test_defaults_of_torchtune_are_added_where_the_trainer_has_others(recipe):
     assert [line.key for line in converted({"model._component_": "torchtune.models.qwen3.qwen3_8b"}).added] == [
         "dataset.packed"
     ]
+
+
+def test_pipe_without_a_writer_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "recipe.yaml")
+    with pytest.raises(TrainerError, match="RM721"):
+        convert(tmp_path / "recipe.yaml", tmp_path / "out.yaml")

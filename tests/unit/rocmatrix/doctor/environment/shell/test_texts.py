@@ -1,5 +1,7 @@
 """The text of a file, whatever wrote it."""
 
+import os
+
 import pytest
 
 from rocmatrix.doctor.environment.shell import texts
@@ -42,3 +44,8 @@ def test_rows_keep_the_ends_of_their_lines():
     text = "a\r\nb\x0cc\rd\n\ne"
     assert texts.rows(text) == ["a\r\n", "b\x0cc\r", "d\n", "\n", "e"]
     assert "".join(texts.rows(text)) == text
+
+
+def test_pipe_without_a_writer_is_empty_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "a.sh")
+    assert texts.of_file(tmp_path / "a.sh") == ""

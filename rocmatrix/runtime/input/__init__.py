@@ -1,0 +1,1 @@
+"""Paths as a person types them, and files opened without waiting for a pipe's writer."""

@@ -244,8 +244,8 @@ def test_folder_of_an_adapter_is_no_model_and_the_way_on_is_named(tmp_path):
     [
         ({"model_type": "no-such-family"}, "RM701", "no-such-family"),
         ({"quantization_config": {"bits": 4}}, "RM707", "quantization_config"),
-        ({"hidden_act": "quick_gelu"}, "RM707", "quick_gelu"),
-        ({"rope_scaling": {"type": "dynamic", "factor": 2}}, "RM707", "dynamic"),
+        ({"hidden_act": "unknown_gelu"}, "RM707", "unknown_gelu"),
+        ({"rope_scaling": {"type": "spiral", "factor": 2}}, "RM707", "spiral"),
         ({"num_key_value_heads": 3}, "RM707", "3 key-value heads"),
         ({"hidden_size": None}, "RM707", "invalid"),
         ({"num_attention_heads": 0}, "RM707", "invalid"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
@@ -188,7 +187,7 @@ def run(args: Run) -> None:
         _print_run(args, target, targets.NO_SPEC, host)
         return
     choice = choose(known_matrix(), args.request, host.hardware, force=args.force, allow_unlocked=args.allow_unlocked)
-    if not (args.target or args.sysfs):
+    if not (args.target or args.sysfs or chosen.cards):
         chosen = _by_shell(chosen, choice, host)
     if target.for_editor:
         chosen, host = _for_editor(args, chosen, choice, host)
@@ -204,14 +203,9 @@ def run(args: Run) -> None:
 
 def _by_shell(chosen: Chosen, choice: Choice, host: Host) -> Chosen:
     """Return the choices with the cards that this shell's variables leave, where none are named. Raises RM303."""
-    from rocmatrix.containers.device_selection import cards_of_shell
+    from rocmatrix.jobs.cards.requirement import cards_of_shell
 
-    if chosen.cards or choice.cell.architecture is None:
-        return chosen
-    cards, shown = cards_of_shell(host.hardware, os.environ)
-    if cards:
-        say(f"cards {', '.join(map(str, cards))}, by {shown} of this shell")
-    return replace(chosen, cards=cards or None)
+    return replace(chosen, cards=cards_of_shell(choice.cell, host.hardware) or None)
 
 
 def _require_numbers(user: str) -> None:

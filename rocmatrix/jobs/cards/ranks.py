@@ -33,7 +33,7 @@ def check(options: Mapping[str, Any], *, cards: int, flag: str = "--ranks") -> N
         raise RocmatrixError(
             "RM404",
             what=f"{shown} {ranks}, and {cards} card(s) for them",
-            why="each rank takes a card of its own; with too few, all ranks would compute on the CPU",
+            why="each rank takes a card of its own; with too few, the trainer refuses to start",
             next=f"Take {flag} {cards} or fewer; or --device cpu.",
         )
 

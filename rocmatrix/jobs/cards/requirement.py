@@ -43,12 +43,17 @@ def with_cards_of_shell(job_request: JobRequest, *, cell: Cell, hardware: Hardwa
 
     They decide natively and in a container alike, and which probes there are cards for.
     """
-    if job_request.cards or cell.architecture is None:
-        return job_request
+    return job_request if job_request.cards else replace(job_request, cards=cards_of_shell(cell, hardware))
+
+
+def cards_of_shell(cell: Cell, hardware: Hardware) -> tuple[int, ...]:
+    """Return and print the cards that this shell's variables leave a run of a cell; none without. Raises RM303."""
+    if cell.architecture is None:
+        return ()
     cards, shown = device_selection.cards_of_shell(hardware, os.environ)
     if cards:
         say(f"cards {', '.join(map(str, cards))}, by {shown} of this shell")
-    return replace(job_request, cards=cards)
+    return cards
 
 
 def check_native_cards(job_request: JobRequest, *, cell: Cell, hardware: Hardware) -> None:

@@ -106,8 +106,8 @@ def _unsupported(key: str, value: Any) -> TrainerError:
 
 
 def _not_built_in(key: str, value: Any) -> TrainerError:
-    next = "Install transformers: its own class then computes the model, see docs/language-models.md, Other families."
-    return NotBuiltInError("RM707", what=f"{key} = {value!r} is not built in", where="config.json", next=next)
+    advice = "Install transformers: its own class then computes the model, see docs/language-models.md, Other families."
+    return NotBuiltInError("RM707", what=f"{key} = {value!r} is not built in", where="config.json", next=advice)
 
 
 def _activation(raw: Raw, key: str, default: str) -> str:

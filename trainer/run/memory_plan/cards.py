@@ -105,8 +105,8 @@ def card_of(text: str, memory_gib: float | None = None) -> Card:
         made = (
             "was made with several sizes of memory" if sizes else "is an architecture, of cards with their own memory"
         )
-        next = f"Name one: {listed}." if sizes else f"Name a card ({listed}), or give --memory-gib, too."
-        raise TrainerError("RM738", what=f"{found} {made}", next=next)
+        advice = f"Name one: {listed}." if sizes else f"Name a card ({listed}), or give --memory-gib, too."
+        raise TrainerError("RM738", what=f"{found} {made}", next=advice)
     share = UNIFIED_SHARE if each["integrated"] and memory_gib is None else 1.0
     why = f"half of {requested:g} GiB of unified memory, the kernel's default" if share < 1 else f"{requested:g} GiB"
     return Card(

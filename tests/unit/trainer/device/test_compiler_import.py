@@ -3,10 +3,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
+from torch.optim.optimizer import _use_grad_for_differentiable
 
 from trainer.device.compiler_import import MARKED, _unmarked, avoid_compiler_import
 
@@ -37,6 +39,13 @@ print(sorted(name for name in sys.modules if name.startswith("torch._dynamo")))
 """
 
 
+def own_step(self: torch.optim.Optimizer) -> None:
+    """Stand in for an optimizer's step."""
+
+
+as_of_torch: Any = _use_grad_for_differentiable(own_step)
+
+
 def test_optimizer_of_a_run_steps_without_the_compiler_and_gives_the_values_of_torchs_own() -> None:
     space: dict = {}
     exec(TRAINED, space)
@@ -52,10 +61,28 @@ def test_methods_that_are_marked_are_those_of_torch() -> None:
 
 
 def test_imported_compiler_leaves_optimizers_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.optim.SGD, "step", as_of_torch)
     monkeypatch.setitem(sys.modules, "torch._dynamo", sys)
-    before = torch.optim.Adam.step
     avoid_compiler_import()
-    assert torch.optim.Adam.step is before
+    assert torch.optim.SGD.step is as_of_torch
+
+
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD])
+def test_steps_own_of_a_class_lose_their_marks_where_torch_wrapped_them(
+    monkeypatch: pytest.MonkeyPatch, kind: type[torch.optim.Optimizer]
+) -> None:
+    monkeypatch.setattr(kind, "step", as_of_torch)
+    monkeypatch.delitem(sys.modules, "torch._dynamo", raising=False)
+    avoid_compiler_import()
+    assert kind.step is not as_of_torch
+    assert kind.step.__wrapped__ is own_step  # type: ignore[attr-defined]
+
+
+def test_step_that_torch_wrapped_otherwise_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.optim.SGD, "step", own_step)
+    monkeypatch.delitem(sys.modules, "torch._dynamo", raising=False)
+    avoid_compiler_import()
+    assert torch.optim.SGD.step is own_step
 
 
 @pytest.mark.parametrize("enabled", [True, False])

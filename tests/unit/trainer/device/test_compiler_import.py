@@ -78,11 +78,12 @@ def test_steps_own_of_a_class_lose_their_marks_where_torch_wrapped_them(
     assert kind.step.__wrapped__ is own_step  # type: ignore[attr-defined]
 
 
-def test_step_that_torch_wrapped_otherwise_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.optim.SGD, "step", own_step)
+def test_step_that_is_wrapped_otherwise_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    hooked: Any = torch.optim.Optimizer.profile_hook_step(own_step)
+    monkeypatch.setattr(torch.optim.SGD, "step", hooked)
     monkeypatch.delitem(sys.modules, "torch._dynamo", raising=False)
     avoid_compiler_import()
-    assert torch.optim.SGD.step is own_step
+    assert torch.optim.SGD.step is hooked
 
 
 @pytest.mark.parametrize("enabled", [True, False])

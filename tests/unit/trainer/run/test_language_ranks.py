@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -17,7 +18,9 @@ from safetensors.torch import load_file
 
 from tests.left_out import long, one_of
 from trainer.cli import main
+from trainer.distributed.watchdog.process_state import alive
 from trainer.models.pretrained.folder import read
+from trainer.runtime.memory_limit import descendants
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
 ROOT = Path(__file__).parents[4]
@@ -93,9 +96,21 @@ def killed_after_a_checkpoint(folder: Path, name: str, *more: str) -> Path:
         assert time.monotonic() < deadline
         assert begun.poll() is None
         time.sleep(0.02)
-    os.killpg(begun.pid, signal.SIGKILL)
-    begun.wait()
+    kill_all(begun)
     return folder / f".{name}.partial"
+
+
+def kill_all(begun: subprocess.Popen[bytes]) -> None:
+    """Kill a run with its ranks, which torchrun starts in sessions of their own, and wait until none writes."""
+    below = list(descendants(begun.pid))
+    for pid in (begun.pid, *below):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    begun.wait()
+    deadline = time.monotonic() + 60
+    while left := [pid for pid in below if alive(pid)]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.02)
 
 
 def test_run_of_two_ranks_killed_is_resumed_by_one_and_by_three(folder: Path) -> None:

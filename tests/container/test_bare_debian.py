@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.left_out import long
+
 pytestmark = pytest.mark.container
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -86,6 +88,7 @@ def test_first_train_on_debian_12_leaves_a_model_that_forecasts(client: Any, deb
         assert code == 0 and int(text.split()[-1]) > 1000, text
 
 
+@long
 def test_first_train_on_debian_13_offers_the_package_index_s_torch_with_its_size(client: Any, trixie: str) -> None:
     with bare(client, trixie, {}) as machine:
         if (code_and_text := run(machine, PACKAGES))[0]:

@@ -14,6 +14,7 @@ from rocmatrix.images import build
 from rocmatrix.jobs import devcontainer
 from tests.fixtures import cells, sysfs
 from tests.fixtures.stand_ins import stand_in_wheel
+from tests.left_out import long
 
 ROOT = Path(__file__).resolve().parents[2]
 CLI = ROOT / ".rocmatrix" / "ci" / "devcontainers" / "node_modules" / ".bin" / "devcontainer"
@@ -111,6 +112,7 @@ def test_devcontainer_starts_proves_itself_and_works_as_the_host_user(workplace,
     assert (workspace / "made").stat().st_uid == UID
 
 
+@long
 def test_smoke_that_fails_is_reported_by_the_command_line(workplace):
     up = cli("up", workspace=workplace("rocm"))
     assert up.returncode != 0

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.left_out import long
+
 pytestmark = pytest.mark.container
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,6 +63,7 @@ def test_data_of_the_host_is_mounted_read_only(tmp_path, debian):
     assert json.loads((tmp_path / "TRAINING/r/metadata.json").read_text())["data"]["name"] == "mine.csv"
 
 
+@long
 def test_chosen_probes_pass_in_the_image(debian):
     chosen = [word for name in QUICK for word in ("--probe", name)]
     done = invokew("smoke", "--cell", "cpu-torch2.13.0", "--in", "container", "--base", debian, "--json", *chosen)

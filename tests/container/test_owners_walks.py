@@ -218,6 +218,7 @@ def test_owner_of_two_rx_7900_xt_comes_from_6_2_to_6_3_in_three_commands(typed):
     assert f"--cell={NEW}" in " ".join(seen["argv"])
 
 
+@long
 def test_owner_of_an_mi50_runs_a_script_of_its_own_in_two_commands(typed):
     making.machine(typed.tree, sysfs.MI50, cards=1)
     request = "--gpu MI50 --torch 2.4.1+rocm6.0 --with transformers,peft,accelerate"
@@ -229,6 +230,7 @@ def test_owner_of_an_mi50_runs_a_script_of_its_own_in_two_commands(typed):
     assert (found["nodes"], found["cache"].startswith("/cache")) == (["renderD128"], True)
 
 
+@long
 def test_owner_of_a_strix_halo_trains_an_adapter_and_runs_a_script_in_three_commands(typed):
     making.machine(typed.tree, sysfs.STRIX_HALO, cards=1)
     request = "--with transformers,peft,accelerate"

@@ -177,6 +177,7 @@ def spoiled(client, cpu_image):
     client.images.remove(SPOILED, force=True)
 
 
+@long
 def test_added_file_is_found(spoiled, cpu_root, cpu_wheels):
     proven = proof.of_image(cells.MATRIX, cells.CPU, spoiled, today=TODAY, root=cpu_root, wheels=cpu_wheels)
     expected = {"RM213", "RM216", "RM217", "RM660", "RM662", "RM663"}

@@ -7,6 +7,8 @@ import json
 
 import pytest
 
+from tests.left_out import long, one_of
+
 pytestmark = pytest.mark.container
 
 USERS = {"root": "0:0", "unknown": "12345:12345", "unknown-in-group-0": "12345:0"}
@@ -14,7 +16,7 @@ USERS = {"root": "0:0", "unknown": "12345:12345", "unknown-in-group-0": "12345:0
 PROBES = ["device", "transfer", "checkpoint", "collectives"]
 
 
-@pytest.mark.parametrize("user", USERS.values(), ids=USERS)
+@pytest.mark.parametrize("user", one_of(USERS.values()), ids=USERS)
 def test_device_probe_passes(cpu_image, run, user):
     ended = run(cpu_image.tag, "smoke", "--probe", "device", "--expect", "cpu", user=user)
     assert ended.status == 0, ended.stderr
@@ -23,6 +25,7 @@ def test_device_probe_passes(cpu_image, run, user):
     assert end["passed"] == 1
 
 
+@long
 def test_probes_that_need_files_and_other_processes_pass_for_a_user_without_a_name(cpu_image, run):
     ended = run(cpu_image.tag, "smoke", "--expect", "cpu", *(f"--probe={name}" for name in PROBES))
     assert {line["probe"]: line["status"] for line in ended.lines[:-1]} == dict.fromkeys(PROBES, "pass"), ended.stderr
@@ -35,7 +38,7 @@ def test_card_that_was_promised_and_is_not_there_fails(cpu_image, run):
     assert ended.lines[0]["status"] != "pass"
 
 
-@pytest.mark.parametrize("user", USERS.values(), ids=USERS)
+@pytest.mark.parametrize("user", one_of(USERS.values()), ids=USERS)
 def test_training_leaves_a_complete_run_of_that_user(cpu_image, run, tmp_path, user):
     ended = run(cpu_image.tag, "train", "--output=/training", "--run=r", "--epochs=1", "--data-fraction=0.5", user=user)
     assert ended.status == 0, ended.stderr

@@ -16,6 +16,7 @@ from rocmatrix.containers.runspec import Chosen, run_spec
 from rocmatrix.containers.settings import Mount
 from rocmatrix.host.hardware import read_hardware
 from tests.fixtures import sysfs
+from tests.left_out import long
 
 pytestmark = pytest.mark.container
 
@@ -91,6 +92,7 @@ def until(condition, machines, seconds=180):
         time.sleep(0.2)
 
 
+@long
 def test_training_resumes_when_a_machine_was_killed_and_came_back(machines):
     (first, second), run = machines
     for machine in (first, second):

@@ -52,6 +52,7 @@ def test_killed_while_it_builds_keeps_level_and_tag_of_the_image_before(play):
     assert play.checkout.truth().level in ("two-gpu", "built")  # the builder may have ended in that moment
 
 
+@long
 def test_killed_while_it_proves_leaves_an_image_that_is_built_only(play):
     play.checkout.change_trainer()
     night = play.checkout.begin_night()
@@ -61,6 +62,7 @@ def test_killed_while_it_proves_leaves_an_image_that_is_built_only(play):
     play.says("built")
 
 
+@long
 def test_killed_in_smoke_counts_as_failed_and_its_container_is_removed(play):
     night = play.paused_night()
     (job,) = play.jobs()
@@ -71,6 +73,7 @@ def test_killed_in_smoke_counts_as_failed_and_its_container_is_removed(play):
     assert play.says("proven", "smoke", *failed_without_verdict(play)).records[-1]["passed"] is False
 
 
+@long
 def test_killed_while_it_records_a_smoke_that_passed_is_a_run_that_was_lost(play):
     night = play.paused_night()
     with locked(play.checkout.evidence):
@@ -185,6 +188,7 @@ def test_export_removed_during_the_proof_is_trouble_of_the_host(play):
     assert truth.cell_status["troubles"] == 1
 
 
+@long
 def test_card_that_is_missing_is_named_as_a_verdict_that_vanished(play):
     whole = play.checkout.tree
     play.checkout.tree = checkout.machine(play.folder / "one", checkout.sysfs.RX_7900_XT, cards=1)
@@ -239,6 +243,7 @@ def test_tampered_image_that_is_proven_by_hand_is_refused_and_counts(play):
     play.says("built", "prove")
 
 
+@long
 def test_wrong_image_that_takes_the_candidates_tag_before_smoke_is_not_promoted(play):
     """It has every label and a seal, and passes every probe: what it lacks is a proof."""
     play.checkout.change_trainer()
@@ -393,5 +398,6 @@ def test_base_that_no_registry_gives_is_no_failure_of_the_cell(refused):
     refused.says(*GREEN)
 
 
+@long
 def test_night_after_every_failed_start_is_green(play):
     play.says(*GREEN)

@@ -4,6 +4,7 @@ import pytest
 
 from rocmatrix.containers import engine
 from tests.container.rehearsal import checkout as making
+from tests.left_out import long
 
 pytestmark = pytest.mark.container
 
@@ -52,6 +53,7 @@ def test_training_raises_the_simulated_level_and_a_failed_one_takes_it_away(chec
         assert (truth.level, truth.failures) == (level, failures)
 
 
+@long
 def test_silent_card_of_eight_is_named(eight, client):
     eight.play()
     assert eight.night().status == 0

@@ -8,6 +8,7 @@ import pytest
 from rocmatrix.containers import engine_lock
 from tests.container.rehearsal import checkout
 from tests.container.rehearsal.scenario import CANDIDATE, GREEN, TAG
+from tests.left_out import long
 
 pytestmark = pytest.mark.container
 
@@ -15,6 +16,7 @@ pytestmark = pytest.mark.container
 # Two at once.
 
 
+@long
 def test_second_of_two_nights_at_once_is_refused(play):
     night = play.paused_night()
     second = play.checkout.night()
@@ -24,6 +26,7 @@ def test_second_of_two_nights_at_once_is_refused(play):
     play.says(*GREEN)
 
 
+@long
 def test_first_of_two_checkouts_on_one_engine_continues_and_each_has_its_own_records(play, new_checkout):
     other = new_checkout()
     other.change_trainer()

@@ -77,6 +77,7 @@ def test_two_ranks_leave_the_folder_that_one_leaves(folder: Path, parallel: str)
     assert_weights_like(folder / parallel, folder / "alone")
 
 
+@long
 def test_adapter_of_two_ranks_is_that_of_one(folder: Path) -> None:
     adapter = ("--model", str(folder / "alone"), "--adapter", "lora", "--lora-rank", "2")
     assert main(command(folder, "lora", *adapter)) == 0

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.left_out import long, one_of
 from trainer.analysis.language.plan import METHODS, PlanRequest, plan
 from trainer.cli import main
 from trainer.run.memory_plan.cards import CONTEXT, GIB
@@ -95,7 +96,7 @@ def test_plan_that_does_not_fit_names_what_would(model, capsys):
     assert "This would fit: lora in bf16" in words
 
 
-@pytest.mark.parametrize("method", ["qlora", "full"])
+@pytest.mark.parametrize("method", one_of(["full", "qlora"]))
 def test_plan_for_more_memory_than_any_program_leaves_names_the_least_and_for_which(method, model, capsys):
     requested = {"model": model, "gpu": "RX 7900 XTX", "sequence": 64, "fast": "off", "activation_checkpointing": "off"}
     error, offered = refused(PlanRequest(**requested, method=method, memory_gib=0.9))
@@ -128,6 +129,7 @@ def test_refusal_after_the_exact_plan_offers_what_fits_by_it(model, capsys):
     assert exact_fit(offered, requested.card()).fits
 
 
+@long
 def test_refused_table_states_what_the_rows_requested_need(model, capsys):
     error, offered = refused(
         PlanRequest(model=model, gpu="RX 7900 XTX", micro_batch=1024, sequence=64, memory_gib=1.0, fast="off")
@@ -138,6 +140,7 @@ def test_refused_table_states_what_the_rows_requested_need(model, capsys):
     assert offered is None or offered.rows < 1024
 
 
+@long
 def test_plan_for_dpo_that_does_not_fit_offers_no_quantised_weights(model, capsys):
     error, offered = refused(
         PlanRequest(model=model, gpu="RX 7900 XTX", method="dpo", sequence=64, memory_gib=0.9005, fast="off")

@@ -17,6 +17,8 @@ from types import ModuleType
 import pytest
 import torch
 
+from tests.left_out import long
+
 ROOT = Path(__file__).parents[5]
 FOLDER = os.environ.get("ROCMATRIX_TRITON", str(ROOT / ".rocmatrix" / "ci" / "triton"))
 THERE = importlib.util.find_spec("triton") is not None or (Path(FOLDER) / "triton").is_dir()
@@ -85,6 +87,7 @@ def run(code, tmp_path, *arguments, **more):
 
 
 @needs_triton
+@long
 def test_kernel_compiles_for_each_architecture_without_spilled_registers(tmp_path):
     found = json.loads(run(COMPILE, tmp_path, json.dumps(LANES)))
     assert found.keys() == LANES.keys()

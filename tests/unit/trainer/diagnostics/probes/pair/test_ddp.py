@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.left_out import long
 from trainer.diagnostics.probes import placement, runner
 from trainer.diagnostics.probes.entry import Request
 from trainer.diagnostics.probes.pair import ddp
@@ -88,12 +89,14 @@ def test_ranks_that_add_instead_of_averaging_are_seen(run_with_rank: Any) -> Non
     assert gradients.measured == pytest.approx(1.0, rel=1e-4)  # twice the mean is off by once the mean
 
 
+@long
 def test_rank_that_sleeps_is_a_timeout_that_names_its_phase(run_with_rank: Any) -> None:
     verdict = run_with_rank(SLEEPING, timeout=30.0, margin=12.0)
     assert verdict.status == "timeout"
     assert "rank 1 stopped after 'started'" in verdict.summary
 
 
+@long
 def test_rank_that_aborts_is_a_failure_that_names_its_phase(run_with_rank: Any) -> None:
     verdict = run_with_rank(ABORTING)
     assert verdict.status == "fail"

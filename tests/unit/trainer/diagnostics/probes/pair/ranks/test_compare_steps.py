@@ -84,7 +84,7 @@ def test_two_gloo_ranks_pass_and_report_that_no_two_cards_were_tested(name: str)
     assert "two cards were not tested" in verdict.summary
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", one_of(FAULTS))
 def test_fault_in_the_ranks_fails(name: str, make_probe: Any, tmp_path: Path) -> None:
     source, words = FAULTS[name]
     (tmp_path / "faulty_rank.py").write_text(source)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.fixtures.made_up_ranks import CARD, PROBES, made_up
-from tests.left_out import one_of
+from tests.left_out import long, one_of
 from trainer.diagnostics.probes import placement, runner
 from trainer.diagnostics.probes.entry import Request
 from trainer.diagnostics.probes.pair.ranks import cause_search, ipc, judge, torchrun
@@ -63,6 +63,7 @@ SETTINGS = {
 }
 
 
+@long
 @pytest.mark.parametrize("name", one_of(PROBES))
 def test_two_ranks_that_fail_are_tried_again_with_each_transport_and_stay_failed(
     name: str, make_probe: Any, tmp_path: Path

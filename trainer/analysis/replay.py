@@ -26,11 +26,7 @@ def replay(file: Path) -> int:
         TrainerError: RM508 where `file` is no replay file.
     """
     saved = load(file)
-    model = build(saved["architecture"]).to(saved["inputs"].dtype)
-    try:
-        model.load_state_dict(saved["model"])
-    except RuntimeError as error:
-        raise TrainerError("RM508", what="weights and architecture differ", where=str(file), why=str(error)) from error
+    model = model_of(saved, file)
     torch.set_rng_state(saved["random"][0])
     tables: list[tuple[str, Tensor]] = []
     with LayerMonitor(model).watching() as monitor, observing(model, tables):
@@ -42,6 +38,21 @@ def replay(file: Path) -> int:
     emit("replay", step=saved["step"], suspect=found, recorded=saved["suspect"], reproduced=culprit is not None)
     say(f"step {saved['step']}: " + (f"{found} is not finite" if found else "all is finite here, on the CPU"))
     return 0 if culprit else 1
+
+
+def model_of(saved: dict[str, Any], file: Path) -> nn.Module:
+    """Return the saved network with its weights. Raises RM508 where it is none that this trainer builds."""
+    try:
+        model = build(saved["architecture"]).to(saved["inputs"].dtype)
+        loss_sum_of(saved["architecture"].get("loss", SQUARED_ERROR))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        what = "it describes no network that this trainer builds"
+        raise TrainerError("RM508", what=what, where=str(file), why=_first_line(error)) from error
+    try:
+        model.load_state_dict(saved["model"])
+    except RuntimeError as error:
+        raise TrainerError("RM508", what="weights and architecture differ", where=str(file), why=str(error)) from error
+    return model
 
 
 def loss_of(architecture: dict[str, Any], outputs: Tensor, targets: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from rocmatrix.runtime.errors import CATALOG
 SIGNATURES = {signature.id: signature for signature in project_errors.signatures()}
 
 
-def test_both_programs_have_each_of_their_codes():
+def test_signatures_hold_each_code_of_both_programs():
     assert SIGNATURES.keys() == project_errors.entries().keys()
     assert CATALOG.keys() <= SIGNATURES.keys()
     assert {"RM508", "RM569", "RM700"} <= SIGNATURES.keys() - CATALOG.keys()  # the trainer's

@@ -85,7 +85,7 @@ def test_tensors_of_whole_cache_lines_share_one_piece() -> None:
             lambda weights: torch.optim.AdamW([{"params": weights[:1]}, {"params": weights[1:]}], fused=True),
             "not AdamW over all weights",
         ),
-        (lambda weights: torch.optim.AdamW(weights), "not the fused one"),
+        (torch.optim.AdamW, "not the fused one"),
         (lambda weights: torch.optim.AdamW(weights, fused=True, amsgrad=True), "not the fused one"),
         (lambda weights: torch.optim.AdamW(weights, fused=True, lr=torch.tensor(0.1)), "not the fused one"),
     ],

@@ -44,6 +44,7 @@ def generate(*, model: Path, prompt: str, base: Path | None = None, **sampling: 
         sampling: fields of `Sampling`.
     """
     loaded, how = load(model, base), Sampling(**sampling)
+    state_length(loaded, prompt)
     for name, text in both(loaded, lambda: answer(loaded, prompt, how)).items():
         emit("generated", model=name, text=text)
         say(f"{name + ':':<7} {text}")
@@ -71,6 +72,8 @@ def chat(*, model: Path, base: Path | None = None, lines: Iterable[str] | None =
         def reply(name: str, question: str = line.strip()) -> str:
             messages = histories.setdefault(name, [])
             messages.append({"role": "user", "content": question})
+            if name != "base":
+                state_length(loaded, chat_prompt(loaded, messages))
             text = answer(loaded, chat_prompt(loaded, messages), how, rendered=True)
             messages.append({"role": "assistant", "content": text})
             return text
@@ -144,6 +147,14 @@ def show_data(*, data: Path, output: Path | None = None, **settings: Any) -> int
     say(f"data    {seen.usable:,} of {seen.rows:,} rows can be trained on, {seen.trained:,} of {seen.tokens:,} tokens")
     say(f"page    {place}")
     return 0
+
+
+def state_length(loaded: Loaded, prompt: str) -> None:
+    """Print where a prompt has more tokens than the model was made for: rotary positions have no end of their own."""
+    most = loaded.made.raw.get("max_position_embeddings")
+    count = len(loaded.tokenizer.encode(prompt).ids)
+    if isinstance(most, int) and count > most:
+        say(f"note    {count:,} tokens of prompt are more than the {most:,} that the model is made for")
 
 
 def both(loaded: Loaded, result: Callable[[], Any]) -> dict[str, Any]:

@@ -7,15 +7,17 @@ follow (Qwen3, DeepSeek and Phi-3 do), by marks around the messages' contents.
 
 from __future__ import annotations
 
+import datetime
 import functools
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from trainer.data.tokens.messages import REASONING
 from trainer.runtime.errors import TrainerError
 
 Message = Mapping[str, Any]
@@ -77,6 +79,7 @@ class ChatTemplate:
                 cannot be found.
         """
         text, marked = _spans(self._render(messages, tools))
+        self._require_prompts(text, messages)
         if self.has_marks:
             rendered = Rendered(text=text, answers=marked)
         else:
@@ -95,20 +98,89 @@ class ChatTemplate:
         return (len(before), len(after)) if after.startswith(before) and text.startswith(after) else None
 
     def _by_contents(self, messages: Sequence[Message], text: str, tools: Any) -> Rendered:
-        """Return answers by marks around each message's content, which the template writes along with it."""
-        marked = [{**message, "content": _marked(str(message["content"]))} for message in messages]
+        """Return answers by marks around each message's content, which the template writes along with it.
+
+        An answer begins where a generation would: reasoning and calls in front of its content, or without any, belong
+        to it.
+        """
+        whole = self._places(messages, text, tools, str.strip)
+        places = whole if whole is not None else self._places(messages, text, tools, _own)
+        if places is None:
+            raise self._not_located()
+        answers, closes = [], []
+        for number in (number for number, message in enumerate(messages) if message["role"] == "assistant"):
+            begin = self._begin(messages, number, text, tools, places)
+            following = (each[0] for each in places[number + 1 :] if each)
+            answers.append((begin, next(following, len(text))))
+            place = places[number]
+            closes.append(place[1] if place else begin)
+        return Rendered(text=text, answers=answers, closes=closes)
+
+    def _places(
+        self, messages: Sequence[Message], text: str, tools: Any, part: Callable[[str], str]
+    ) -> list[tuple[int, int] | None] | None:
+        """Return the characters of a part of each content, None for an empty one; None where the text has others.
+
+        Args:
+            messages: of the conversation.
+            text: the whole conversation.
+            tools: of the row.
+            part: what of a content is looked for.
+        """
+        contents = [part(str(message["content"])) for message in messages]
+        marked = [
+            {**message, "content": _marked(str(message["content"]), core)}
+            for message, core in zip(messages, contents, strict=True)
+        ]
         again, spans = _spans(self._render(marked, tools))
-        contents = [str(message["content"]).strip() for message in messages]
         if again != text or [text[begin:end] for begin, end in spans] != [each for each in contents if each]:
-            what = "without generation marks the answers cannot be located"
-            why = "the template renders a turn differently once others follow it, and contents not as they are"
-            next = "Add {% generation %} marks to the template, or train on conversations with one answer."
-            raise TrainerError("RM706", what=what, where=self.source, why=why, next=next)
-        ends = [begin for begin, _ in spans[1:]] + [len(text)]
-        written = [message["role"] for message, content in zip(messages, contents, strict=True) if content]
-        answers = [(span, end) for role, span, end in zip(written, spans, ends, strict=True) if role == "assistant"]
-        closes = [span[1] for span, _ in answers]
-        return Rendered(text=text, answers=[(span[0], end) for span, end in answers], closes=closes)
+            return None
+        rest = iter(spans)
+        return [next(rest) if content else None for content in contents]
+
+    def _begin(
+        self,
+        messages: Sequence[Message],
+        number: int,
+        text: str,
+        tools: Any,
+        places: Sequence[tuple[int, int] | None],
+    ) -> int:
+        """Return where an answer begins: behind the prompt to it, else with its content if it has nothing before that.
+
+        Args:
+            messages: of the conversation.
+            number: of the answer among them.
+            text: the whole conversation.
+            tools: of the row.
+            places: characters of each message's content, None for one without.
+        """
+        before, place = self._render(messages[:number], tools, prompt=True), places[number]
+        least = max((each[1] for each in places[:number] if each), default=0)
+        if text.startswith(before) and least <= len(before) <= (place[0] if place else len(text)):
+            return len(before)
+        if place is None or text[slice(*place)] != str(messages[number]["content"]).strip():
+            raise self._not_located()
+        reasons = (messages[number].get(name) for name in REASONING)
+        if any(isinstance(each, str) and each.strip() and each.strip() in text[least : place[0]] for each in reasons):
+            raise self._not_located()  # what is written of it would carry no loss
+        return place[0]
+
+    def _not_located(self) -> TrainerError:
+        what = "without generation marks the answers cannot be located"
+        why = "the template renders a turn differently once others follow it, and contents not as they are"
+        next = "Add {% generation %} marks to the template, or train on conversations with one answer."
+        return TrainerError("RM706", what=what, where=self.source, why=why, next=next)
+
+    def _require_prompts(self, text: str, messages: Sequence[Message]) -> None:
+        """Raise RM706 where a message that is no answer is not in the text, as a system message that is skipped."""
+        folded = text.casefold()
+        for number, message in enumerate(messages, 1):
+            if message["role"] != "assistant" and _longest_word(message).casefold() not in folded:
+                what = f"the template leaves the text of message {number} out, which is of the role {message['role']}"
+                instead = ", or put the text into the user's first message" if message["role"] == "system" else ""
+                next = f"Use a model whose template writes it{instead}."
+                raise TrainerError("RM706", what=what, where=self.source, next=next)
 
     def _require_texts(self, rendered: Rendered, messages: Sequence[Message]) -> None:
         """Raise RM706 where an answer's text is not in it, as by a template that takes lists of parts alone."""
@@ -125,7 +197,9 @@ class ChatTemplate:
 
         try:
             template = _compiled(self.text)
-            text: str = template.render(messages=messages, tools=tools, add_generation_prompt=prompt, **self.special)
+            text: str = template.render(
+                messages=list(messages), tools=tools, add_generation_prompt=prompt, **self.special
+            )
             return text
         except jinja2.TemplateSyntaxError as error:
             what = f"the template is not valid at line {error.lineno}: {error.message}"
@@ -137,25 +211,41 @@ class ChatTemplate:
             ) from None
 
 
+# What templates that take today's date get (SmolLM3, Mistral Small 3): the day that Llama's name where no clock is.
+DAY = datetime.datetime(2024, 7, 26)
 BEGIN, END = "\ue0f1\ue0f2", "\ue0f3\ue0f4"  # private-use characters that enclose an answer while it is rendered
 
 
-def _marked(content: str) -> str:
-    """Return a content with its text enclosed, and the white space around it, which templates trim, outside."""
-    core = content.strip()
-    return content.replace(core, f"{BEGIN}{core}{END}", 1) if core else content
+def _own(content: str) -> str:
+    """Return a content without what it reasons first, which templates leave out of earlier turns."""
+    return content.rpartition("</think>")[2].strip()
+
+
+def _marked(content: str, core: str) -> str:
+    """Return a content with a part enclosed, and the white space around it, which templates trim, outside.
+
+    Args:
+        content: text of a message.
+        core: part of it; the last place that has it counts.
+    """
+    if not core:
+        return content
+    head, _, tail = content.rpartition(core)
+    return f"{head}{BEGIN}{core}{END}{tail}"
 
 
 def _longest_word(message: Message) -> str:
     """Return the longest word of an answer, "" without one or where only tools are called: what no template alters."""
-    content = str(message["content"]).rsplit("</think>", 1)[-1]
-    return max(re.findall(r"\w+", content), key=len, default="")
+    return max(re.findall(r"\w+", _own(str(message["content"]))), key=len, default="")
 
 
 @functools.lru_cache(maxsize=8)
 def _compiled(text: str) -> Any:
     """Return a template's program: made for each conversation it took 35 ms, and rendering hardly one."""
-    return _environment().from_string(text)
+    environment = _environment()
+    if "strftime_now" in text and "strftime_now is defined" not in " ".join(text.split()):
+        environment.globals["strftime_now"] = DAY.strftime
+    return environment.from_string(text)
 
 
 def _environment() -> Any:

@@ -99,19 +99,29 @@ def load(
 
 
 def of_one_kind(records: Iterable[Record | TrainerError], method: str) -> Iterator[Record | TrainerError]:
-    """Yield records; a pair among conversations is the error of its row, since its worse answer would be lost.
+    """Yield records; a pair or a text among answers is the error of its row.
+
+    A pair's worse answer would be lost, and of a text all would carry loss, where of other rows the answers alone do.
 
     Args:
         records: records, or the error of a line that is none.
         method: sft or dpo, as the first row decided; of dpo each row without a pair is an error anyway.
     """
     for record in records:
-        if method == "sft" and isinstance(record, Record) and record.rejected is not None:
-            what = "the row is a pair, and rows before it are answers"
-            next = "Split the file, or choose --method sft, which trains the better answers of pairs."
+        what, trained = _other_kind(record) if method == "sft" and isinstance(record, Record) else ("", "")
+        if what:
+            next = f"Split the file, or choose --method sft, which trains {trained}."
+            what = f"the row is {what}, and rows before it are answers"
             yield TrainerError("RM708", what=what, where=record.where, next=next)
         else:
             yield record
+
+
+def _other_kind(record: Record) -> tuple[str, str]:
+    """Return what a row among answers is that has none of its own, and what --method sft trains of it; else empty."""
+    if record.rejected is not None:
+        return "a pair", "the better answers of pairs"
+    return ("a text", "all of a text") if record.text is not None else ("", "")
 
 
 def _windows(path: Path, config: TokensConfig, tokenizer: Tokenizer, folder: Path) -> LanguageData:

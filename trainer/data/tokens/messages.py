@@ -45,11 +45,14 @@ OF_MESSAGE = {
 OF_ROW = {
     **dict.fromkeys(("image", "images", "audio", "audios", "video", "videos"), "what a model of text does not read"),
     "functions": "the older form of tools; write them as tools",
-    "rejected_response": "the worse answer of a pair; name the two chosen and rejected",
-    "rejected_responses": "the worse answers of a pair; name the two chosen and rejected",
+    **dict.fromkeys(
+        ("rejected_response", "rejected_responses", "rejected_messages", "rejected_conversations", "rejected_output"),
+        "the worse answer of a pair; name the two chosen and rejected",
+    ),
 }
 TRANSCRIPT = re.compile(r"\s*(?:^|\n\n)(Human|Assistant):")
 VERDICTS = ("label", "kto_tag")
+VERDICT_WORDS = ("true", "false", "good", "bad", "desirable", "undesirable", "chosen", "rejected")
 
 
 class RowError(Exception):
@@ -59,8 +62,17 @@ class RowError(Exception):
 def require_trainable(row: Mapping[str, Any]) -> None:
     """Raise RowError for a field of a conversation that its messages do not hold."""
     _require_none(row, OF_ROW, "the row")
-    if verdict := next((name for name in VERDICTS if type(row.get(name)) in (bool, int)), None):
-        raise RowError(f"{verdict} marks good and bad answers (KTO), and a bad one would be trained like a good one")
+    if verdict := next((name for name in VERDICTS if _is_verdict(row.get(name))), None):
+        what = f"{verdict} marks good and bad answers (KTO), and a bad one would be trained like a good one"
+        advice = f"keep the good rows without {verdict}, or join a prompt's good and bad answer as chosen and rejected"
+        raise RowError(f"{what}; {advice}")
+
+
+def _is_verdict(value: Any) -> bool:
+    """Return whether a value marks an answer as good or bad: true, a number that is 0 or 1 once typed, or a word."""
+    if isinstance(value, str):
+        return value.strip().lower() in VERDICT_WORDS
+    return type(value) in (bool, int) or (isinstance(value, float) and value in (0.0, 1.0))
 
 
 def _require_none(given: Mapping[str, Any], fields: Mapping[str, str], owner: str) -> None:
@@ -113,6 +125,7 @@ def _message(given: Any, number: int) -> dict[str, Any]:
     """Return a message with role and content, whichever of the two usual pairs of names it has."""
     if not isinstance(given, dict):
         raise RowError(f"message {number} is no object")
+    given = {key: value for key, value in given.items() if value is not None}  # templates ask what is there
     role = given.get("role", given.get("from"))
     role = role.strip().lower() if isinstance(role, str) else role
     content = given.get("content", given.get("value"))

@@ -28,6 +28,8 @@ NAMES = (
     ("response", "answer", "solution", "target", "targets", "completion", "output"),
 )
 
+KINDS = ("messages", "conversations", "chosen", "instruction", "completion", "text")  # a row is of the first it has
+
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
@@ -123,6 +125,7 @@ def _list(text: str, path: Path) -> Iterator[tuple[str, Any]]:
 def _record(row: Any, where: str) -> Record:
     if not isinstance(row, dict):
         raise RowError(f"a row is an object, not {type(row).__name__}")
+    given, row = row, _filled(row)
     if not isinstance(row.get("text"), str) or "messages" in row or "prompt" in row:
         require_trainable(row)
     if "chosen" in row and "rejected" in row:
@@ -134,11 +137,21 @@ def _record(row: Any, where: str) -> Record:
     if "prompt" in row and "completion" in row:
         return _completion(row, where)
     if isinstance(row.get("text"), str):
-        _require_no_tree(row)
+        _require_no_tree(given)
         return Record(where=where, text=row["text"])
-    fields = ", ".join(sorted(map(str, row))) or "none"
+    fields = ", ".join(sorted(map(str, given))) or "none"
     known = "messages, conversations, instruction and output, prompt and completion, prompt, chosen and rejected, text"
     raise RowError(f"no known fields (has: {fields}; known: {known}){_renamed(row)}")
+
+
+def _filled(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row without null, and next to a filled field of a known kind without empty lists.
+
+    A table of several kinds of rows, as Parquet's, has each column in each row.
+    """
+    there = {name: value for name, value in row.items() if value is not None}
+    filled = {name: value for name, value in there.items() if value != []}
+    return filled if any(name in filled for name in KINDS) else there
 
 
 def _require_no_tree(row: Mapping[str, Any]) -> None:

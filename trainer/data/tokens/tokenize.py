@@ -255,7 +255,8 @@ def _closed(span: tuple[int, int], close: int, encoded: Encoded, tokenizer: Toke
     after = [place for place in begun if encoded.spans[place][0] >= close]
     stop = next((place for place in after if encoded.ids[place] in tokenizer.stops), None)
     own = [place for place in begun if encoded.spans[place][0] < close]
-    return list(range(begun[0], (own[-1] if stop is None else stop) + 1)) if own else []
+    last = own[-1:] if stop is None else [stop]
+    return list(range(begun[0], last[0] + 1)) if last else []
 
 
 def _without_stop(where: str, count: int, tokenizer: Tokenizer) -> TrainerError:

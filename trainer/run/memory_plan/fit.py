@@ -16,6 +16,9 @@ from trainer.run.memory_plan.shapes import Program
 
 LOSS_TOKENS = 4096  # from so many tokens on memory grows evenly with the rows: the loss's chunks are full
 MOST_ROWS = 4096
+# Of more tokens at a time a run of all blocks takes minutes (2,048 rows of 2,048, shape of 0.5B: 280 s on a busy CPU,
+# 2026-11-28), and larger micro-batches are no faster: there only what is clearly within the budget counts as fitting.
+MOST_EXACT = 2**18
 TOKENS, LONGEST = 128, 2**17  # a longest row is given in multiples of the first, and up to the second
 # What the allocator holds beyond tensors near a card's limit, where it gives unused segments back, as a share of them.
 # The simulated allocator held 0 to 10 % more without a limit in the recorded configurations of benchmarks.plan_error.
@@ -126,9 +129,11 @@ def largest_fit(program: Program, card: Card, *, cards: int = 1, most_rows: int 
     rows = 1 << max(1, min(most, most_rows)).bit_length() - 1
     while rows:
         each_row = between(low.footprint, high.footprint, (rows - base) / base)
-        found = _decided(_fit(replace(program, rows=rows), each_row, card, cards), card, cards)
-        if found.fits:
-            return found
+        found = _fit(replace(program, rows=rows), each_row, card, cards)
+        if found.program.tokens <= MOST_EXACT or not _is_near(found):
+            found = _decided(found, card, cards)
+            if found.fits:
+                return found
         rows //= 2
     return None
 
@@ -195,9 +200,13 @@ def most_tokens(raw: Mapping[str, Any]) -> int:
 
 def _decided(found: Fit, card: Card, cards: int) -> Fit:
     """Return an estimate that is far from the budget as it is, and for a near one the exact plan."""
+    return exact_fit(found.program, card, cards=cards) if _is_near(found) else found
+
+
+def _is_near(found: Fit) -> bool:
+    """Return whether an estimate is so near to the budget that it does not decide."""
     size = found.footprint.largest.allocated
-    near = BELOW * size <= found.budget < ABOVE * size + SEGMENTS
-    return exact_fit(found.program, card, cards=cards) if near else found
+    return BELOW * size <= found.budget < ABOVE * size + SEGMENTS
 
 
 def _rate(program: Program, footprint: Footprint, card: Card, cards: int) -> tuple[float, float] | None:

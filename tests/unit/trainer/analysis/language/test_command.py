@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.fixtures.decoders import printed_events
 from trainer.analysis.language import command
 from trainer.cli import main
@@ -27,3 +29,11 @@ def test_command_line_merges_generates_and_names_an_unknown_flag(adapter, tmp_pa
     assert "RM717" in capsys.readouterr().err
     assert main(["chat", "--model", str(merged), "--temprature", "1"]) == 2
     assert "--temperature" in capsys.readouterr().err
+
+
+def test_prompt_longer_than_the_model_is_made_for_is_stated_once(adapter, base, capsys):
+    most = json.loads((base / "config.json").read_text())["max_position_embeddings"]
+    command.generate(model=adapter, prompt="x" * (most + 1), max_new_tokens=1)
+    command.chat(model=adapter, lines=["x" * most], max_new_tokens=1)
+    command.generate(model=adapter, prompt="x" * most, max_new_tokens=1)
+    assert capsys.readouterr().err.count(f"more than the {most:,} that the model is made for") == 2

@@ -63,10 +63,10 @@ def test_tojson_filter_leaves_html_as_it_is():
     assert template("{{ messages[1].content | tojson }}").prompt(CHAT) == '"Hi <b>&amp;</b>"'
 
 
-def test_template_that_rewrites_turns_gives_two_answers_by_their_contents_and_one_by_its_prompt():
+def test_template_that_rewrites_turns_gives_answers_from_their_prompts_on():
     rendered = template(REWRITING).render(CHAT)
     assert rendered.text == template(REWRITING)._render(CHAT, None)
-    assert answers(rendered) == ["Hello</s>[user]", "Grüße 🌍</s>"]
+    assert answers(rendered) == ["Hello</s>[user]", "<think></think>Grüße 🌍</s>"]
     assert [rendered.text[:close].endswith(("Hello", "Grüße 🌍")) for close in rendered.closes] == [True, True]
     one = template(REWRITING).render(CHAT[:3])
     assert (answers(one), one.closes) == (["<think></think>Hello</s>"], None)
@@ -83,7 +83,8 @@ def test_template_that_rewrites_turns_and_contents_is_refused(change):
 def test_contents_with_space_around_them_are_located_where_a_template_trims_them_and_where_not(trim):
     spaced = [{**each, "content": f" {each['content']}\n"} for each in CHAT]
     rendered = template(REWRITING.replace("m.content", trim)).render(spaced)
-    assert [each.strip().split("</s>")[0].strip() for each in answers(rendered)] == ["Hello", "Grüße 🌍"]
+    found = [each.replace("<think></think>", "").split("</s>")[0].strip() for each in answers(rendered)]
+    assert found == ["Hello", "Grüße 🌍"]
 
 
 def test_template_that_takes_lists_of_parts_alone_is_refused_as_the_answer_is_left_out():
@@ -91,7 +92,28 @@ def test_template_that_takes_lists_of_parts_alone_is_refused_as_the_answer_is_le
     text = parts + "{% endfor %}<end>{% endfor %}"
     with pytest.raises(TrainerError) as caught:
         template(text).render(CHAT)
-    assert (caught.value.code, "leaves the text of answer 1 out" in caught.value.what) == ("RM706", True)
+    assert (caught.value.code, "leaves the text of message 1 out" in caught.value.what) == ("RM706", True)
+
+
+def test_template_that_leaves_the_system_message_out_is_refused_with_where_to_put_its_text():
+    text = PLAIN.replace("{% for message in messages %}", "{% for message in messages if message.role != 'system' %}")
+    assert text != PLAIN
+    with pytest.raises(TrainerError) as caught:
+        template(text).render([{"role": "system", "content": "Be kind."}, *CHAT[1:]])
+    assert (caught.value.code, "message 1" in caught.value.what) == ("RM706", True)
+    assert "user's first message" in caught.value.next
+
+
+@pytest.mark.parametrize(
+    ("text", "rendered"),
+    [
+        ("{{ strftime_now('%d %b %Y') }}", "26 Jul 2024"),
+        ("{% if strftime_now is defined %}{{ strftime_now('%d') }}{% else %}own{% endif %}", "own"),
+        ("{{ ([1] + messages) | length }}", "6"),
+    ],
+)
+def test_template_gets_one_day_whatever_the_date_and_its_messages_as_a_list(text, rendered):
+    assert template(text).prompt(tuple(CHAT)) == rendered
 
 
 def test_template_is_compiled_once_for_all_conversations(monkeypatch):
@@ -109,7 +131,7 @@ def test_template_is_compiled_once_for_all_conversations(monkeypatch):
         ("{% for %}", "line 1"),
         ("{{ raise_exception('only user turns') }}", "only user turns"),
         ("{{ messages[9].content.x }}", "UndefinedError"),
-        ("{{ strftime_now('%d') }}", "strftime_now"),
+        ("{{ now('%d') }}", "now"),
         ("{{ ''.__class__.__mro__[1].__subclasses__() }}", "SecurityError"),
         ("{{ messages.append(1) }}", "SecurityError"),
     ],

@@ -33,6 +33,9 @@ LOSING = [
     ({"messages": [USER, ANSWER], "label": False}, "KTO"),
     ({"messages": [USER, ANSWER], "kto_tag": True}, "KTO"),
     ({"prompt": "a", "completion": "b", "label": True}, "KTO"),
+    ({"prompt": "a", "completion": "b", "label": "Desirable"}, "as chosen and rejected"),
+    ({"prompt": "a", "completion": "b", "label": 0.0}, "KTO"),
+    ({"messages": [USER, ANSWER], "rejected_messages": [USER, OTHER]}, "worse answer"),
     ({"messages": [USER, ANSWER], "functions": [{"name": "f"}]}, "functions"),
     ({"messages": [USER, ANSWER], "images": ["a.png"]}, "images"),
     ({"image": "a.jpg", "conversations": [USER, ANSWER]}, "image"),
@@ -52,6 +55,17 @@ def test_field_that_would_be_lost_is_refused_with_its_line(tmp_path, row, words)
         rows_of(write(tmp_path / "a.jsonl", row))
     assert (caught.value.code, words in caught.value.what) == ("RM708", True), caught.value.what
     assert caught.value.where.endswith(":1")
+
+
+@pytest.mark.parametrize("label", ["positive", 0.7])
+def test_label_of_another_meaning_is_no_reason(tmp_path, label):
+    path = write(tmp_path / "a.jsonl", {"messages": [USER, ANSWER], "label": label})
+    assert len(rows_of(path).rows) == 1
+
+
+def test_message_loses_the_fields_that_are_null_which_templates_ask_for():
+    (message,) = messages_of({"messages": [{"role": None, "from": "human", "value": "Q", "tool_calls": None}]})
+    assert message == {"role": "user", "content": "Q"}
 
 
 def test_fields_that_hold_nothing_are_no_reason(tmp_path):

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from tests.fixtures.token_files import ANSWER, TEMPLATE, TOKENIZER, USER, rows_of, trained, write
-from trainer.data.tokens.records import read_records
+from trainer.data.tokens.load import of_one_kind
+from trainer.data.tokens.records import Record, read_records
 from trainer.data.tokens.tokenize import RowPolicy, tokenized_pair
 from trainer.runtime.errors import TrainerError
 
@@ -206,3 +207,27 @@ def test_system_message_of_parts_is_the_first_message(tmp_path, system):
     (found,) = read_records(tmp_path / "a.jsonl")
     assert found.messages[0] == {"role": "system", "content": "Be kind."}
     assert [each["role"] for each in found.messages] == ["system", "user", "assistant"]
+
+
+TALK = {"messages": [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "R"}]}
+
+
+@pytest.mark.parametrize("nothing", [None, []])
+@pytest.mark.parametrize("row", [TALK, {"instruction": "Q", "output": "R"}, {"prompt": "Q", "completion": "R"}])
+def test_fields_of_other_rows_of_a_table_that_hold_nothing_decide_nothing(tmp_path, row, nothing):
+    others = dict.fromkeys(("messages", "conversations", "chosen", "rejected", "instruction", "text"), nothing)
+    (record,) = read_records(write(tmp_path / "a.jsonl", {**others, **row}))
+    (alone,) = read_records(write(tmp_path / "a.jsonl", row))
+    assert record == alone
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [({"text": "free"}, "a text"), ({"prompt": "Q", "chosen": "R", "rejected": "W"}, "a pair")],
+)
+def test_row_of_another_kind_among_answers_is_refused_unless_the_method_is_given(tmp_path, row, words):
+    path = write(tmp_path / "a.jsonl", TALK, row)
+    found = list(of_one_kind(read_records(path), "sft"))
+    assert isinstance(found[0], Record)
+    assert (found[1].code, words in found[1].what, "--method sft" in found[1].next) == ("RM708", True, True)
+    assert all(isinstance(each, Record) for each in read_records(path))

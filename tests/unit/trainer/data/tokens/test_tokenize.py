@@ -273,7 +273,45 @@ def test_answers_of_a_template_that_rewrites_earlier_turns_end_with_their_own_st
     template = ChatTemplate(text=text, source="as of Qwen3")
     path = write(tmp_path / "a.jsonl", {"messages": [USER, ANSWER, USER, {**ANSWER, "content": "Bye"}]})
     (row,) = rows_of(path, template).rows
-    assert trained(row) == "Hello<|im_end|>Bye<|im_end|>"
+    assert trained(row) == "Hello<|im_end|><think>\n\n</think>\n\nBye<|im_end|>"
+
+
+REASONING = ChatTemplate(
+    text=(
+        "{{ tools or '' }}{% for m in messages %}<|im_start|>{{ m.role }}\n"
+        "{% if m.role == 'assistant' %}{% set parts = m.content.split('</think>') %}"
+        "{% if loop.last %}<think>\n{{ m.reasoning_content or parts[:-1] | join('') | replace('<think>', '') | trim }}"
+        "\n</think>\n\n{% endif %}{{ parts[-1] | trim }}"
+        "{% for call in m.tool_calls or [] %}<call>{{ call.function.name }}</call>{% endfor %}"
+        "{% else %}{{ m.content }}{% endif %}<|im_end|>\n"
+        "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    ),
+    source="as of Qwen3: earlier reasoning is left out",
+)
+CALLING = {"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": {"name": "f"}}]}
+RESULT = {"role": "tool", "content": "20"}
+
+
+def reasoned(answer, why):
+    return {"role": "assistant", "content": f"<think>\n{why}\n</think>\n\n{answer}"}
+
+
+REASONED = [
+    ([USER, CALLING, RESULT, ANSWER], "<call>f</call><|im_end|><think>\n\n</think>\n\nHello<|im_end|>"),
+    ([USER, reasoned("5", "5"), USER, reasoned("6", "66")], "5<|im_end|><think>\n66\n</think>\n\n6<|im_end|>"),
+    (
+        [USER, ANSWER, USER, {**ANSWER, "reasoning_content": "w"}],
+        "Hello<|im_end|><think>\nw\n</think>\n\nHello<|im_end|>",
+    ),
+]
+
+
+@pytest.mark.parametrize(("messages", "loss"), REASONED, ids=["call", "tags", "field"])
+def test_answers_of_a_template_that_leaves_earlier_reasoning_out_are_trained_from_their_prompts_on(
+    tmp_path, messages, loss
+):
+    (row,) = rows_of(write(tmp_path / "a.jsonl", {"messages": messages}), REASONING).rows
+    assert trained(row) == loss
 
 
 @pytest.mark.parametrize("content", ["", "  \n"])

@@ -78,6 +78,12 @@ def test_largest_micro_batch_is_a_power_of_two_that_fits_with_what_the_allocator
     assert (found and found.program.rows) == rows
 
 
+def test_micro_batch_of_many_tokens_that_is_near_the_budget_is_halved_without_a_whole_run(sized: list[int]) -> None:
+    found = plans.largest_fit(PROGRAM, card(7000 * MIB))  # 128 rows of 4,096 tokens take 6,500 MiB
+    assert found is not None
+    assert (found.program.rows, sized) == (64, [])
+
+
 @pytest.mark.parametrize(("most", "rows"), [(0, None), (1, 1), (3, 2), (4, 4), (5000, 32)])
 def test_largest_micro_batch_stays_within_the_rows_that_are_allowed(
     sized: list[int], most: int, rows: int | None

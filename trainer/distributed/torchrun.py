@@ -26,7 +26,7 @@ def command(arguments: Sequence[str], *, ranks: int, max_restarts: int) -> list[
     """Return the argument list that runs `arguments`, a trainer's command line, as `ranks` processes.
 
     It spells out `--standalone` with an address for the name `localhost`: a container without a network may
-    resolve neither `localhost` nor its own name.
+    resolve neither `localhost` nor its own name. `trainer.distributed.agent` is torchrun without its own traceback.
 
     Args:
         arguments: the trainer's command line, without the program.
@@ -37,7 +37,7 @@ def command(arguments: Sequence[str], *, ranks: int, max_restarts: int) -> list[
     here = ["--nnodes=1", f"--nproc-per-node={ranks}", "--local-addr=127.0.0.1", f"--max-restarts={max_restarts}"]
     # Without `--` torchrun's parser takes the trainer's --run for an abbreviation of its own --run-path.
     ends = ["--monitor-interval=0.2", "-m", "--"]
-    return [sys.executable, "-m", "torch.distributed.run", *rendezvous, *here, *ends, "trainer", *arguments]
+    return [sys.executable, "-m", "trainer.distributed.agent", *rendezvous, *here, *ends, "trainer", *arguments]
 
 
 def launch(arguments: Sequence[str], *, ranks: int, max_restarts: int) -> int:
@@ -55,7 +55,8 @@ def launch(arguments: Sequence[str], *, ranks: int, max_restarts: int) -> int:
     argv = command(arguments, ranks=ranks, max_restarts=max_restarts)
     with tempfile.TemporaryDirectory(prefix="trainer-ranks-") as folder:
         file = Path(folder) / "refusal.json"
-        environment = {**os.environ, refusal.FILE: str(file)}
+        # torchrun would set the one thread as well, with four lines about it
+        environment = {"OMP_NUM_THREADS": "1", **os.environ, refusal.FILE: str(file)}
         tie = ended_with_this_process()
         with (
             subprocess.Popen(argv, env=environment, preexec_fn=tie) as process,  # noqa: PLW1509 -- the only thread

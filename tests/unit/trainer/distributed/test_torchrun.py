@@ -232,9 +232,9 @@ time.sleep(60)
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_command_is_plain_torchrun() -> None:
+def test_command_is_torchrun_with_its_own_options() -> None:
     found = command(["train", "--ranks", "2", "--run", "x"], ranks=2, max_restarts=1)
-    assert found[:3] == [sys.executable, "-m", "torch.distributed.run"]
+    assert found[:3] == [sys.executable, "-m", "trainer.distributed.agent"]
     assert {"--nproc-per-node=2", "--max-restarts=1", "--nnodes=1"} <= set(found)
     assert found[found.index("--") - 1 :] == ["-m", "--", "trainer", "train", "--ranks", "2", "--run", "x"]
 

@@ -6,6 +6,7 @@ per rank states how it ended.
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 
@@ -20,6 +21,7 @@ def main() -> int:
         from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     except KeyboardInterrupt:  # of all processes of a terminal, while torch is imported
         return 128 + signal.SIGINT
+    logging.raiseExceptions = False  # a signal during a line of its log is no error of logging
     try:
         run.main()
     except (SignalException, KeyboardInterrupt) as stop:

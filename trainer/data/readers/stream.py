@@ -66,7 +66,7 @@ def kind_of(path: Path) -> tuple[str, str]:
         with path.open("rb") as file:
             head = file.read(READ)
     except IsADirectoryError as error:
-        advice = {"next": found} if (found := folder_advice(path)) else {}
+        advice = {"next": joined} if (joined := folder_advice(path)) else {}
         raise TrainerError("RM510", what="it is a folder", where=str(path), **advice) from error
     except OSError as error:
         raise TrainerError("RM510", what=str(error.strerror or error), where=str(path)) from error

@@ -6,7 +6,7 @@ import sys
 
 from trainer.cli import main
 from trainer.runtime.closed_streams import open_closed_streams
-from trainer.runtime.signals import interrupt_once
+from trainer.runtime.signals import ending_signals, interrupt_once
 
 if __name__ == "__main__":
     open_closed_streams()
@@ -15,5 +15,6 @@ if __name__ == "__main__":
     ):  # -P is not passed on: no file of the run folder is taken for a module by its children either
         os.environ["PYTHONSAFEPATH"] = "1"
     # As process 1 of a container Python would ignore SIGTERM; this way a stop cleans up like Ctrl-C.
-    signal.signal(signal.SIGTERM, interrupt_once)
+    for number in ending_signals():
+        signal.signal(number, interrupt_once)
     sys.exit(main())

@@ -58,6 +58,7 @@ class UnderscoreParser(Parser):
             return super().parse_argv([])
         own = translated([dashed(word, known) for word in argv[:end]], known)
         self._require_values(own)
+        self._require_once(own)
         return super().parse_argv([*own, *argv[end:]])
 
     def _require_values(self, own: list[str]) -> None:
@@ -76,6 +77,28 @@ class UnderscoreParser(Parser):
             if empty and context.flags[flag].takes_value:
                 what = f"{flag} was given an empty value, as of a shell's variable that is not set"
                 raise ParseError(f"{what}; leave the flag out for its default", context)
+
+    def _require_once(self, own: list[str]) -> None:
+        """Raise ParseError for a flag that has its value already: invoke would take the second one for a task.
+
+        Args:
+            own: words in front of `--`.
+        """
+        context, given, value_next = self.initial, set[str](), False
+        for word in own:
+            if value_next:
+                value_next = False
+                continue
+            if word in self.contexts:
+                context, given = self.contexts[word], set[str]()
+            flag, equals, _ = word.partition("=")
+            if context is None or flag not in context.flags or not context.flags[flag].takes_value:
+                continue
+            value_next = not equals and not context.flags[flag].optional
+            name = context.flags[flag].name
+            if name in given and context.flags[flag].kind is not list:
+                raise ParseError(f"{flag} is given twice; give it once", context)
+            given.add(name)
 
     def _explained_task(self, argv: list[str]) -> str:
         """Return the task in front of a --help, empty for none: invoke takes it for a task's argument without a flag.

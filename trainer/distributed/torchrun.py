@@ -16,6 +16,7 @@ from types import FrameType
 
 from trainer.distributed import refusal
 from trainer.runtime.errors import TrainerError
+from trainer.runtime.signals import ending_signals
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 LOOK_SECONDS = 0.1  # how often the launcher looks for a rank's refusal
@@ -26,7 +27,7 @@ def command(arguments: Sequence[str], *, ranks: int, max_restarts: int) -> list[
     """Return the argument list that runs `arguments`, a trainer's command line, as `ranks` processes.
 
     It spells out `--standalone` with an address for the name `localhost`: a container without a network may
-    resolve neither `localhost` nor its own name.
+    resolve neither `localhost` nor its own name. `trainer.distributed.agent` is torchrun without its own traceback.
 
     Args:
         arguments: the trainer's command line, without the program.
@@ -37,11 +38,11 @@ def command(arguments: Sequence[str], *, ranks: int, max_restarts: int) -> list[
     here = ["--nnodes=1", f"--nproc-per-node={ranks}", "--local-addr=127.0.0.1", f"--max-restarts={max_restarts}"]
     # Without `--` torchrun's parser takes the trainer's --run for an abbreviation of its own --run-path.
     ends = ["--monitor-interval=0.2", "-m", "--"]
-    return [sys.executable, "-m", "torch.distributed.run", *rendezvous, *here, *ends, "trainer", *arguments]
+    return [sys.executable, "-m", "trainer.distributed.agent", *rendezvous, *here, *ends, "trainer", *arguments]
 
 
 def launch(arguments: Sequence[str], *, ranks: int, max_restarts: int) -> int:
-    """Run the ranks until they end; return 0, or 75 where the run was asked to end and can be resumed.
+    """Run the ranks until they end; return 0, 75 where the run was asked to end and can be resumed, 130 for Ctrl-C.
 
     Args:
         arguments: the trainer's command line, without the program.
@@ -55,18 +56,19 @@ def launch(arguments: Sequence[str], *, ranks: int, max_restarts: int) -> int:
     argv = command(arguments, ranks=ranks, max_restarts=max_restarts)
     with tempfile.TemporaryDirectory(prefix="trainer-ranks-") as folder:
         file = Path(folder) / "refusal.json"
-        environment = {**os.environ, refusal.FILE: str(file)}
+        # torchrun would set the one thread as well, with four lines about it
+        environment = {"OMP_NUM_THREADS": "1", **os.environ, refusal.FILE: str(file)}
         tie = ended_with_this_process()
-        with (
-            subprocess.Popen(argv, env=environment, preexec_fn=tie) as process,  # noqa: PLW1509 -- the only thread
-            passing_on(process) as requested,
-        ):
+        # In a group of its own: a terminal's Ctrl-C, next to the one that is passed on, would break its cleanup off.
+        started = subprocess.Popen(argv, env=environment, preexec_fn=tie, process_group=0)  # noqa: PLW1509 -- one thread
+        with started as process, passing_on(process) as requested:
             status = ended(process, file)
         refused = refusal.left(file)
     if status == 0:
         return 0
     if requested:
-        return TrainerError("RM554", what="stopped among ranks").exit_status
+        code = "RM598" if requested[0] == signal.SIGINT else "RM554"
+        return TrainerError(code, what="stopped among ranks").exit_status
     if refused is not None:
         raise refused
     if status < 0:
@@ -117,15 +119,20 @@ def end_with_launcher() -> None:
 
 @contextlib.contextmanager
 def passing_on(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
-    """Pass SIGTERM and SIGINT on to `process`; the list holds those that came."""
+    """Pass the first SIGTERM, SIGINT or SIGHUP on to `process`; the list holds those that came.
+
+    A second one would break off how torchrun ends its ranks, which it kills after half a minute in any case. A closed
+    terminal is passed on as SIGTERM: ranks take a checkpoint for it.
+    """
     came: list[int] = []
 
     def pass_on(number: int, _: FrameType | None) -> None:
         came.append(number)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process.pid, number)
+        if len(came) == 1:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGTERM if number == signal.SIGHUP else number)
 
-    before = {number: signal.signal(number, pass_on) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, *ending_signals())}
     try:
         yield came
     finally:

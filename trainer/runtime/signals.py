@@ -1,4 +1,7 @@
-"""SIGTERM as a request to end: schedulers and spot machines send it before they take the machine away."""
+"""SIGTERM as a request to end: schedulers and spot machines send it before they take the machine away.
+
+A closed terminal (SIGHUP) is one, too, where it is not ignored, as nohup does.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ class Stop:
 
 @contextlib.contextmanager
 def stop_on_sigterm() -> Iterator[Stop]:
-    """Within the block SIGTERM only sets the flag; outside it stays what it was."""
+    """Within the block SIGTERM and SIGHUP only set the flag; outside they stay what they were."""
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop  # only the main thread may set handlers; whoever runs a loop elsewhere stops it himself
@@ -30,11 +33,18 @@ def stop_on_sigterm() -> Iterator[Stop]:
     def request_stop(number: int, frame: FrameType | None) -> None:
         stop.requested = True
 
-    before = signal.signal(signal.SIGTERM, request_stop)
+    before = {number: signal.signal(number, request_stop) for number in ending_signals()}
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def ending_signals() -> tuple[signal.Signals, ...]:
+    """Return SIGTERM, and SIGHUP where it is not ignored."""
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return (signal.SIGTERM,) if ignored else (signal.SIGTERM, signal.SIGHUP)
 
 
 def interrupt_once(number: int, frame: FrameType | None) -> None:

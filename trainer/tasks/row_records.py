@@ -61,10 +61,11 @@ def split_record(task: Task) -> dict[str, Any]:
 
 
 def span_record(dates: Dates) -> dict[str, str | None]:
-    """Return first and last date in ISO 8601, without the time of day where it is midnight; None without times."""
+    """Return earliest and latest date in ISO 8601, without the time of day where it is midnight; None without times."""
     if dates.dtype.kind != "M":
         return {"first_date": None, "last_date": None}
-    first, last = (str(date).removesuffix("T00:00:00") for date in (dates[0], dates[-1]))
+    ends = (dates.min(), dates.max())  # of a table the newest row may be the first
+    first, last = (str(date).removesuffix("T00:00:00") for date in ends)
     return {"first_date": first, "last_date": last}
 
 

@@ -22,6 +22,7 @@ from trainer.data.readers.forms.other_files import (
     SHEETS,
     OtherFile,
     binary_file,
+    folder_advice,
     is_binary,
     text_file,
 )
@@ -64,6 +65,9 @@ def kind_of(path: Path) -> tuple[str, str]:
     try:
         with path.open("rb") as file:
             head = file.read(READ)
+    except IsADirectoryError as error:
+        advice = {"next": joined} if (joined := folder_advice(path)) else {}
+        raise TrainerError("RM510", what="it is a folder", where=str(path), **advice) from error
     except OSError as error:
         raise TrainerError("RM510", what=str(error.strerror or error), where=str(path)) from error
     packed = next((name for magic, name in MAGIC.items() if head.startswith(magic)), "none")

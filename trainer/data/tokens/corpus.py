@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer.data.tokens.file_kind import is_json
+from trainer.data.tokens.file_kind import is_json, not_utf8
 from trainer.data.tokens.records import read_records
 from trainer.data.tokens.tokenizer import ByteTokenizer, Tokenizer, with_begin
 from trainer.runtime.errors import TrainerError
@@ -97,8 +97,7 @@ def _plain(path: Path) -> Iterator[tuple[str, bool]]:
                 yield kept[:cut], False
                 kept = kept[cut:]
     except UnicodeDecodeError as error:
-        what = f"{path.name} is not UTF-8: {error.reason} at byte {error.start} of a piece"
-        raise TrainerError("RM717", what=what, where=str(path)) from None
+        raise not_utf8(path, error) from None
     except OSError as error:
         raise TrainerError("RM717", what=f"{path} cannot be opened", why=str(error.strerror)) from None
     if empty:

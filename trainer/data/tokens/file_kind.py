@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 from trainer.runtime.errors import TrainerError
@@ -54,6 +55,20 @@ def require_text(path: Path) -> None:
     if isinstance(row, dict) and row:
         what = f"{path.name} holds JSON rows, and its name does not end with {', '.join(JSON)}"
         raise TrainerError("RM717", what=what, where=str(path), next=f"Rename it to end with .jsonl. {how}")
+
+
+def not_utf8(path: Path, error: UnicodeDecodeError) -> TrainerError:
+    """Return RM717 for text of another encoding, with the command that converts it.
+
+    Args:
+        path: the file.
+        error: of reading it as UTF-8.
+    """
+    file = shlex.quote(path.name)
+    command = f"iconv -f WINDOWS-1252 -t UTF-8 {file} > {shlex.quote(f'{path.stem}.utf8{path.suffix}')}"
+    how = f"{command} converts text of Western Windows programs; for another encoding name that one behind -f."
+    what = f"{path.name} is not UTF-8: byte 0x{error.object[error.start]:02x} is no part of it"
+    return TrainerError("RM717", what=what, where=str(path), next=how)
 
 
 def _start(path: Path) -> bytes:

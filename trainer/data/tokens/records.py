@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trainer.data.tokens.file_kind import not_utf8
 from trainer.data.tokens.messages import (
     ROLES,
     WEIGHTS,
@@ -27,6 +28,13 @@ NAMES = (
     ("question", "query", "problem", "prompt", "input", "inputs", "instruction"),
     ("response", "answer", "solution", "target", "targets", "completion", "output"),
 )
+_AS_MESSAGES = 'a row {{"messages": [{{"role": …, "content": …}}, …]}} each: {}'
+# A field by which rows of a program's export are known, and how they become conversations.
+TOOLS = {
+    "mapping": "it is ChatGPT's export; write " + _AS_MESSAGES.format("from current_node up by parent, then reversed"),
+    "chat_messages": "it is Claude's export; write " + _AS_MESSAGES.format("sender human is user, and text is content"),
+    "contents": "it is Gemini's form; write " + _AS_MESSAGES.format("role model is assistant, and parts are content"),
+}
 
 KINDS = ("messages", "conversations", "chosen", "instruction", "completion", "text")  # a row is of the first it has
 
@@ -73,8 +81,7 @@ def _values(path: Path) -> Iterator[tuple[str, Any]]:
             file.seek(0)
             yield from _list(file.read(), path) if first == "[" else _lines(file, path)
     except UnicodeDecodeError as error:
-        what = f"{path.name} is not UTF-8: byte {error.start} cannot be decoded"
-        raise TrainerError("RM717", what=what, where=str(path)) from None
+        raise not_utf8(path, error) from None
     except (FileNotFoundError, IsADirectoryError) as error:
         raise TrainerError("RM717", what=f"{path} cannot be opened", why=str(error.strerror)) from None
 
@@ -161,7 +168,9 @@ def _require_no_tree(row: Mapping[str, Any]) -> None:
 
 
 def _renamed(row: Mapping[str, Any]) -> str:
-    """Return which fields of usual data sets to rename, where a row has a question and an answer under other names."""
+    """Return what to do with a row of another program, or with a question and an answer under other names."""
+    if tool := next((name for name in TOOLS if name in row), None):
+        return f"; {TOOLS[tool]}"
     question, answer = (name_among(row, names) for names in NAMES)
     return f"; rename {question} to instruction and {answer} to output" if question and answer else ""
 

@@ -112,7 +112,8 @@ def watcher(watch: Watch) -> Iterator[subprocess.Popen[bytes]]:
     ranks = ["--ranks", ",".join(map(str, watch.ranks)), "--folder", str(watch.folder)]
     tries = ["--attempt", str(watch.attempt), "--restarts", str(watch.restarts)]
     argv = [sys.executable, "-m", WATCHER, *limits, *ranks, *tries]
-    process = subprocess.Popen(argv, stdin=subprocess.PIPE, env=_environment())
+    # In a session of its own: Ctrl-C to the rank's group, while the watcher still starts, would be its traceback.
+    process = subprocess.Popen(argv, stdin=subprocess.PIPE, env=_environment(), start_new_session=True)
     try:
         yield process
     finally:

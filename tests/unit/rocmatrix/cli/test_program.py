@@ -36,6 +36,8 @@ def invokew(*words):
         (["train", "--data", ""], ["--data was given an empty value", "leave the flag out", "--help train"]),
         (["train", "--base="], ["--base was given an empty value"]),
         (["train", "--epochs=3", "--run", ""], ["--run was given an empty value"]),
+        (["explain", "--gpu", "MI50", "--rocm=6.2", "--gpu=MI60"], ["--gpu is given twice", "--help explain"]),
+        (["features", "--out", "explain", "--out", "a.arrow"], ["--out is given twice", "--help features"]),
         (["report"], ["report needs RUN", "./invokew --help report"]),
         (["explain", "MI300X"], ["MI300X is no task", "--gpu MI300X"]),
         (["build", "rx7900xt"], ["rx7900xt is no task", "--gpu rx7900xt"]),

@@ -232,9 +232,9 @@ time.sleep(60)
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_command_is_plain_torchrun() -> None:
+def test_command_is_torchrun_with_its_own_options() -> None:
     found = command(["train", "--ranks", "2", "--run", "x"], ranks=2, max_restarts=1)
-    assert found[:3] == [sys.executable, "-m", "torch.distributed.run"]
+    assert found[:3] == [sys.executable, "-m", "trainer.distributed.agent"]
     assert {"--nproc-per-node=2", "--max-restarts=1", "--nnodes=1"} <= set(found)
     assert found[found.index("--") - 1 :] == ["-m", "--", "trainer", "train", "--ranks", "2", "--run", "x"]
 
@@ -248,3 +248,24 @@ def test_impossible_value_is_a_users_mistake(options: list[str]) -> None:
     )
     assert done.returncode == 2
     assert done.stderr.startswith("RM500")
+
+
+@pytest.mark.parametrize(("sent", "status"), [("SIGINT", 130), ("SIGHUP", 75), ("SIGTERM", 75)])
+def test_first_signal_alone_is_passed_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sent: str, status: int
+) -> None:
+    kept = tmp_path / "signals"
+    program = f"""
+import os, signal, sys, time
+def came(number, _):
+    with open({str(kept)!r}, "a") as file:
+        print(signal.Signals(number).name, os.getpgrp() == os.getpid(), file=file)
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, came)
+for number in (signal.{sent}, signal.SIGTERM, signal.SIGINT):
+    os.kill(os.getppid(), number)
+    time.sleep(0.1)
+sys.exit(9)
+"""
+    assert ended_by(monkeypatch, program) == status
+    assert kept.read_text().split() == ["SIGINT" if sent == "SIGINT" else "SIGTERM", "True"]

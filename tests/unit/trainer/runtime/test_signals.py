@@ -22,6 +22,24 @@ def test_signal_within_the_block_only_sets_the_flag():
     assert signal.getsignal(signal.SIGTERM) == before
 
 
+def test_closed_terminal_within_the_block_sets_the_flag():
+    before = signal.getsignal(signal.SIGHUP)
+    with stop_on_sigterm() as stop:
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert stop.requested
+    assert signal.getsignal(signal.SIGHUP) == before
+
+
+def test_closed_terminal_that_nohup_ignores_sets_no_flag():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stop_on_sigterm() as stop:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not stop.requested
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_signal_unwinds_the_block_with_status_143():
     before, undone = signal.getsignal(signal.SIGTERM), []
     with pytest.raises(SystemExit) as ended, ends_on_sigterm():

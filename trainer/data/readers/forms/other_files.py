@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -14,6 +16,7 @@ class OtherFile(NamedTuple):
 
 
 _PANDAS = "Write it as CSV first, such as with pandas: {}."
+ROWS_BELOW_A_HEADER = (".csv", ".tsv", ".txt")
 SHEETS = (b"[Content_Types].xml", b"application/vnd.oasis.opendocument")  # .xlsx and .ods
 SHEET = OtherFile(
     "a spreadsheet's own file (Excel or OpenDocument)", "Save the sheet as CSV UTF-8, and give that file."
@@ -84,3 +87,15 @@ def text_file(begin: str) -> OtherFile | None:
         begin: the first characters, without a mark of the encoding and spaces in front.
     """
     return next((found for pattern, flags, found in TEXT if re.match(pattern, begin, flags)), None)
+
+
+def folder_advice(folder: Path) -> str:
+    """Return how the files of a folder become the one that is read; empty where it holds none that could."""
+    names = sorted(path.name for path in folder.iterdir() if path.suffix.lower() in ROWS_BELOW_A_HEADER)
+    if not names:
+        return ""
+    if len(names) == 1:
+        return f"One file is read: --data {shlex.quote(str(folder / names[0]))}."
+    ending = Path(names[0]).suffix
+    joined = f"awk 'NR == 1 || FNR > 1' {shlex.quote(str(folder))}/*{ending} > all{ending}"  # ends a last line, too
+    return f"One file is read, and the folder has {len(names)}. Where their columns agree, join them: {joined}"

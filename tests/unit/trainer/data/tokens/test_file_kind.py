@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from trainer.config.sections.tokens import TokensConfig
 from trainer.data.tokens.chat_template import CHATML, ChatTemplate
+from trainer.data.tokens.corpus import pieces_of
 from trainer.data.tokens.file_kind import is_json, require_readable, require_text
 from trainer.data.tokens.load import LanguageData, load, method_of
 from trainer.data.tokens.tokenizer import ByteTokenizer
@@ -92,3 +94,15 @@ def test_file_without_a_valid_row_reports_the_first_rows_mistake(tmp_path):
     assert "a.jsonl:1" in str(caught.value)
     with pytest.raises(TrainerError, match="no row"):
         method_of(written(tmp_path, "b.jsonl", b"\n \n"), "auto")
+
+
+@pytest.mark.parametrize("name", ["my book.txt", "rows.jsonl"])
+def test_text_of_another_encoding_is_refused_with_the_command_that_converts_it(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes('{"text": "café"}\n'.encode("cp1252"))
+    with pytest.raises(TrainerError, match="RM717") as caught:
+        list(pieces_of(path, ByteTokenizer()))
+    assert caught.value.what == f"{name} is not UTF-8: byte 0xe9 is no part of it"
+    command = caught.value.next.partition(" converts")[0]
+    subprocess.run(command, shell=True, cwd=tmp_path, check=True)  # as a person would copy it
+    assert (tmp_path / f"{path.stem}.utf8{path.suffix}").read_text() == '{"text": "café"}\n'

@@ -23,6 +23,9 @@ def test_json_list_and_byte_order_mark_and_blank_lines_are_read(tmp_path):
 
 
 BAD = [
+    ({"title": "t", "mapping": {}, "current_node": "c"}, "it is ChatGPT's export; write a row"),
+    ({"uuid": "u", "chat_messages": [{"sender": "human", "text": "Q"}]}, "sender human is user"),
+    ({"contents": [{"role": "user", "parts": [{"text": "Q"}]}]}, "role model is assistant"),
     ('{"messages": [', "not valid JSON"),
     ("[1]", "a row is an object"),
     ("[" * 100_000, "not valid JSON"),

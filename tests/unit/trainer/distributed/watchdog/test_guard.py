@@ -94,9 +94,10 @@ def test_killed_rank_leaves_no_watcher(tmp_path: Path) -> None:
     assert child.stdout is not None
     assert child.stdout.readline() == "ready\n"
     watchers = [path for path in Path("/proc").glob("[0-9]*/cmdline") if is_watcher(path, mark)]
+    assert len(watchers) == 1
+    assert os.getsid(int(watchers[0].parent.name)) != os.getsid(child.pid), "no terminal's Ctrl-C reaches it"
     child.kill()
     child.wait()
-    assert len(watchers) == 1
     deadline = time.monotonic() + 10
     while is_watcher(watchers[0], mark) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -6,6 +6,7 @@ import gzip
 import io
 import pickle
 import sqlite3
+import subprocess
 import tarfile
 import zipfile
 from pathlib import Path
@@ -14,7 +15,8 @@ import numpy as np
 import pytest
 
 from trainer.data.readers.bars import Reading, open_source
-from trainer.data.readers.forms.other_files import binary_file, is_binary, text_file
+from trainer.data.readers.forms.other_files import binary_file, folder_advice, is_binary, text_file
+from trainer.data.readers.stream import kind_of
 from trainer.runtime.errors import TrainerError
 
 
@@ -80,3 +82,23 @@ def test_text_that_begins_with_the_letters_of_a_mark_is_text(head: bytes) -> Non
 
 def test_letters_of_older_encodings_are_no_bytes_of_a_program() -> None:
     assert not is_binary("日付,始値\r\n\t".encode("cp932")) and is_binary(b"\x00")
+
+
+def test_folder_of_files_is_refused_with_the_command_that_joins_them(tmp_path: Path) -> None:
+    folder = tmp_path / "my months"
+    folder.mkdir()
+    for month in ("a", "b"):
+        (folder / f"{month}.csv").write_text(f"x;y\n{month};1")
+    with pytest.raises(TrainerError, match="RM510") as caught:
+        kind_of(folder)
+    assert caught.value.what == "it is a folder"
+    assert "the folder has 2" in caught.value.next
+    command = caught.value.next.partition("join them: ")[2]
+    subprocess.run(command, shell=True, cwd=tmp_path, check=True)  # as a person would copy it
+    assert (tmp_path / "all.csv").read_text() == "x;y\na;1\nb;1\n"
+
+
+def test_folder_with_one_file_or_without_any_is_refused_with_what_there_is(tmp_path: Path) -> None:
+    assert folder_advice(tmp_path) == ""
+    (tmp_path / "only.csv").write_text("x\n")
+    assert folder_advice(tmp_path) == f"One file is read: --data {tmp_path / 'only.csv'}."

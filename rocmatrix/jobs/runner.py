@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Where = Literal["container", "native"]
 SECONDS_IF_SENT_TO_BOTH = 3.0  # Ctrl-C reaches every program of the terminal
 SECONDS_IF_SENT_HERE = 0.3  # a scheduler may send its signal to the first process alone
+SECONDS_TO_END = 45.0  # torchrun gives its ranks 30 s for a checkpoint before it kills them
 _SENT = ("SIGTERM", "SIGHUP")
 Event = dict[str, Any]
 _WRONG_USAGE = ("RM500", "RM525", "RM590")  # the trainer's: a flag, a benchmark, a probe that it does not know
@@ -284,7 +285,7 @@ def _end(process: subprocess.Popen[str], seconds: float) -> None:
         if signal_sent is not None:
             process.send_signal(signal_sent)
         try:
-            process.communicate(timeout=seconds if signal_sent is None else 20)
+            process.communicate(timeout=seconds if signal_sent is None else SECONDS_TO_END)
             return
         except subprocess.TimeoutExpired:
             continue

@@ -4,7 +4,8 @@
     python -m benchmarks.diagnose_cases --set learn -v   every case of one set that is not right first
 
 A case is right where the words of the answer (title and cause, or one of its listed causes) name the settled cause;
-*wrong first* where the first answer states another one as certain. An answer that says that the cause is not
+what an answer only repeats of the log does not count.
+*Wrong first* where the first answer states another one as certain. An answer that says that the cause is not
 identified is neither: it is counted as *open*. Where no failure is found, the first remark (a note or a degraded
 state) is printed in full: `right_or_remark_percent` counts those that name the settled cause too,
 `right_first_percent` does not. The texts are in benchmarks/diagnosis_cases/; the set of ../shared/data/failures is
@@ -36,8 +37,9 @@ ROOT = Path(__file__).resolve().parents[1]
 CASES = ROOT / "benchmarks" / "diagnosis_cases"
 GIVEN = ROOT.parent / "shared" / "data" / "failures" / "cases.json"
 RESULTS = ROOT / "benchmarks" / "results" / "diagnose_cases.json"
-SETS = ("learn", "held_out", *(f"fresh{n}" for n in ("", *range(2, 13))), "aside", "given")
+SETS = ("learn", "held_out", *(f"fresh{n}" for n in ("", *range(2, 15))), "aside", "given")
 FIRST = 3
+ECHO = 4  # words in a row that are also in the log are the log's, not the answer's
 _SCANNERS: dict[int, tuple[tuple[Signature, ...], Scanner]] = {}  # its automaton is made once, not for each case
 
 
@@ -83,6 +85,20 @@ def diagnosed(log: str, known: tuple[Signature, ...]) -> Diagnosis:
     return diagnosis.concluded(scanned, name="case", here=here, matrix=None, failed_checks=frozenset())
 
 
+def without_echo(text: str, log: str) -> str:
+    """Return an answer without what it repeats of the log: words that stand there in a row of `ECHO` or more."""
+    words, printed = _words(text), _words(log)
+    rows = {tuple(printed[at : at + ECHO]) for at in range(len(printed) - ECHO + 1)}
+    repeated = {
+        at + step for at in range(len(words) - ECHO + 1) if tuple(words[at : at + ECHO]) in rows for step in range(ECHO)
+    }
+    return " ".join(word for at, word in enumerate(words) if at not in repeated)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\s\"'`(),;]+", text.lower())
+
+
 def answers(found: Diagnosis) -> Iterator[tuple[str, bool]]:
     """Yield what a user reads, in order: the words, and whether they state a cause as certain."""
     for match in found.ranked.failures:
@@ -99,14 +115,15 @@ def answers(found: Diagnosis) -> Iterator[tuple[str, bool]]:
 def verdict(case: Case, known: tuple[Signature, ...]) -> tuple[str, str]:
     """Return how the diagnosis of a case is judged, and the id of its first answer."""
     found = diagnosed(case.log, known)
-    named = list(answers(found))
+    named = [(without_echo(text, case.log), certain) for text, certain in answers(found)]
     first = found.best.signature.id if found.best else "-"
     if named and case.is_named_in(named[0][0]):
         return "right first", first
     if any(case.is_named_in(text) for text, _ in named[1:FIRST]):
         return ("first three, wrong first" if named[0][1] else "first three"), first
     if not named:
-        remarks = [case.is_named_in(f"{match.title} {match.cause}") for match in found.ranked.remarks[:FIRST]]
+        stated = [f"{match.title} {match.cause}" for match in found.ranked.remarks[:FIRST]]
+        remarks = [case.is_named_in(without_echo(text, case.log)) for text in stated]
         return ("first remark" if remarks[:1] == [True] else "as a remark" if any(remarks) else "nothing"), first
     return ("wrong first" if named[0][1] else "open"), first
 

@@ -24,6 +24,7 @@ MOST_COUNTED = 1000
 MANY_IDLE = 20_000  # hits in one block that lead to nothing any more: worth another automaton
 MOST_HINTED = 1 << 16  # squeezed bytes at the end of a chunk in which hints of an exception are looked for
 LONGEST_SHOWN = 240
+GOES_ON = ("retr", "attempt", "fall", "skip", "continu")  # in patterns of lines that follow a failure and excuse it
 LAST_LINES = 200  # an exception that nothing caught stands among them; one before was handled
 _MODULE = re.compile(rb"[\w.]{1,200}\.$")  # before an exception's name: where it is defined
 MOST_BEFORE = 600  # bytes before an exception that show whether it begins its line
@@ -272,9 +273,23 @@ def _counts(chunk: Chunk, signature: Signature, span: tuple[int, int]) -> bool:
             return False
     if not signature.unless:
         return True
-    rows = chunk.printed[chunk.line(span[0]) : chunk.line(span[1] - 1) + 2]
-    text = squeeze(b"".join(row[: 4 * WIDEST] for row in rows)[: 4 * WIDEST])
-    return not any(one.compiled.search(text) for one in signature.exceptions)
+    return not _is_excused(chunk, signature, span)
+
+
+def _is_excused(chunk: Chunk, signature: Signature, span: tuple[int, int]) -> bool:
+    """Return whether a line that does not count begins in the lines of a match; it may be wrapped into the next.
+
+    In the line after them only that the program went on (`GOES_ON`) counts: any other word is of another message.
+    """
+    first, last = chunk.line(span[0]), chunk.line(span[1] - 1)
+    own = b"".join(row[: 4 * WIDEST] for row in chunk.printed[first : last + 1])
+    after = b"".join(row[: 4 * WIDEST] for row in chunk.printed[last + 1 : last + 2])
+    text, end = squeeze((own + after)[: 4 * WIDEST]), len(squeeze(own))
+    for one in signature.exceptions:
+        match = one.compiled.search(text)
+        if match is not None and (match.start() < end or any(word in one.text.lower() for word in GOES_ON)):
+            return True
+    return False
 
 
 def leaning(place: int) -> int:

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, RootModel, model_validator
 from pydantic_core import PydanticCustomError
 
+from rocmatrix.diagnosis import codes as code_tables
 from rocmatrix.diagnosis import pattern
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.resolver.statements import StatementAt, dated
@@ -93,6 +94,7 @@ class Signature(Strict):
     begins with it, near the end of the log. A line that one of `unless` matches (a warning, a retry) does not count.
     `values` is a regular expression with named groups, searched in the matched line and the two after it: what it finds
     stands in title and cause in place of `{name|words}`, and `words` where it finds nothing; `name2` is another `name`.
+    `codes` names the table in which the value `code` is looked up: `{meaning|words}` is what it means.
     `{raised|words}` and `{caller|words}` are the packages of the traceback's last frames (search/frames.py).
     """
 
@@ -113,6 +115,7 @@ class Signature(Strict):
     uncaught: bool = False
     unless: list[PatternText] = Field(default_factory=list)
     values: Annotated[str, AfterValidator(_values)] | None = None
+    codes: code_tables.Table | None = None
     rules: list[RuleId] = Field(default_factory=list)
     evidence: Evidence
     checked: Checked
@@ -151,6 +154,8 @@ class Signature(Strict):
         for name, value in found.groupdict().items() if found else ():
             if value:
                 known[name.rstrip("0123456789")] = value.strip()
+        if self.codes and (known_code := code_tables.meaning(self.codes, known.get("code", ""))):
+            known["meaning"] = known_code
         return _PLACE.sub(lambda place: known.get(place[1], place[2]), text)
 
     @property

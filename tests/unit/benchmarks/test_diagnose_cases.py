@@ -38,6 +38,15 @@ def test_remark_without_a_failure_is_counted_apart_from_what_is_right_first():
     assert judged(line, "the moon") == "nothing"
 
 
+def test_words_that_an_answer_repeats_of_the_log_do_not_count():
+    log = "ValueError: the moon is made of cheese\n"
+    repeated = "The program refuses a value: the moon is made of cheese."
+    assert "moon" not in bench.without_echo(repeated, log)
+    assert "refuses a value" in bench.without_echo(repeated, log)
+    assert bench.without_echo("the moon", log) == "the moon"
+    assert judged(log, "moon") == "open"
+
+
 @pytest.mark.parametrize("name", [name for name in bench.SETS if name != "given"])
 def test_cases_have_lines_words_and_a_thread_of_their_own(name):
     rows = bench.cases(name)

@@ -27,6 +27,15 @@ def test_log_with_a_failure_inserted_gives_that_failure(path):
     assert [match.signature.id for match in ranked("".join(lines)).failures] == ["hip-invalid-device-function"]
 
 
+def test_line_that_does_not_count_excuses_none_before_it():
+    assert ranked("error: the file of settings is missing\nwarning: 2 old files\n").failures
+    assert not ranked("error: the file of settings is missing, falling back\n").failures
+
+
+def test_line_that_does_not_count_is_known_when_wrapped():
+    assert not ranked("error: the file of settings is missing, falling\nback to the defaults\n").failures
+
+
 def test_healthy_logs_exist():
     assert len(HEALTHY) >= 10
 

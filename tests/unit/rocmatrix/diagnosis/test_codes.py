@@ -1,0 +1,72 @@
+"""Codes of libraries and of the kernel: what each means, by number and by name, and in the words of a signature."""
+
+import errno
+
+import pytest
+
+from rocmatrix.diagnosis import codes
+from tests.unit.rocmatrix.diagnosis.known import ranked
+
+
+def first(log):
+    return ranked(log).failures[0]
+
+
+@pytest.mark.parametrize(
+    ("table", "code", "words"),
+    [
+        ("hip", "98", "architecture"),
+        ("hip", "hipErrorInvalidDeviceFunction", "architecture"),
+        ("hsa", "0x1008", "/dev/kfd"),
+        ("hsa", "4104", "/dev/kfd"),
+        ("rocblas", "rocblas_status_internal_error", "kernel files"),
+        ("nccl", "2", "/dev/shm"),
+        ("errno", "28", "full"),
+        ("errno", "ENOSPC", "full"),
+    ],
+)
+def test_code_is_found_by_number_and_by_name(table, code, words):
+    assert words in codes.meaning(table, code)
+
+
+def test_unknown_code_has_no_meaning():
+    assert codes.meaning("hip", "31415") is None
+    assert codes.meaning("errno", "") is None
+
+
+def test_numbers_of_errno_are_those_of_this_kernel():
+    for number, name in errno.errorcode.items():
+        stated = codes.meaning("errno", str(number))
+        alias = {"EWOULDBLOCK": "EAGAIN", "ENOTSUP": "EOPNOTSUPP", "EDEADLOCK": "EDEADLK"}.get(name, name)
+        assert stated is None or stated.startswith(f"{alias}: ")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (
+            "F gpu_launch_config.h:174] Check failed: err == hipSuccess (98 vs. 0)",
+            "no code for this card's architecture",
+        ),
+        ("RuntimeError: NCCL Error 6: remote process exited", "another rank ended"),
+        ("OSError: [Errno 116] Stale file handle: '/home/u/a.pt'", "network file system lost the file"),
+        ("Error: could not open the store (os error 116)", "network file system lost the file"),
+    ],
+)
+def test_answer_states_the_meaning_of_a_code(line, words):
+    assert words in first(line + "\n").cause
+
+
+@pytest.mark.parametrize(
+    ("line", "signature"),
+    [
+        ("RuntimeError: expected mat1 and mat2 to have the same dtype, but got: float != Half", "dtypes-do-not-fit"),
+        ("RuntimeError: Input type (float) and bias type (c10::Half) should be the same", "dtypes-do-not-fit"),
+        ("RuntimeError: output tensor must have the same type as input tensor", "dtypes-do-not-fit"),
+        ("ds4: ROCm model arena alloc failed for a span (1792.00 MiB): out of memory", "memory-out-any-wording"),
+        ("RuntimeError: Address already in use (os error 98)", "address-in-use"),
+        ("File: /var/lib/dkms/amdgpu/2.7-27/source/dkms.conf does not exist.", "dkms-conf-missing"),
+    ],
+)  # fmt: skip
+def test_reason_is_known_in_another_wording(line, signature):
+    assert first(line + "\n").signature.id == signature

@@ -1,6 +1,7 @@
 """Peak memory and seconds of real training steps on a card, over many configurations; no plan is read here.
 
     python -m benchmarks.plan_card '*' --workers 8      # a process each, on a machine with a card
+    python -m benchmarks.plan_card '*' --part 1/2       # every second one, on a second card
     python -m benchmarks.plan_card --one tiny           # one in this process; on a CPU: the mechanics alone
 
 A configuration is a run as `train` makes it: its data, its choice of faster ways, its loop with guard and telemetry.
@@ -25,7 +26,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from fnmatch import fnmatch
 from functools import partial
@@ -44,7 +45,7 @@ RESULTS = ROOT / "benchmarks" / "results" / "plan_card.json"
 GIB = 2**30
 TIMED = 2  # steps of a run, its last; the second is traced
 TRACED = 2
-MOST_GIB, PATIENCE = 125, 300  # of all processes together; seconds of one
+SHARE, PATIENCE = 0.9, 300  # of the card's memory for all processes together; seconds of one
 
 
 class Gate:
@@ -316,20 +317,21 @@ def run_all(names: list[str], workers: int, results: Path, until: float) -> None
         until: time.monotonic after which none is begun.
     """
     made: dict[str, Any] = {"machine": facts(), "runs": {}}
-    waiting, held, lock = list(names), [0], threading.Condition()
+    waiting, held, lock, most = list(names), [0.0], threading.Condition(), most_gib()
+    expected = expectations(names)
 
     def work() -> None:
         while True:
             with lock:
-                while waiting and (fitting := _next(waiting, MOST_GIB - held[0])) is None:
+                while waiting and (fitting := _next(waiting, most - held[0], expected)) is None:
                     lock.wait()
                 if not waiting or fitting is None or time.monotonic() > until:
                     return
                 waiting.remove(fitting)
-                held[0] += CONFIGURATIONS[fitting].expected
+                held[0] += expected[fitting]
             found = child(fitting, gate)
             with lock:
-                held[0] -= CONFIGURATIONS[fitting].expected
+                held[0] -= expected[fitting]
                 made["runs"][fitting] = found
                 results.write_text(json.dumps(made, indent=1) + "\n")
                 print(f"{fitting}: {shown(found)}", flush=True)
@@ -344,9 +346,24 @@ def run_all(names: list[str], workers: int, results: Path, until: float) -> None
             thread.join()
 
 
-def _next(waiting: list[str], room: int) -> str | None:
-    fitting = [name for name in waiting if CONFIGURATIONS[name].expected <= room]
-    return max(fitting, key=lambda name: CONFIGURATIONS[name].expected) if fitting else None
+def most_gib() -> int:
+    """Return what all processes may take of the card; torch without a card gives what an H200 has."""
+    whole = torch.cuda.get_device_properties(0).total_memory if torch.cuda.is_available() else 139 * GIB
+    return int(SHARE * whole / GIB)
+
+
+def _next(waiting: list[str], room: float, expected: Mapping[str, float]) -> str | None:
+    return next((name for name in waiting if expected[name] <= room), None)
+
+
+def expectations(names: list[str]) -> dict[str, float]:
+    """Return the GiB that each process is expected to take: what it took when it ran before, and its context."""
+    runs = json.loads(RESULTS.read_text())["runs"] if RESULTS.is_file() else {}
+    found = {name: float(CONFIGURATIONS[name].expected) for name in names}
+    for name in names:
+        if "peak" in runs.get(name, {}):
+            found[name] = max(runs[name][when]["reserved"] for when in ("peak", "trials")) / GIB * 1.05 + 2
+    return found
 
 
 def shown(found: dict[str, Any]) -> str:
@@ -365,6 +382,7 @@ def main() -> None:
     parser.add_argument("--one")
     parser.add_argument("--gate")
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--part", default="0/1", help="which shares of the names of how many, as 1/2 or 0,1/5")
     parser.add_argument("--seconds", type=float, default=500, help="after which no further configuration is begun")
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args()
@@ -372,6 +390,9 @@ def main() -> None:
         print("FIGURES " + json.dumps(one_run(given.one, Gate(given.gate))), flush=True)
         return
     names = [name for name in CONFIGURATIONS if name != "tiny" and any(fnmatch(name, each) for each in given.names)]
+    own, parts = given.part.split("/")
+    ordered = sorted(names, key=lambda name: CONFIGURATIONS[name].expected)
+    names = [name for part in own.split(",") for name in ordered[int(part) :: int(parts)]]
     run_all(names, given.workers, given.results.resolve(), time.monotonic() + given.seconds)
 
 

@@ -199,7 +199,7 @@ def settings_of(one: Configuration, folder: Path) -> Any:
         *["--data", str(rows_file(one, folder)), "--sequence", str(one.sequence), "--batch-size", str(one.rows)],
         *["--max-steps", str(STEPS), "--checkpoint-every", "0", "--validation-share", "0.02", "--method", one.method],
         *["--weight-decay", "0", "--precision", one.precision, "--activation-checkpointing", one.checkpointing],
-        *["--fast", one.fast, *more],
+        *["--fast", one.fast, "--gates", "off", *more],  # gates are processes of their own: no memory of the run's
     ]
     given = parse(["train", *arguments])
     return resolve({name: value for name, value in given.items() if name != "command"})

@@ -47,6 +47,15 @@ def test_layer_the_step_and_the_weights_before_it_are_found(tmp_path: Path, ever
     assert all(torch.equal(saved["model"][name], value) for name, value in undisturbed.model.state_dict().items())
 
 
+def test_frozen_weights_are_kept_without_a_copy(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(WIDTH, 4), nn.Linear(4, 1))
+    model[0].requires_grad_(requires_grad=False)
+    good = Run(tmp_path, model).guard._good
+    assert good is not None
+    copies = {name: value.data_ptr() != model.state_dict()[name].data_ptr() for name, value in good["model"].items()}
+    assert copies == {"0.weight": False, "0.bias": False, "1.weight": True, "1.bias": True}
+
+
 def test_batch_that_is_not_finite_is_named_as_such(tmp_path: Path) -> None:
     run = Run(tmp_path, every=4)
     run.inputs[33, 1] = torch.nan

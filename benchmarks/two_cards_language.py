@@ -86,8 +86,8 @@ def weights(run: Path) -> torch.Tensor:
 
 def apart(folder: Path, name: str, reference: str) -> float:
     """Return the relative distance of two runs' weights."""
-    found, wanted = weights(folder / name), weights(folder / reference)
-    return ((found - wanted).norm() / wanted.norm()).item()
+    found, needed = weights(folder / name), weights(folder / reference)
+    return ((found - needed).norm() / needed.norm()).item()
 
 
 def same(folder: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import sqlite3
 from pathlib import Path
 
 
-def beside(path: Path) -> Path:
+def companion(path: Path) -> Path:
     """Return the file next to the evidence file that holds its series and last number."""
     return path.with_name(f"{path.name}.head")
 
@@ -24,7 +24,7 @@ def last(path: Path, series: str) -> int:
         series: name of the file's own series.
     """
     try:
-        return _number(beside(path).read_text(encoding="ascii"), series)
+        return _number(companion(path).read_text(encoding="ascii"), series)
     except (OSError, ValueError):
         return 0
 
@@ -38,7 +38,7 @@ def keep(path: Path, series: str, number: int) -> None:
         number: the last number that was given.
     """
     try:
-        with os.fdopen(os.open(beside(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644), "r+b") as file:
+        with os.fdopen(os.open(companion(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644), "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             if _number(file.read(200).decode(errors="replace"), series) < number:
                 file.seek(0)

@@ -39,25 +39,25 @@ def test_head_edited_with_its_record_is_missed_by_the_file_next_to_it(path):
     assert store.missing(path) == 1
     store.add(path, [smoke(3)])
     assert store.missing(path) == 1
-    head.beside(path).unlink()
+    head.companion(path).unlink()
     assert store.missing(path) == 1  # the new record has the number after the one that is gone
 
 
 def test_head_without_its_file_stands_by_the_table(path):
-    head.beside(path).unlink()
+    head.companion(path).unlink()
     edit(path, NEWEST)
     assert store.missing(path) == 1
-    head.beside(path).write_bytes(b"\xff\x00 of no form")
+    head.companion(path).write_bytes(b"\xff\x00 of no form")
     assert store.missing(path) == 1
 
 
 def test_head_of_another_file_states_nothing(path, tmp_path):
     other = tmp_path / "other" / "evidence.db"
     store.add(other, [record("build")])
-    head.beside(other).write_text(head.beside(path).read_text())
+    head.companion(other).write_text(head.companion(path).read_text())
     assert store.missing(other) == 0
     store.add(other, [record("prove", 1)])
-    assert head.beside(other).read_text().endswith(" 2\n")
+    assert head.companion(other).read_text().endswith(" 2\n")
 
 
 def test_import_moves_no_head(path):
@@ -66,7 +66,7 @@ def test_import_moves_no_head(path):
 
 
 def test_head_that_is_a_link_is_left_alone(path, tmp_path):
-    head.beside(path).unlink()
-    head.beside(path).symlink_to(tmp_path / "elsewhere")
+    head.companion(path).unlink()
+    head.companion(path).symlink_to(tmp_path / "elsewhere")
     store.add(path, [smoke(3)])
     assert not (tmp_path / "elsewhere").exists()

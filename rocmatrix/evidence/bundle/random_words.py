@@ -60,4 +60,4 @@ def is_random(piece: str) -> bool:
         return len(piece) >= _CAPITAL_LEAST and runs >= 5
     if piece.lower() == piece:
         return len(piece) >= _SMALL_LEAST and (runs >= 6 or (len(piece) >= _LONG and runs >= 4))
-    return len(piece) >= _LONG and runs / len(piece) > 0.3
+    return len(piece) >= _LONG and runs / len(piece) > 0.4

@@ -1,7 +1,7 @@
 """Support level of a cell on a card: computed from records, never stored.
 
-The rungs are those of one image: a proof or a smoke of other inputs does not count for this one, and a run that passed
-counts where its image is one that a build or a proof on record names. A failure stands until
+The rungs are those of one image, by its id: what passed in another one of the same inputs does not count for it. Where
+several were built, the one that came farthest is shown. A failure counts for all of them, and stands until
 a whole run of its kind, newer than it, has passed the same probe: a run of chosen probes takes a rung away and gives
 none back. A run that was started and stated nothing has failed. Trouble of the host counts neither way.
 
@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
+from rocmatrix.evidence import required
 from rocmatrix.evidence.record import Device, Kind, Mark, Record, ordered
 
 Level = Literal["none", "rendered", "built", "proven", "smoked", "two-gpu", "trained"]
@@ -26,7 +27,7 @@ WITH_VERDICTS: tuple[Kind, ...] = ("prove", "smoke")
 TWO_CARDS = "two_gpu_step"
 NO_CARD = "-"
 SUITE = "the suite"  # what a run has failed that names no failed probe: its own end
-PASSED = ("pass", "passed")
+PASSED = required.PASSED
 NOT_APPLICABLE_STATUSES = ("not-applicable", "not checked")  # neither passed nor failed
 SIMULATED: Mark = "simulated"
 OF_SIMULATION: tuple[Mark, ...] = (SIMULATED, "stand-in", "other-base")  # what a simulation is made of
@@ -79,6 +80,8 @@ class CellStatus:
     level: Level
     at: str | None = None
     inputs: str | None = None
+    image: str | None = None
+    newest: bool = True
     failing: tuple[Kind, ...] = ()
     failures: tuple[str, ...] = ()
     missing: tuple[Level, ...] = ()
@@ -123,7 +126,7 @@ def why_not(  # noqa: PLR0911 -- one line a reason
     if marks := [mark for mark in marks if not (simulated and mark in OF_SIMULATION)]:
         return f"marked {', '.join(marks)}"
     if record.kind in ("build", "prove"):
-        return None if record.inputs else "it does not say what the image was made of"
+        return _unnamed(record)
     if record.where != "container" or not record.inputs:
         return "it did not run in the cell's image"
     if not held(record):
@@ -133,7 +136,13 @@ def why_not(  # noqa: PLR0911 -- one line a reason
     torch = record.versions.get("torch", cell.release.torch)
     if not simulated and not _is_of_release(torch, cell.release):
         return f"it ran torch {torch}, and the cell has {_named(cell.release)}"
-    return _other_device(record, cell.architecture)
+    return _other_device(record, cell.architecture) or required.why_not(record)
+
+
+def _unnamed(record: Record) -> str | None:
+    if not record.inputs:
+        return "it does not say what the image was made of"
+    return "it names no image" if record.passed and not record.image else None
 
 
 def _is_of_release(torch: str, release: Released) -> bool:
@@ -192,7 +201,7 @@ def cell_statuses(
     counted = [record for record in own if why_not(record, cell, simulated=simulated, images=images) is None]
     made = [record for record in counted if record.kind == "build"]
     inputs = made[-1].inputs if made else None
-    of_image = [record for record in counted if record.inputs == inputs]
+    of_inputs = [record for record in counted if record.inputs == inputs]
     troubles = sum(record.trouble is not None for record in own)
     aside = len(own) - len(counted) - troubles
     rebased = bool(made) and "other-base" in made[-1].marks  # its inputs name a base that the checkout does not
@@ -201,10 +210,35 @@ def cell_statuses(
         cell=cell.name, card=NO_CARD, level="none", inputs=inputs, set_aside=aside, troubles=troubles, current=current,
         simulated=simulated,
     )  # fmt: skip
+    built = _built(made, inputs)
     return tuple(
-        _cell_status(replace(blank, card=card), _of_card(of_image, card, cell), rendered=rendered)
+        _of_best_image(replace(blank, card=card), _of_card(of_inputs, card, cell), built, rendered=rendered)
         for card in cards_of(counted, cell)
     )
+
+
+def _built(made: Sequence[Record], inputs: str | None) -> list[str | None]:
+    """Return the ids of the images that were built of `inputs`, the newest first; None alone where none was."""
+    found = dict.fromkeys(record.image for record in reversed(made) if record.inputs == inputs and held(record))
+    return list(found) or [None]
+
+
+def _of_best_image(
+    blank: CellStatus, records: Sequence[Record], built: Sequence[str | None], *, rendered: bool
+) -> CellStatus:
+    """Return the status of the image that came farthest, of equal ones the newest.
+
+    What failed counts for each of them: it failed on what they are made of.
+    """
+    found = [
+        _cell_status(
+            replace(blank, image=image, newest=image == built[0]),
+            [record for record in records if record.image == image or not held(record)],
+            rendered=rendered,
+        )
+        for image in built
+    ]
+    return max(found, key=lambda status: LEVELS.index(status.level))
 
 
 def known_images(records: Iterable[Record], cell: Subject, *, simulated: bool = False) -> frozenset[Made]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rocmatrix.evidence import head
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.input.named_path import expanded
 
@@ -53,8 +54,14 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             body TEXT NOT NULL
         )""",
     ),
+    (
+        "CREATE TABLE head (number INTEGER NOT NULL)",  # the last number that this file's own series has given
+        """INSERT INTO head SELECT coalesce(max(number), 0) FROM record
+            WHERE series = (SELECT name FROM series) AND origin = 'this machine'""",
+    ),
 )
 NUMBERED = 3  # the version that knows a record's place
+HEADED = 4  # the version that knows the last number given
 
 
 def default_file(root: Path) -> Path:
@@ -103,6 +110,8 @@ def opened(path: Path, *, write: bool) -> Iterator[sqlite3.Connection]:
             connection.execute("PRAGMA synchronous = NORMAL")
             _migrate(connection, path)
         yield connection
+        if write and _version(connection, path) >= HEADED:
+            head.keep(path, head.own(connection), head.in_file(connection))
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorname == "SQLITE_NOTADB":
             raise RocmatrixError("RM621", what="the file is no SQLite database", where=str(path)) from error

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rocmatrix.evidence import schema
+from rocmatrix.evidence import head, schema
 from rocmatrix.evidence.record import Record, named, ordered
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
@@ -70,12 +70,19 @@ def _added(connection: sqlite3.Connection, record: Record, origin: str, series: 
         record.id, record.at, record.cell, record.kind, body, zlib.compress(record.log.encode()), origin,
         record.series or series, number,
     )  # fmt: skip
-    return connection.execute("INSERT OR IGNORE INTO record VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row).rowcount
+    added = connection.execute("INSERT OR IGNORE INTO record VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row).rowcount
+    if added and origin == HERE and row[-2] == head.own(connection):
+        connection.execute("UPDATE head SET number = max(number, ?)", (number,))
+    return added
 
 
 def _next(connection: sqlite3.Connection, series: str) -> int:
+    """Return the next number of a series; one of this file's own that was given once is not given again."""
     (last,) = connection.execute("SELECT max(number) FROM record WHERE series = ?", (series,)).fetchone()
-    return int(last or 0) + 1
+    if series != head.own(connection):
+        return int(last or 0) + 1
+    path = Path(connection.execute("PRAGMA database_list").fetchone()[2])
+    return max(int(last or 0), head.in_file(connection, path)) + 1
 
 
 def _series(connection: sqlite3.Connection, origin: str) -> str:
@@ -147,7 +154,7 @@ def rows(path: Path, *, cell: str | None = None, logs: bool = True) -> list[tupl
 
 
 def missing(path: Path) -> int:
-    """Return how many records of this file's own sequence are gone, but for the newest; 0 where there is no file.
+    """Return how many records of this file's own sequence are gone, the newest among them; 0 where there is no file.
 
     Nothing here removes one: a gap is an edit by hand. Raises what opening does.
     """
@@ -157,8 +164,8 @@ def missing(path: Path) -> int:
         if connection.execute("PRAGMA user_version").fetchone()[0] < schema.NUMBERED:
             return 0
         own = "FROM record WHERE series = (SELECT name FROM series) AND origin = ?"
-        (gone,) = connection.execute(f"SELECT coalesce(max(number), 0) - count(*) {own}", (HERE,)).fetchone()
-    return max(0, int(gone))
+        last, count = connection.execute(f"SELECT coalesce(max(number), 0), count(*) {own}", (HERE,)).fetchone()
+        return max(0, int(last), head.in_file(connection, path)) - int(count)
 
 
 def _selected(connection: sqlite3.Connection, version: int, cell: str | None, logs: bool) -> list[tuple[Any, ...]]:

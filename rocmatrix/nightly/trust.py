@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rocmatrix.evidence import required
 from rocmatrix.evidence.level import SIMULATED, held
 from rocmatrix.evidence.record import Mark, Record
 
@@ -49,4 +50,4 @@ def tested(records: Sequence[Record], inputs: str, *, simulated: bool = False) -
 
 def _shows(record: Record) -> bool:
     """Return whether a run passed, and shows something of the cell's own card."""
-    return held(record) and not NEVER & {*record.marks}
+    return held(record) and not NEVER & {*record.marks} and required.why_not(record) is None

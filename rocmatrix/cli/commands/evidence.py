@@ -229,6 +229,7 @@ def _row(cell_status: CellStatus) -> tuple[str, ...]:
     notes = [f"not shown: {', '.join(cell_status.missing)}"] if cell_status.missing else []
     notes += [f"two cards: {', '.join(cell_status.took_part)}"] if cell_status.took_part else []
     notes += [f"took no part: {', '.join(cell_status.left_out)}"] if cell_status.left_out else []
+    notes += [f"of image {(cell_status.image or '')[7:19]}; a newer one was built"] if not cell_status.newest else []
     notes += ["of an earlier state of the checkout"] if cell_status.current is False else []
     notes += (
         [f"{cell_status.set_aside} record{'s' * (cell_status.set_aside != 1)} set aside"]

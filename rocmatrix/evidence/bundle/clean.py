@@ -13,6 +13,8 @@ from typing import Any
 from rocmatrix.evidence.bundle.fields import FIELDS
 from rocmatrix.evidence.bundle.identity import Identity
 from rocmatrix.evidence.bundle.keys import KEYS
+from rocmatrix.evidence.bundle.learned import FORMS, Learner
+from rocmatrix.evidence.bundle.random_words import without_random_words
 from rocmatrix.evidence.bundle.sites import AFTER_PATHS, BEFORE_PATHS
 from rocmatrix.runtime.paths import ROOT
 from rocmatrix.runtime.redaction import MACHINES, NO_VERSION, SECRETS, redacted
@@ -54,13 +56,12 @@ def clean(text: str, identity: Identity) -> str:
     text = _without_secrets(_plain(text), identity)
     for folder, short in identity.folders:
         text = re.sub(rf"{re.escape(folder)}(?![\w.-])", short, text, flags=re.IGNORECASE)
-    for form, instead in (*FIELDS, *KEYS, *BEFORE_PATHS, *_FORMS):
-        text = form.sub(instead, text)
+    learner = Learner()
+    text = learner.apply(text, (*FIELDS, *KEYS, *BEFORE_PATHS, *_FORMS, *FORMS))
     text = _QUOTED.sub(lambda found: f"{found['sign']}{_public(found['path'])}{found['sign']}", text)
     text = _DRIVE.sub("<path>", _PATH.sub(lambda found: _public(found[0]), text))
-    for form, instead in AFTER_PATHS:
-        text = form.sub(instead, text)
-    return without_own_words(redacted(text, ()), identity)
+    text = learner.without_names(learner.apply(text, AFTER_PATHS))
+    return without_own_words(without_random_words(redacted(text, ())), identity)
 
 
 def without_own_words(text: str, identity: Identity) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rocmatrix.evidence import from_events
+from rocmatrix.evidence import from_events, required
 from rocmatrix.evidence.level import why_not
 from rocmatrix.host.hardware import read_hardware
 from rocmatrix.jobs.runner import Finished
@@ -30,9 +30,13 @@ def smoke(*events, status=0, host):
 
 def test_smoke_is_recorded_as_its_verdicts_state_it(host):
     numbers = [{"name": "fp16", "value": 90.5, "unit": "TFLOP/s"}, {"name": "fp8", "value": None, "unit": "TFLOP/s"}]
-    made = smoke(verdict("device"), verdict(numbers=numbers), {"event": "smoke", "passed": 2}, host=host)
+    others = [verdict(probe) for probe in required.ON_A_CARD if probe not in ("device", "blas")]
+    made = smoke(verdict("device"), verdict(numbers=numbers), *others, {"event": "smoke", "passed": 2}, host=host)
     assert made.passed
-    assert [(v.probe, v.status, v.seconds) for v in made.verdicts] == [("device", "pass", 1.5), ("blas", "pass", 1.5)]
+    assert [(v.probe, v.status, v.seconds) for v in made.verdicts][:2] == [
+        ("device", "pass", 1.5),
+        ("blas", "pass", 1.5),
+    ]
     assert [(n.probe, n.name, n.value, n.unit) for n in made.numbers] == [("blas", "fp16", 90.5, "TFLOP/s")]
     assert made.hardware.gfx == ("gfx1100", "gfx1100")
     assert made.hardware.seen == ("gfx1100",)
@@ -119,7 +123,7 @@ def test_name_that_only_holds_the_digest_somewhere_is_another_base(base):
 @pytest.mark.parametrize(("moved", "marks"), [(["0000:03:00.0"], ("card-errors",)), ([], ())])
 def test_run_whose_cards_counted_errors_is_marked_and_raises_nothing(moved, marks, host):
     health = {"event": "health", "moved": moved, "unknown": [], "what": "ras/umc/ue rose from 0 to 1", "cards": {}}
-    made = smoke(verdict(), health, host=host)
+    made = smoke(*map(verdict, required.ON_A_CARD), health, host=host)
     assert (made.passed, made.marks) == (True, marks)
     assert (why_not(made, cells.GFX1100) is None) == (not moved)
     assert "ras/umc/ue" in made.log

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocmatrix.evidence import required
 from rocmatrix.evidence.level import LEVELS, cell_statuses, held, known_images, why_not
 from rocmatrix.evidence.record import Hardware, Trouble, Verdict
-from tests.fixtures.evidence import CARD, IMAGE, INPUTS, OTHER_INPUTS, record, rocm, smoke
+from rocmatrix.nightly import trust
+from tests.fixtures.evidence import ALL_PASS, CARD, IMAGE, INPUTS, OTHER_INPUTS, record, rocm, smoke
 
 
 @dataclass(frozen=True)
@@ -225,13 +227,43 @@ def test_pass_in_an_image_that_no_build_or_proof_names_is_set_aside_and_a_failur
     assert (found.level, found.failures) == ("proven", ("blas",))
     proven_elsewhere = [*before, record("prove", 2, **other), smoke(3, **other)]
     (found,) = cell_statuses(CELL, proven_elsewhere, rendered=True)
-    assert found.level == "smoked"
+    assert found.level == "proven"  # the image of the smoke was never built, and the one that was was not smoked
+    built = [*before, record("build", 2, **other), record("prove", 3, **other), smoke(4, **other)]
+    (found,) = cell_statuses(CELL, built, rendered=True)
+    assert (found.level, found.image, found.newest) == ("smoked", other["image"], True)
+
+
+def test_level_stands_on_one_image_whatever_the_inputs():
+    other = {"image": "sha256:" + "d" * 64}
+    parts = [record("build"), record("prove", 1), record("build", 2, **other)]
+    (found,) = cell_statuses(CELL, [*parts, smoke(3, **other)], rendered=True)
+    assert (found.level, found.image, found.newest) == ("proven", IMAGE, False)
+    (found,) = cell_statuses(CELL, [*parts, smoke(3)], rendered=True)
+    assert (found.level, found.image, found.newest) == ("smoked", IMAGE, False)
+    (found,) = cell_statuses(CELL, [*parts, smoke(3), smoke(4, status="fail", **other)], rendered=True)
+    assert (found.level, found.failures) == ("proven", ("blas",))
+    nameless = record("prove", 1, image=None)
+    assert level(record("build"), nameless, smoke(2)) == "built"
+    assert why_not(nameless, CELL) == "it names no image"
+
+
+def test_suite_in_which_a_needed_probe_was_not_applicable_raises_nothing():
+    for probe in required.ON_A_CARD:
+        idle = smoke(2, probe=probe, status="not-applicable", passed=True)
+        assert why_not(idle, CELL) == f"its suite has no pass of {probe}"
+        assert level(*CLIMB[:2], idle) == "proven"
+        assert trust.tested([record("prove", 1), idle], INPUTS) is None
+    alone = smoke(2, verdicts=(Verdict(probe="device", status="pass"),))
+    assert level(*CLIMB[:2], alone) == "proven"
+    assert why_not(smoke(2, probe="compile", status="not-applicable", passed=True), CELL) is None
+    cpu = smoke(2, cell=CPU.name, probe="memory", status="not-applicable", passed=True, hardware=Hardware(device="cpu"))
+    assert why_not(cpu, CPU) is None
 
 
 def test_two_cards_are_shown_by_the_newest_run_that_held_a_verdict_on_them():
     def both(hours, cards):
         verdict = Verdict(probe="two_gpu_step", status="pass", cards=cards, present=("0", "1"))
-        return smoke(hours, verdicts=(Verdict(probe="device", status="pass"), verdict), hardware=rocm(cards=2))
+        return smoke(hours, verdicts=(*ALL_PASS, verdict), hardware=rocm(cards=2))
 
     before = [record("build", 0), record("prove", 1), both(2, ("0", "1"))]
     assert cell_statuses(CELL, before, rendered=True)[0].level == "two-gpu"
@@ -259,14 +291,17 @@ FORGED = {
     "a training copied from a cell of another torch": (4, record("train", 9, versions={"torch": "2.12.1"}), "two-gpu"),
     "two cards named on a host of one": (
         3,
-        record("smoke", 9, verdicts=(Verdict(probe="two_gpu_step", status="pass", cards=("0", "1")),)),
+        record(
+            "smoke", 9,
+            verdicts=(*ALL_PASS, Verdict(probe="two_gpu_step", status="pass", cards=("0", "1"))),
+        ),
         "smoked",
     ),
     "one card named twice": (
         3,
         record(
             "smoke", 9, hardware=rocm(cards=2),
-            verdicts=(Verdict(probe="two_gpu_step", status="pass", cards=("0", "0")),),
+            verdicts=(*ALL_PASS, Verdict(probe="two_gpu_step", status="pass", cards=("0", "0"))),
         ),
         "smoked",
     ),
@@ -337,4 +372,4 @@ def test_smoke_of_another_build_of_the_same_torch_raises_nothing(torch, counts):
 
 
 def test_smoke_of_an_image_that_has_no_id_raises_nothing():
-    assert level(*(each.model_copy(update={"image": None}) for each in CLIMB)) == "proven"
+    assert level(*(each.model_copy(update={"image": None}) for each in CLIMB)) == "rendered"

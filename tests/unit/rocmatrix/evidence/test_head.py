@@ -1,0 +1,72 @@
+"""The newest record is missed, too, when it is removed: by the file's own table, or by the file next to it."""
+
+import sqlite3
+
+import pytest
+
+from rocmatrix.evidence import head, store
+from tests.fixtures.evidence import record, smoke
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "evidence.db"
+    store.add(path, [record("build"), record("prove", 1), smoke(2, status="fail")])
+    return path
+
+
+def edit(path, *statements):
+    with sqlite3.connect(path) as connection:
+        for statement in statements:
+            connection.execute(statement)
+    connection.close()
+
+
+NEWEST = "DELETE FROM record WHERE number = 3"
+TABLE = "UPDATE head SET number = 2"
+
+
+def test_record_removed_from_the_end_is_missed(path):
+    assert store.missing(path) == 0
+    edit(path, NEWEST)
+    assert store.missing(path) == 1
+    store.add(path, [smoke(3)])
+    assert (store.missing(path), [r.number for r in store.read(path)]) == (1, [1, 2, 4])
+
+
+def test_head_edited_with_its_record_is_missed_by_the_file_next_to_it(path):
+    edit(path, NEWEST, TABLE)
+    assert store.missing(path) == 1
+    store.add(path, [smoke(3)])
+    assert store.missing(path) == 1
+    head.companion(path).unlink()
+    assert store.missing(path) == 1  # the new record has the number after the one that is gone
+
+
+def test_head_without_its_file_stands_by_the_table(path):
+    head.companion(path).unlink()
+    edit(path, NEWEST)
+    assert store.missing(path) == 1
+    head.companion(path).write_bytes(b"\xff\x00 of no form")
+    assert store.missing(path) == 1
+
+
+def test_head_of_another_file_states_nothing(path, tmp_path):
+    other = tmp_path / "other" / "evidence.db"
+    store.add(other, [record("build")])
+    head.companion(other).write_text(head.companion(path).read_text())
+    assert store.missing(other) == 0
+    store.add(other, [record("prove", 1)])
+    assert head.companion(other).read_text().endswith(" 2\n")
+
+
+def test_import_moves_no_head(path):
+    store.add(path, [smoke(5).model_copy(update={"series": "s", "number": 900})], origin="lab.json")
+    assert store.missing(path) == 0
+
+
+def test_head_that_is_a_link_is_left_alone(path, tmp_path):
+    head.companion(path).unlink()
+    head.companion(path).symlink_to(tmp_path / "elsewhere")
+    store.add(path, [smoke(3)])
+    assert not (tmp_path / "elsewhere").exists()

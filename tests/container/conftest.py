@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(items):
 def client():
     if obstacle := engine.obstacle():
         pytest.skip(f"no container engine answers: {obstacle}")
-    client = engine.connect()
+    client = engine.connect(work=True)
     yield client
     client.close()
 

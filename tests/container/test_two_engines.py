@@ -41,7 +41,7 @@ def built(address, folder, *, cell, root, base, wheels, monkeypatch):
     with second_engine.engine(folder), monkeypatch.context() as here:
         second_engine.load(base, address)
         here.setenv("DOCKER_HOST", address)
-        client = engine.connect()
+        client = engine.connect(work=True)
         assert [tag for image in client.images.list() for tag in image.tags] == [base]
         made = build.build(cell, root=root, base=base, wheelhouse=wheels)
         layers = client.images.get(made.tag).attrs["RootFS"]["Layers"]

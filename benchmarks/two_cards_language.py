@@ -87,7 +87,7 @@ def weights(run: Path) -> torch.Tensor:
 def apart(folder: Path, name: str, reference: str) -> float:
     """Return the relative distance of two runs' weights."""
     found, needed = weights(folder / name), weights(folder / reference)
-    return ((found - needed).norm() / needed.norm()).item()
+    return float((found - needed).norm() / needed.norm())
 
 
 def same(folder: Path) -> dict[str, Any]:

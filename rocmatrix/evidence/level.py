@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
-from rocmatrix.evidence import required
+from rocmatrix.evidence.counted import required
 from rocmatrix.evidence.record import Device, Kind, Mark, Record, ordered
 
 Level = Literal["none", "rendered", "built", "proven", "smoked", "two-gpu", "trained"]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rocmatrix.evidence import head
+from rocmatrix.evidence.counted import head
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.input.named_path import expanded
 

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rocmatrix.evidence import head, schema
+from rocmatrix.evidence import schema
+from rocmatrix.evidence.counted import head
 from rocmatrix.evidence.record import Record, named, ordered
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rocmatrix.evidence import required
+from rocmatrix.evidence.counted import required
 from rocmatrix.evidence.level import SIMULATED, held
 from rocmatrix.evidence.record import Mark, Record
 

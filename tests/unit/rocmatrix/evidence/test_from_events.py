@@ -2,7 +2,8 @@
 
 import pytest
 
-from rocmatrix.evidence import from_events, required
+from rocmatrix.evidence import from_events
+from rocmatrix.evidence.counted import required
 from rocmatrix.evidence.level import why_not
 from rocmatrix.host.hardware import read_hardware
 from rocmatrix.jobs.runner import Finished

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocmatrix.evidence import required
+from rocmatrix.evidence.counted import required
 from rocmatrix.evidence.level import LEVELS, cell_statuses, held, known_images, why_not
 from rocmatrix.evidence.record import Hardware, Trouble, Verdict
 from rocmatrix.nightly import trust

@@ -4,7 +4,8 @@ import sqlite3
 
 import pytest
 
-from rocmatrix.evidence import head, store
+from rocmatrix.evidence import store
+from rocmatrix.evidence.counted import head
 from tests.fixtures.evidence import record, smoke
 
 

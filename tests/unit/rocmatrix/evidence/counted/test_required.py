@@ -2,7 +2,7 @@
 
 import json
 
-from rocmatrix.evidence import required
+from rocmatrix.evidence.counted import required
 from rocmatrix.runtime.paths import TRAINER_PROBES
 from tests.fixtures.evidence import smoke
 

@@ -24,14 +24,8 @@ MOST_COUNTED = 1000
 MANY_IDLE = 20_000  # hits in one block that lead to nothing any more: worth another automaton
 MOST_HINTED = 1 << 16  # squeezed bytes at the end of a chunk in which hints of an exception are looked for
 LONGEST_SHOWN = 240
-GOES_ON = (
-    "retr",
-    "attempt",
-    "fall",
-    "skip",
-    "continu",
-    "ignor",
-)  # in patterns of lines that follow a failure and excuse it
+# in patterns of lines that follow a failure and excuse it: the program went on
+GOES_ON = ("retr", "attempt", "fall", "skip", "continu", "ignor")
 LAST_LINES = 200  # an exception that nothing caught stands among them; one before was handled
 _MODULE = re.compile(rb"[\w.]{1,200}\.$")  # before an exception's name: where it is defined
 MOST_BEFORE = 600  # bytes before an exception that show whether it begins its line

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 
 Form = tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
 _PLACE = re.compile(r"<(?:host|name|user)>")
@@ -47,7 +48,7 @@ class Learner:
             forms: expressions, each with what stands in the place of a match.
         """
         for form, instead in forms:
-            text = form.sub(lambda found, instead=instead: self._replaced(found, instead), text)  # type: ignore[misc]
+            text = form.sub(partial(self._replaced, instead=instead), text)
         return text
 
     def _replaced(self, found: re.Match[str], instead: str | Callable[[re.Match[str]], str]) -> str:

@@ -12,12 +12,13 @@ import re
 TAKEN = "<token>"
 _WORD = re.compile(r"(?<![\w<])[A-Za-z0-9][\w+/=~.-]{14,4000}")
 _PIECE = re.compile(r"[A-Za-z0-9]{16,}")
+_JOINED = re.compile(r"[A-Za-z0-9]+(?:[-_+/]{1,2}[A-Za-z0-9]+)+")
 _RUN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _HEX = re.compile(r"(?=[0-9a-fA-F]*\d)(?=[0-9a-fA-F]*[a-fA-F])(?:[0-9a-f]+|[0-9A-F]+)")
 _GROUPS = re.compile(r"(?=.{24})(?=.*\d)(?=.*[A-Z])(?:[A-Z0-9]{2,16}-){3,}[A-Z0-9]{4,16}")
-# names that programs mangle from sizes and types
+# names that programs mangle from sizes and types: at the begin of a word, as in the middle these letters are chance
 _MADE = re.compile(
-    r"_?Z[NLTK]?\w{0,80}\d|Cijk_|gfx\d|MT\d+x|(?:miopen|naive|gemm|ck|triton|hip|roc)\w{0,80}_", re.IGNORECASE
+    r"(?<![A-Za-z0-9])(?:_*Z[NLTK]\w{0,80}\d|\w{1,60}_0d1d|Cijk_|gfx\d|MT\d+x|(?:miopen|naive|[gG]emm|ck|triton|hip|roc)\w{0,80}_)"
 )
 # what a hash is of, in front of it; a name of an object file has one behind a point or a line
 _OF = re.compile(
@@ -25,7 +26,7 @@ _OF = re.compile(
     r"version|layer|checkout|HEAD|merge|exporting \w+|from|0x|@|git)[\"']?[:=@ ]{0,3}[\"'(]?$",
     re.IGNORECASE,
 )
-_HEX_LEAST, _SMALL_LEAST, _CAPITAL_LEAST, _LONG = 24, 20, 16, 32
+_HEX_LEAST, _SMALL_LEAST, _CAPITAL_LEAST, _MIXED_LEAST, _LONG = 24, 20, 16, 20, 32
 _TAIL = re.compile(r"(?P<taken><token>|<secret>)[+/=_.~-](?=[\w+/=.~-]{0,40}[A-Z0-9])[\w+/=.~-]{8,4000}")
 
 
@@ -45,6 +46,8 @@ def _replaced(found: re.Match[str]) -> str:
             _HEX.fullmatch(piece[0]) and _OF.search((before + word[: piece.start()])[-40:])
         ):
             return word[: word.rfind("=", 0, piece.start()) + 1] + TAKEN
+    if any(_is_random_joined(joined[0]) for joined in _JOINED.finditer(word)):
+        return TAKEN
     return word
 
 
@@ -60,4 +63,14 @@ def is_random(piece: str) -> bool:
         return len(piece) >= _CAPITAL_LEAST and runs >= 5
     if piece.lower() == piece:
         return len(piece) >= _SMALL_LEAST and (runs >= 6 or (len(piece) >= _LONG and runs >= 4))
-    return len(piece) >= _LONG and runs / len(piece) > 0.4
+    return len(piece) >= _MIXED_LEAST and runs / len(piece) > (0.4 if len(piece) >= _LONG else 0.5)
+
+
+def _is_random_joined(word: str) -> bool:
+    """Return whether a word is of base64's alphabet, whose signs cut it into pieces that are too short to judge alone."""
+    letters = re.sub(r"[-_+/]", "", word)
+    parts = len(re.split(r"[-_+/]+", word))
+    mixed = not letters.islower() and not letters.isupper()
+    runs = sum(len(_RUN.findall(part)) for part in re.split(r"[-_+/]+", word))
+    # names have a sign every few letters; the alphabet has one in 32
+    return mixed and len(letters) >= _MIXED_LEAST and parts <= 1 + len(letters) / 8 and runs / len(letters) > 0.5

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from tests.fixtures import hostile
+from tests.left_out import WHOLE
 from trainer.cli import main
 from trainer.engine import loop
 from trainer.storage import checkpoint_store
@@ -117,7 +118,9 @@ def metadata_cases(finished: Path, count: int) -> list[tuple[str, bytes]]:
     return [*hostile.TEXTS.items(), *spoiled]
 
 
-@pytest.mark.parametrize(("place", "count"), [(0, 250), (1, 40), (2, 40)], ids=["predict", "report", "compress"])
+@pytest.mark.parametrize(
+    ("place", "count"), [(0, 700 if WHOLE else 250), (1, 40), (2, 40)], ids=["predict", "report", "compress"]
+)
 def test_metadata_that_no_run_wrote_end_in_a_code(
     finished: Path, data: Path, tmp_path: Path, programs: Programs, place: int, count: int
 ) -> None:

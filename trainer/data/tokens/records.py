@@ -36,7 +36,7 @@ TOOLS = {
     "contents": "it is Gemini's form; write " + _AS_MESSAGES.format("role model is assistant, and parts are content"),
 }
 
-KINDS = ("messages", "conversations", "chosen", "instruction", "completion", "text")  # a row is of the first it has
+DECIDING = ("messages", "conversations", "chosen", "instruction", "completion", "text")  # each names a kind of row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +158,7 @@ def _filled(row: Mapping[str, Any]) -> dict[str, Any]:
     """
     there = {name: value for name, value in row.items() if value is not None}
     filled = {name: value for name, value in there.items() if value != []}
-    return filled if any(name in filled for name in KINDS) else there
+    return filled if any(name in filled for name in DECIDING) else there
 
 
 def _require_no_tree(row: Mapping[str, Any]) -> None:

@@ -90,8 +90,11 @@ def text_file(begin: str) -> OtherFile | None:
 
 
 def folder_advice(folder: Path) -> str:
-    """Return how the files of a folder become the one that is read; empty where it holds none that could."""
-    names = sorted(path.name for path in folder.iterdir() if path.suffix.lower() in ROWS_BELOW_A_HEADER)
+    """Return how the files of a folder become the one that is read; empty where none that could is seen in it."""
+    try:
+        names = sorted(path.name for path in folder.iterdir() if path.suffix.lower() in ROWS_BELOW_A_HEADER)
+    except OSError:  # it may be entered and not listed
+        return ""
     if not names:
         return ""
     if len(names) == 1:

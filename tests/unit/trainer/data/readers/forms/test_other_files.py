@@ -102,3 +102,13 @@ def test_folder_with_one_file_or_without_any_is_refused_with_what_there_is(tmp_p
     assert folder_advice(tmp_path) == ""
     (tmp_path / "only.csv").write_text("x\n")
     assert folder_advice(tmp_path) == f"One file is read: --data {tmp_path / 'only.csv'}."
+
+
+def test_folder_that_may_not_be_listed_is_refused_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(_: Path) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "iterdir", closed)  # root, as which tests run, may list any
+    with pytest.raises(TrainerError, match="RM510") as caught:
+        kind_of(tmp_path)
+    assert caught.value.what == "it is a folder"

@@ -67,10 +67,10 @@ def is_random(piece: str) -> bool:
 
 
 def _is_random_joined(word: str) -> bool:
-    """Return whether a word is of base64's alphabet, whose signs cut it into pieces that are too short to judge alone."""
-    letters = re.sub(r"[-_+/]", "", word)
-    parts = len(re.split(r"[-_+/]+", word))
+    """Return whether a word is of base64's alphabet, whose signs cut it into pieces too short to judge alone."""
+    parts = re.split(r"[-_+/]+", word)
+    letters = "".join(parts)
     mixed = not letters.islower() and not letters.isupper()
-    runs = sum(len(_RUN.findall(part)) for part in re.split(r"[-_+/]+", word))
+    runs = sum(len(_RUN.findall(part)) for part in parts)
     # names have a sign every few letters; the alphabet has one in 32
-    return mixed and len(letters) >= _MIXED_LEAST and parts <= 1 + len(letters) / 8 and runs / len(letters) > 0.5
+    return mixed and len(letters) >= _MIXED_LEAST and len(parts) <= 1 + len(letters) / 8 and runs > len(letters) / 2

@@ -1,4 +1,4 @@
-"""Images that are not what their tag states, on a real engine: neither smoked as the cell's, nor promoted, nor believed.
+"""Images that are not what their tag states, on a real engine: neither smoked as the cell's nor promoted.
 
 Machines, wheels and trainer are STAND-INS; scenarios are played as those of `test_broken_nights`.
 """

@@ -17,7 +17,7 @@ from rocmatrix.cli import nightly_workflow as workflow
 from rocmatrix.cli import rooms
 from rocmatrix.diagnosis import document as failures
 from rocmatrix.diagnosis import pattern, project_errors, signature
-from rocmatrix.diagnosis.pages import searchable
+from rocmatrix.diagnosis.pages import measured, searchable
 from rocmatrix.diagnosis.search import known as known_patterns
 from rocmatrix.doctor import document
 from rocmatrix.doctor.environment import rules
@@ -53,7 +53,7 @@ def files(matrix: Matrix, root: Path) -> dict[str, str]:
         ARCHITECTURE_FILE: _with_rooms((root / ARCHITECTURE_FILE).read_text(encoding="utf-8"), root),
         "docs/errors.md": errors_page(catalog),
         "docs/doctor.md": document.page(rules.load(root)),
-        "docs/failures.md": failures.page(known),
+        "docs/failures.md": failures.page(known, measured.table(root)),
         searchable.FILE: searchable.page(known, searchable.shares(root)),
         known_patterns.FILE: known_patterns.text(pattern.__file__, derived),
         workflow.FILE: workflow.text(matrix),

@@ -1,12 +1,9 @@
 """Every shipped signature finds its own sample first, names rules that exist, and cannot run away."""
 
-import json
-import math
-import re
-
 import pytest
 
 from rocmatrix.diagnosis import diagnosis, document, signature
+from rocmatrix.diagnosis.pages import measured
 from rocmatrix.doctor.examination import CHECKS
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
@@ -126,30 +123,6 @@ def test_two_that_refine_each_other_are_refused_as_both_would_be_hidden(tmp_path
         signature.load(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("file", "name"),
-    [
-        ("diagnose_cases.json", "learn"),
-        ("diagnose_cases.json", "held_out"),
-        ("diagnose_frozen.json", "fresh"),
-        ("diagnose_frozen.json", "fresh2"),
-        ("diagnose_frozen.json", "fresh3"),
-        ("diagnose_frozen.json", "fresh4"),
-        *(("diagnose_frozen.json", f"fresh{number}") for number in (5, 6, 7, 8, 9, 10, 11, 12)),
-        ("diagnose_frozen.json", "aside"),
-    ],
-)
-def test_page_states_the_figures_that_were_measured(file, name):
-    measured = json.loads((ROOT / "benchmarks" / "results" / file).read_text(encoding="utf-8"))
-    row = next(row for row in measured["rows"] if row["set"] == name)
-    keys = ("right_first_percent", "first_three_percent", "wrong_first_percent")
-    right, three, wrong = (math.floor(row[key] + 0.5) for key in keys)
-    assert re.search(rf"^\| {row['cases']} .*\| {right} % \| {three} % \| {wrong} % \|", document.HEAD, re.MULTILINE), (
-        name,
-        row,
-    )
-
-
 def test_checks_that_causes_name_are_those_of_doctor():
     named = {code for one in SIGNATURES for cause in one.causes for code in cause.host}
     assert named
@@ -157,7 +130,7 @@ def test_checks_that_causes_name_are_those_of_doctor():
 
 
 def test_page_holds_every_signature():
-    page = document.page(SIGNATURES)
+    page = document.page(SIGNATURES, measured.table(ROOT))
     assert page == (ROOT / "docs" / "failures.md").read_text(encoding="utf-8")
     assert all(f"\n## {one.id}\n" in page for one in SIGNATURES)
 
@@ -174,7 +147,7 @@ def test_signature_asks_to_be_looked_at_again_a_year_after_its_sources_were_read
     assert [row.entry for row in rows] == [one.id for one in SIGNATURES]
     assert not any(row.expired("2027-11-20") for row in rows)
     assert all(row.expired("2027-11-29") for row in rows)
-    assert "to look at again from 2027-11-2" in document.page(SIGNATURES[:1])
+    assert "to look at again from 2027-11-2" in document.page(SIGNATURES[:1], "")
 
 
 def test_words_that_a_program_of_ones_own_prints_too_are_not_put_down_to_releases_alone():

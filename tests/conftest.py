@@ -9,6 +9,7 @@ import tempfile
 from hypothesis import settings
 
 from tests.groups import pytest_collection_modifyitems, pytest_xdist_make_scheduler  # noqa: F401 - hooks
+from tests.times import pytest_terminal_summary  # noqa: F401 - a hook
 
 # A program started in the background inherits an ignored SIGINT, and so do its children: the tests that
 # interrupt a build or a run would wait for nothing.

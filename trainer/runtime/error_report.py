@@ -13,6 +13,8 @@ from trainer.runtime.errors import TrainerError, from_log_settings, from_os_erro
 from trainer.runtime.events import emit, say
 from trainer.runtime.signals import TerminatedError
 
+SHARED = ("RM554", "RM598")  # a stop ends all ranks with the same error: the first one reports it
+
 
 def coded(error: BaseException, output: Path | None) -> TrainerError:
     """Return `error` as one of the catalog; the traceback of an unknown one goes to a file in `output`."""
@@ -56,7 +58,9 @@ def unexpected(error: BaseException, output: Path | None) -> TrainerError:
 
 
 def report(error: TrainerError) -> int:
-    """Report to people on stderr and to programs on stdout; return the exit status."""
+    """Report to people on stderr and to programs on stdout, a stop of several ranks once; return the exit status."""
+    if error.code in SHARED and os.environ.get("RANK", "0") != "0":
+        return error.exit_status
     say(error.render())
     try:
         emit("error", **error.parts())

@@ -39,3 +39,17 @@ def test_report_is_text_on_stderr_and_one_event_on_stdout(capsys: pytest.Capture
     event = json.loads(captured.out)
     assert (event["event"], event["code"], event["where"]) == ("error", "RM530", "epoch 3")
     assert captured.err.startswith("RM530 ")
+
+
+@pytest.mark.parametrize(
+    ("rank", "code", "reported"),
+    [("0", "RM554", True), ("1", "RM554", False), ("1", "RM598", False), ("1", "RM521", True)],
+)
+def test_stop_of_several_ranks_is_reported_by_the_first_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], rank: str, code: str, reported: bool
+) -> None:
+    monkeypatch.setenv("RANK", rank)
+    error = TrainerError(code, what="x")
+    assert report(error) == error.exit_status
+    out, err = capsys.readouterr()
+    assert (code in out, code in err) == (reported, reported)

@@ -10,17 +10,18 @@ long = pytest.mark.skipif(
 )
 
 
-def one_of(cases):
-    """Return parameters of which the first is run, and the others with all that is left out.
+def one_of(cases, count=1):
+    """Return parameters of which the first ones are run, and the others with all that is left out.
 
     Args:
         cases: values of one parameter, or tuples of several; each takes ranks through the same code.
+        count: how many are run, 1 or more.
     """
-    first, *others = cases
+    cases = list(cases)
     return [
-        first,
+        *cases[:count],
         *(
             pytest.param(*each, marks=long) if isinstance(each, tuple) else pytest.param(each, marks=long)
-            for each in others
+            for each in cases[count:]
         ),
     ]

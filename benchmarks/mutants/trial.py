@@ -21,7 +21,7 @@ PLAIN = ("-p", "no:cacheprovider", "--hypothesis-seed=0")  # the same examples f
 # A failure is counted and not shown: to write it down takes many times what the test does.
 TERSE = ("--tb=no", "--assert=plain")
 LIMIT = 900  # seconds of a process of its own, many times what the slowest list of tests takes
-QUIET = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "MKL_NUM_THREADS": "1"}
+QUIET = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "MKL_NUM_THREADS": "1", "ROCMATRIX_REHEARSAL": "whole"}
 
 
 @dataclass(frozen=True, kw_only=True)

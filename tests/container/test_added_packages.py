@@ -20,7 +20,7 @@ from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells, sysfs
 from tests.left_out import WHOLE, long
 
-pytestmark = pytest.mark.container
+pytestmark = [pytest.mark.container, long]  # one image of a GB; the stages are rendered and read by unit tests
 # JupyterLab brings some 80 wheels more, each of them fetched by a pip of its own.
 SERVERS = ("jupyterlab", "tensorboard") if WHOLE else ("tensorboard",)
 
@@ -137,10 +137,7 @@ def served(client, tmp_path):
     ("port", "command", "path", "words"),
     [
         (6006, "tensorboard --logdir=/training --host=0.0.0.0 --port=6006", "/data/environment", '"data_location"'),
-        pytest.param(
-            8888, "jupyter lab --ip=0.0.0.0 --no-browser", "/api", '"version"',
-            marks=long,
-        ),
+        (8888, "jupyter lab --ip=0.0.0.0 --no-browser", "/api", '"version"'),
     ],
 )  # fmt: skip
 def test_server_of_an_added_package_answers_on_the_port_that_is_published(

@@ -73,6 +73,7 @@ def require_index(text: str) -> None:
         pytest.skip(f"no package index is reached from a container: {text[-300:]}")
 
 
+@long
 def test_first_train_on_debian_12_leaves_a_model_that_forecasts(client: Any, debian: str, cpu_wheels: Path) -> None:
     with bare(client, debian, {cpu_wheels: f"/clone/.rocmatrix/wheelhouse/{cpu_wheels.name}"}) as machine:
         code, text = run(machine, "cd /clone && ./invokew train --in native --epochs 2 --run first")

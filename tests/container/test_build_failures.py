@@ -14,6 +14,7 @@ from rocmatrix.images import build, buildkit, render
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells
 from tests.fixtures.stand_ins import stand_in_cell, stand_in_wheel
+from tests.left_out import long
 
 pytestmark = pytest.mark.container
 
@@ -74,6 +75,7 @@ def test_tampered_wheel_is_found_inside_the_build_too(cell, root, wheels, debian
     assert path.name.partition("-")[0] in log
 
 
+@long
 def test_wrong_hash_in_the_lock_stops_the_build(cell, root, wheels, debian):
     lock = root / "images" / cell.name / "requirements.lock"
     right = cell.wheels[0][1].sha256
@@ -92,6 +94,7 @@ def test_lock_without_hashes_stops_the_build(cell, root, wheels, debian):
     assert "Hashes are required" in build.log_file(cell, root).read_text()
 
 
+@long
 def test_wheel_that_is_missing_is_not_fetched_from_a_network(cell, root, wheels, debian):
     (wheels / cell.wheels[0][0]).unlink()
     with pytest.raises(RocmatrixError, match="RM202"):

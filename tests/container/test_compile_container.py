@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.left_out import long
+
 pytestmark = pytest.mark.container
 
 COUNT = """
@@ -15,7 +17,7 @@ with torch.no_grad():  # one graph: its code takes the compiler long enough
 found = counters["inductor"]
 print(json.dumps({name: found[name] for name in ("fxgraph_cache_hit", "fxgraph_cache_miss")}))
 """
-TRAIN = ["train", "--output=/training", "--run=r", "--epochs=1", "--data-fraction=0.5", "--compile=on"]
+TRAIN = ["train", "--output=/training", "--run=r", "--epochs=1", "--data-fraction=0.1", "--compile=on"]
 
 
 def test_model_is_compiled_and_trains_in_the_image(cpu_image, run, tmp_path):
@@ -40,6 +42,7 @@ def test_promised_compile_that_cannot_run_fails_smoke(cpu_image, run):
     assert "This image promises it" in ended.lines[0]["summary"]
 
 
+@long
 def test_second_container_takes_what_the_first_compiled_from_the_volume(client, cpu_image, tmp_path):
     volume = client.volumes.create()
     try:

@@ -24,6 +24,7 @@ from rocmatrix.nightly.night import Running
 from rocmatrix.nightly.plan import Plan
 from rocmatrix.nightly.stages import OnEngine
 from tests.fixtures import cells, sysfs
+from tests.left_out import long
 
 pytestmark = pytest.mark.container
 
@@ -153,6 +154,7 @@ def test_night_promotes_only_what_was_smoked_and_removes_only_its_own(stood_in, 
         client.images.remove("somebody:else")
 
 
+@long
 def test_cpu_cell_is_built_proven_smoked_and_promoted_by_a_night_that_was_killed(
     client, debian, cpu_wheels, night_cell, lay_out, evidence, tmp_path, monkeypatch
 ):

@@ -244,6 +244,7 @@ def test_owner_of_a_strix_halo_trains_an_adapter_and_runs_a_script_in_three_comm
     assert {"--task=lm", "--adapter=lora", f"--cell={HALO}{WITH}"} <= {*seen["argv"]}
 
 
+@long
 def test_reader_of_a_guide_of_7_0_trains_on_two_cards_in_four_commands(typed):
     making.machine(typed.tree, sysfs.RX_7900_XT, cards=2)
     name = UNLOCKED["7.0"]

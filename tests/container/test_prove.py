@@ -153,7 +153,6 @@ def stored(found):
     return sum(file.size for file in found.library("rocBLAS").files)
 
 
-@long  # test_nightly proves one of the same Dockerfile, lock and wheels at each stop
 def test_real_cpu_image_is_proven(cpu_image, cpu_root, cpu_wheels):
     """Its own Dockerfile, lock and wheels; Debian's base made by debootstrap, which the recorded size is of."""
     proven = proof.of_image(cells.MATRIX, cells.CPU, cpu_image.tag, today=TODAY, root=cpu_root, wheels=cpu_wheels)

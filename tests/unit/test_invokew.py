@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures.cells import MATRIX
+from tests.left_out import long
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -81,6 +82,7 @@ def test_python_without_venv_is_rm401(checkout):
     assert done.returncode == 2
 
 
+@long
 def test_lock_that_cannot_be_installed_is_rm402_and_tried_again(checkout):
     (checkout / "requirements/base.txt").write_text("no-such-package==1.0 --hash=sha256:" + "0" * 64 + "\n")
     for _ in range(2):
@@ -168,6 +170,7 @@ def test_folder_that_an_older_wrapper_left_as_lock_is_not_in_the_way(checkout, q
     assert "waiting" not in run(checkout, "--list", **quick).stderr
 
 
+@long
 @pytest.mark.parametrize("locks", ["flock", "python"])
 def test_changed_lock_does_not_clear_the_environment_under_a_running_job(checkout, tmp_path, quick, locks):
     if locks == "python":

@@ -39,6 +39,7 @@ def test_killed_while_it_plans_leaves_no_trace(play):
     play.says(*GREEN)
 
 
+@long
 def test_killed_while_it_builds_keeps_level_and_tag_of_the_image_before(play):
     play.checkout.change_trainer()
     night = play.checkout.begin_night()
@@ -148,6 +149,7 @@ def test_suite_that_dies_in_the_middle_of_a_line_has_failed_from_there_on(play):
     play.says("proven", "smoke", *every[every.index("conv") :])
 
 
+@long
 def test_container_that_is_killed_in_smoke_has_failed(play):
     night = play.paused_night("rng")
     (job,) = play.jobs()

@@ -45,6 +45,7 @@ def test_first_of_two_checkouts_on_one_engine_continues_and_each_has_its_own_rec
     assert (truth.level, truth.records[-1]["image"]) == (*GREEN, play.before)
 
 
+@long
 def test_builds_at_once_each_record_the_image_they_made(play, new_checkout):
     other = new_checkout()
     play.checkout.change_trainer()

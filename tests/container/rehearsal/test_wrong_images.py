@@ -12,7 +12,8 @@ from tests.left_out import long
 pytestmark = pytest.mark.container
 
 
-@pytest.mark.parametrize("sealed", [pytest.param(False, marks=long), True])
+@long
+@pytest.mark.parametrize("sealed", [False, True])
 def test_tampered_image_under_both_tags_is_neither_smoked_nor_kept(play, sealed):
     evil = forged(play.client, sealed=sealed)
     for tag in (TAG, CANDIDATE):

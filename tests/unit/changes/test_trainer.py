@@ -5,6 +5,8 @@ The copy's own program is run then. Rows that are not here are a written walk: t
 
 import json
 
+from tests.left_out import long
+
 
 def test_probe_added_with_its_entry_is_listed(change, run):
     change.add("trainer/diagnostics/probes/single/fresh.py", '"""A new probe."""\n')
@@ -71,6 +73,7 @@ class ExpertsConfig(MlpConfig):
 '''
 
 
+@long
 def test_network_with_settings_of_its_own_is_trained_stored_and_used(change, run, tree):
     change.add("trainer/models/experts.py", SHAPED)
     change.insert(SECTION, "NETWORKS = (", '"experts", ')

@@ -119,7 +119,9 @@ def metadata_cases(finished: Path, count: int) -> list[tuple[str, bytes]]:
 
 
 @pytest.mark.parametrize(
-    ("place", "count"), [(0, 700 if WHOLE else 250), (1, 40), (2, 40)], ids=["predict", "report", "compress"]
+    ("place", "count"),
+    [(0, 700 if WHOLE else 100), (1, 40 if WHOLE else 15), (2, 40 if WHOLE else 15)],
+    ids=["predict", "report", "compress"],
 )
 def test_metadata_that_no_run_wrote_end_in_a_code(
     finished: Path, data: Path, tmp_path: Path, programs: Programs, place: int, count: int

@@ -18,11 +18,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from tests.left_out import WHOLE
 from tests.unit.trainer.test_hostile_runs import table_csv
 from tests.unit.trainer.test_malformed_inputs import bars_csv, trained
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
-SEEDS = 3  # of each shape, for bars and for tables; 8 were tried
+SEEDS = 3 if WHOLE else 1  # of each shape, for bars and for tables; 8 were tried
 
 Shape = Callable[[random.Random, bytes], bytes]
 

@@ -14,6 +14,7 @@ import pytest
 
 from rocmatrix.containers import engine
 from tests.fixtures import machines
+from tests.left_out import one_of
 
 ROOT = Path(__file__).resolve().parents[4]
 LIGHT = "--data es.csv --output TR --epochs 10 --batch_size 256 --learning_rate 0.001 --hidden_layers 32,16"
@@ -92,7 +93,7 @@ def typed(tmp_path):
     return typed
 
 
-@pytest.mark.parametrize("owner", WALKS)
+@pytest.mark.parametrize("owner", one_of(WALKS, 2))
 def test_walk_of_an_owner_reaches_a_run_in_five_commands(typed, owner):
     make, walk = WALKS[owner]
     assert len(walk) <= 5

@@ -4,6 +4,7 @@ import pytest
 
 from rocmatrix.cli import wording
 from rocmatrix.runtime.paths import ROOT, STYLE
+from tests.left_out import long
 
 BANNED = {"told": "report", "somebody": "another user", "somebody else": "another program"}
 
@@ -25,6 +26,7 @@ def names(tree, source, path="trainer/engine/loop.py"):
     return [(place.line, place.term) for place in wording.named(tree, BANNED, {"a", "the"}, {"asked": "requested"})]
 
 
+@long  # `./invokew lint` does the same
 def test_checkout_has_no_banned_term_and_no_faulty_name():
     style = STYLE.read_text()
     assert wording.places(ROOT, wording.terms(style)) == []

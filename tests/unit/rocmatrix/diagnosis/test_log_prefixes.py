@@ -4,11 +4,11 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from rocmatrix.diagnosis.log_prefixes import views
-from tests.left_out import WHOLE
+from tests.left_out import WHOLE, one_of
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, best
 
 # Each is what one program puts before a line. They are those of docker compose, docker's json-file, the CRI, journald,
@@ -60,7 +60,7 @@ def wrapped(text, width):
     return "\n".join(part for line in text.splitlines() for part in re.findall(f".{{1,{width}}}", line) or [""])
 
 
-@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize("prefix", one_of(PREFIXES, 12))
 def test_prefix_hides_nothing(prefix):
     """A stop of CI tries a quarter of the signatures with each prefix, and each signature with a quarter of them."""
     chosen = SIGNATURES if WHOLE else SIGNATURES[PREFIXES.index(prefix) % 4 :: 4]
@@ -71,6 +71,7 @@ def test_prefix_hides_nothing(prefix):
 @settings(max_examples=150, deadline=None)
 @given(one=signatures, prefix=st.sampled_from(PREFIXES), width=st.sampled_from([40, 79, 80, 120, 132]))
 def test_lines_wrapped_before_or_after_the_prefix_are_whole_again(one, prefix, width):
+    assume(width >= len(prefix))  # a screen that cuts the prefix itself hides a family's message: not read
     assert best(prefixed(wrapped(one.sample, width), prefix)) == one.id
     assert best(wrapped(prefixed(one.sample, prefix), width)) == one.id
 

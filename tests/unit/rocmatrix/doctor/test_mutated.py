@@ -10,6 +10,7 @@ from rocmatrix.doctor import examination, host, knowledge
 from rocmatrix.host import topology, topology_svg
 from rocmatrix.host.hardware import read_hardware
 from tests.fixtures import machines, sysfs
+from tests.left_out import WHOLE
 
 KNOWN = knowledge.load(Path(__file__).resolve().parents[4])
 BUILDERS = (
@@ -63,7 +64,7 @@ def spoil(machine, changes):
                     path.mkdir()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60 if WHOLE else 20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(which=st.integers(0, len(BUILDERS) - 1), changes=st.lists(CHANGE, min_size=1, max_size=6))
 def test_spoiled_tree_never_raises(tmp_path, which, changes):
     root = tmp_path / "tree"

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests.left_out import long
 from trainer.distributed import torchrun as launch_module
 from trainer.distributed.torchrun import command
 from trainer.distributed.watchdog.heartbeat import read_beat
@@ -95,6 +96,7 @@ def digests(folder: Path) -> dict[str, str]:
     return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
 
 
+@long
 def test_sleeping_rank_is_found_and_the_weights_are_those_of_the_undisturbed_run(tmp_path: Path, start: Start) -> None:
     undisturbed = [start(tmp_path, "calm", **rank) for rank in without_torchrun()]
     disturbed = start(tmp_path, "disturbed", "--hang-timeout", "60", "--hang-floor", str(FLOOR_S))

@@ -114,6 +114,7 @@ def kill_all(begun: subprocess.Popen[bytes]) -> None:
         time.sleep(0.02)
 
 
+@long
 def test_run_of_two_ranks_killed_is_resumed_by_one_and_by_three(folder: Path) -> None:
     partial = killed_after_a_checkpoint(folder, "two", "--ranks", "2", "--parallel", "fsdp2")
     assert list(partial.glob("checkpoints/*/shard-00001.safetensors"))

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.left_out import long
 from trainer.cli import main
 from trainer.config.train import TrainConfig
 from trainer.run import train as job
@@ -169,6 +170,7 @@ def test_fewer_epochs_than_were_trained_are_refused(
     assert content(stopped / "one") == content(undisturbed)
 
 
+@long
 def test_longer_run_that_is_stopped_again_stays_longer(stopped: Path, undisturbed: Path, tmp_path: Path) -> None:
     trained_for(stopped, 3, "--epochs", "8")
     trained_for(stopped, 7)

@@ -18,6 +18,7 @@ import pytest
 
 import trainer
 from tests.fixtures.tables import hours, mixed, written
+from tests.left_out import long
 from trainer.analysis.compress.measure import tensor
 from trainer.analysis.compress.subject import Given, read_subject
 from trainer.cli import main
@@ -50,11 +51,27 @@ def forecasts(folder: Path, path: Path) -> list[dict[str, str]]:
     "flags",
     [
         ("--target", "y"),
-        ("--target", "y", "--network", "residual", "--norm", "layer", "--class-weights", "balanced"),
         ("--target", "z", "--norm", "batch", "--dropout", "0.1", "--activation", "silu"),
-        ("--target", "z", "--network", "residual", "--norm", "batch", "--hidden-layers", "8,8"),
-        ("--target", "z", "--hidden-layers", "none"),
-        ("--target", "y", "--network", "transformer", "--token-width", "8", "--heads", "2", "--hidden-layers", "16"),
+        *(
+            pytest.param(flags, marks=long)
+            for flags in (
+                ("--target", "y", "--network", "residual", "--norm", "layer", "--class-weights", "balanced"),
+                ("--target", "z", "--network", "residual", "--norm", "batch", "--hidden-layers", "8,8"),
+                ("--target", "z", "--hidden-layers", "none"),
+                (
+                    "--target",
+                    "y",
+                    "--network",
+                    "transformer",
+                    "--token-width",
+                    "8",
+                    "--heads",
+                    "2",
+                    "--hidden-layers",
+                    "16",
+                ),
+            )
+        ),
     ],
 )
 def test_forecasts_are_those_of_training_and_onnx_agrees(tmp_path: Path, flags: tuple[str, ...]) -> None:

@@ -13,6 +13,7 @@ from rocmatrix.matrix.rule import Rule
 from rocmatrix.matrix.statement import Evidence, Selector
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.cells import MATRIX
+from tests.left_out import WHOLE
 
 ROOT = Path(__file__).resolve().parents[5]
 RULES = {rule.id: rule for rule in (*MATRIX.rules, *MATRIX.derived_rules)}
@@ -120,7 +121,7 @@ def check_total(request, cards):
 
 
 def test_axes_in_any_combination_give_a_working_cell_or_a_reasoned_refusal():
-    gpus = [None, "cpu", *MATRIX.architectures]
+    gpus = [None, "cpu", *(MATRIX.architectures if WHOLE else list(MATRIX.architectures)[::3])]
     found = {
         check_total(Request(rocm=r, torch=t, gpu=g), ()) for r in [None, *ROCM] for t in [None, *TORCH] for g in gpus
     }

@@ -62,6 +62,7 @@ def test_table_has_more_rows_with_checkpointing(model, capsys):
     assert full["rows"] >= 2 * off["rows"]
 
 
+@long
 def test_longest_row_that_is_reported_fits_and_a_longer_one_does_not(tmp_path, capsys):
     config = tmp_path / "config.json"
     config.write_text(json.dumps({**SHAPE, "max_position_embeddings": 4096}))
@@ -119,6 +120,7 @@ def refused(requested):
     return caught.value, replace(program, rows=int(offer[2].replace(",", "")))
 
 
+@long
 def test_refusal_after_the_exact_plan_offers_what_fits_by_it(model, capsys):
     how = {"model": model, "gpu": "RX 7900 XTX", "method": "lora", "activation_checkpointing": "full", "sequence": 64}
     program = PlanRequest(**how).programs(PlanRequest(**how).card())[0]
@@ -169,6 +171,7 @@ def test_two_cards_hold_the_whole_each_and_share_the_rows(model, capsys):
     assert second["tokens_per_second"][1] == pytest.approx(2 * first["tokens_per_second"][1], abs=2)
 
 
+@long
 def test_shards_of_two_cards_fit_where_the_whole_does_not_and_are_offered(tmp_path, capsys):
     """The size is between the two, by the plan's own numbers."""
     (tmp_path / "config.json").write_text(

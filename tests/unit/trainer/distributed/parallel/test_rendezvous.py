@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch.distributed as dist
 
+from tests.left_out import long
 from trainer.distributed import torchrun
 from trainer.distributed.parallel import rendezvous
 from trainer.distributed.parallel.rendezvous import RENDEZVOUS_KEY, meet
@@ -71,6 +72,7 @@ def test_rank_alone_in_an_empty_store_waits_for_rank_0(store: dist.HashStore) ->
     assert not store.check([RENDEZVOUS_KEY])
 
 
+@long
 def test_ranks_that_torchrun_starts_again_meet_though_its_store_is_the_old_one(tmp_path: Path) -> None:
     argv = torchrun.command([], ranks=2, max_restarts=1)
     program = [*argv[: argv.index("--") - 1], str(Path(__file__).with_name("restart_program.py")), str(tmp_path)]

@@ -14,7 +14,7 @@ import pytest
 import safetensors.numpy
 
 from tests.fixtures.tables import mixed, written
-from tests.left_out import one_of
+from tests.left_out import long, one_of
 from trainer.cli import main
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
@@ -80,6 +80,7 @@ def test_ranks_begin_again_with_half_the_rows_and_end_like_one_process(
     assert all(np.allclose(found[name], value, rtol=1e-10, atol=1e-12) for name, value in expected.items())
 
 
+@long
 def test_end_without_a_restart_states_the_next_step(tmp_path: Path) -> None:
     written(mixed(100, gaps=False), tmp_path)
     done = ranks(tmp_path, "forward", "--parallel", "fsdp2", "--checkpoint-every", "2", restarts=0)

@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.plan_error import error_on_host
 from tests.fixtures.footprints import ON_CARD, SMALL
+from tests.left_out import long
 from trainer.engine import optimizer
 from trainer.run.memory_plan.allocator import DoesNotFitError
 from trainer.run.memory_plan.depth import estimated
@@ -90,6 +91,7 @@ def test_trials_beyond_the_limit_give_way_to_the_step(how):
     assert found.flops <= free.flops  # of trials, as far as they went
 
 
+@long
 @pytest.mark.parametrize(
     "windows", [{"max_window_layers": 7}, {"layer_types": ["full_attention"] * 7 + ["sliding_attention"]}]
 )

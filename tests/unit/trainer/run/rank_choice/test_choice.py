@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.left_out import long
 from trainer.cli import main, parse
 from trainer.config.recipe import resolve
 from trainer.run.rank_choice import choice
@@ -165,6 +166,7 @@ def model_of(run: Path) -> dict[str, str]:
     }
 
 
+@long
 @pytest.mark.usefixtures("torch_as_before")
 def test_run_by_auto_has_the_bytes_of_the_run_by_its_number_and_leaves_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.left_out import long
 from trainer.config.train import TrainConfig
 from trainer.device.accelerator import Accelerator
 from trainer.run.repeated_faults import remedy
@@ -169,6 +170,7 @@ def test_run_that_aborts_twice_at_one_step_ends_with_the_remedy_on_record(tmp_pa
     assert not [*(tmp_path / "r").glob("*.mark"), *(tmp_path / "r").glob("*.fault")]
 
 
+@long
 def test_run_that_is_killed_twice_at_one_step_from_outside_resumes_unchanged(tmp_path: Path) -> None:
     assert attempts(tmp_path, "SIGKILL", 2) == [-9, -9]
     (tmp_path / "calm").touch()

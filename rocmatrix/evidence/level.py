@@ -133,10 +133,19 @@ def why_not(  # noqa: PLR0911 -- one line a reason
         return None
     if images is not None and (record.inputs, record.image) not in images:  # labels alone say what it was made of
         return "it ran in an image that no build or proof on record names"
+    return of_another(record, cell, simulated=simulated) or required.why_not(record)
+
+
+def of_another(record: Record, cell: Subject, *, simulated: bool = False) -> str | None:
+    """Return why a run that passed shows another torch or another card than the cell's, None where it shows its own.
+
+    Args:
+        simulated: leave out the comparison of torch: an image of a simulation holds any.
+    """
     torch = record.versions.get("torch", cell.release.torch)
     if not simulated and not _is_of_release(torch, cell.release):
         return f"it ran torch {torch}, and the cell has {_named(cell.release)}"
-    return _other_device(record, cell.architecture) or required.why_not(record)
+    return _other_device(record, cell.architecture)
 
 
 def _unnamed(record: Record) -> str | None:

@@ -66,7 +66,7 @@ def _writing(path: Path) -> Iterator[sqlite3.Connection]:
 
 def _added(connection: sqlite3.Connection, record: Record, origin: str, series: str) -> int:
     body = json.dumps(record.content() | {"log": ""}, ensure_ascii=False)
-    number = record.number if record.series else _next(connection, series)
+    number = record.number if record.series or not series else _next(connection, series)
     row = (
         record.id, record.at, record.cell, record.kind, body, zlib.compress(record.log.encode()), origin,
         record.series or series, number,
@@ -87,9 +87,12 @@ def _next(connection: sqlite3.Connection, series: str) -> int:
 
 
 def _series(connection: sqlite3.Connection, origin: str) -> str:
-    """Return the series of records that name none: the file's own, or that of an older file by its name."""
+    """Return the series of records that name none: the file's own; none for those of another file.
+
+    Files of one name may come from many places, and in any order: their records stand by their times alone.
+    """
     if origin != HERE:
-        return f"file {origin}"
+        return ""
     (name,) = connection.execute("SELECT name FROM series").fetchone()
     return str(name)
 

@@ -124,7 +124,10 @@ class TaskProgram(Program):
     def parse_core(self, argv: list[str] | None) -> None:
         """Read the program's own options; end with 2 where one has a value that it does not take."""
         with self._explained():
-            super().parse_core(argv)
+            try:
+                super().parse_core(argv)
+            finally:
+                self._write_out()
 
     def parse_collection(self) -> None:
         """Load the tasks; end with 2 where --collection names none."""
@@ -145,7 +148,23 @@ class TaskProgram(Program):
         with self._explained():
             if (shape := self.args["list-format"].value) not in LISTS:
                 raise ParseError(f"--list-format takes flat, nested or json, not {shape!r}")
-            super().parse_cleanup()
+            try:
+                super().parse_cleanup()
+            finally:
+                self._write_out()
+
+    def _write_out(self) -> None:
+        """Write out what was printed; end with 2 where it has no room, which invoke would end with 0."""
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            from rocmatrix.runtime.console import discard, known, say
+
+            say(known(error).render())
+            discard(sys.stdout)
+            sys.exit(2)
 
     def no_tasks_given(self) -> None:
         """Print the tasks in groups: a bare call asks what there is."""

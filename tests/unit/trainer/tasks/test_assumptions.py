@@ -124,15 +124,6 @@ def test_too_few_rows_of_bars_around_the_clock_name_those_outside_of_the_session
     assert "--session 18:00-17:00, which keeps 1,150 bars" in found.next
 
 
-def test_too_few_rows_of_bars_around_the_clock_name_those_outside_of_the_session() -> None:
-    rows = {"in_sessions": 300, "bars": 1200, "sessions": 50, "outside_sessions": 900, "in_day_and_night": 1150}
-    session = {"begin": "09:30", "end": "16:00", "zone": "America/New_York", "half_days": "us", "stamp": "begin"}
-    made = {"rows": rows, "conventions": {"session": session}}
-    found = too_short(TrainerError("RM517", what="30 usable rows", why="each part needs 10 rows"), made)
-    assert "900 of 1,200 bars are outside of the sessions 09:30-16:00 America/New_York" in found.why
-    assert "--session 18:00-17:00, which keeps 1,150 bars" in found.next
-
-
 @pytest.mark.parametrize(
     ("zone", "named"), [("America/New_York", "NYSE's"), ("America/Sao_Paulo", "no"), ("Europe/Berlin", "no")]
 )

@@ -64,9 +64,3 @@ def test_pieces_are_the_volume_next_to_money_that_is_called_volumen():
     names = ["Datum", "Erster", "Hoch", "Tief", "Schlusskurs", "Stuecke", "Volumen"]
     assert find_columns(names, "ariva.csv").used["volume"] == "Stuecke"
     assert find_columns([*names[:5], "Volumen"], "ariva.csv").used["volume"] == "Volumen"
-
-
-def test_pieces_are_the_volume_next_to_money_that_is_called_volumen():
-    names = ["Datum", "Erster", "Hoch", "Tief", "Schlusskurs", "Stuecke", "Volumen"]
-    assert find_columns(names, "ariva.csv").used["volume"] == "Stuecke"
-    assert find_columns([*names[:5], "Volumen"], "ariva.csv").used["volume"] == "Volumen"

@@ -11,6 +11,7 @@ INTERRUPTIBLE = __name__ == "__main__" and signal.getsignal(signal.SIGINT) is si
 if INTERRUPTIBLE:  # Ctrl-C while what follows is imported has no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
+import errno
 import io
 import re
 import shlex
@@ -123,11 +124,8 @@ class TaskProgram(Program):
 
     def parse_core(self, argv: list[str] | None) -> None:
         """Read the program's own options; end with 2 where one has a value that it does not take."""
-        with self._explained():
-            try:
-                super().parse_core(argv)
-            finally:
-                self._write_out()
+        with self._explained(), self._written_out():
+            super().parse_core(argv)
 
     def parse_collection(self) -> None:
         """Load the tasks; end with 2 where --collection names none."""
@@ -148,18 +146,20 @@ class TaskProgram(Program):
         with self._explained():
             if (shape := self.args["list-format"].value) not in LISTS:
                 raise ParseError(f"--list-format takes flat, nested or json, not {shape!r}")
-            try:
+            with self._written_out():
                 super().parse_cleanup()
-            finally:
-                self._write_out()
 
-    def _write_out(self) -> None:
-        """Write out what was printed; end with 2 where it has no room, which invoke would end with 0."""
+    @contextmanager
+    def _written_out(self) -> Iterator[None]:
+        """Write out what is printed; end with 2 where it has no room, which invoke would end with 0."""
         try:
-            sys.stdout.flush()
-        except BrokenPipeError:
-            raise
+            try:
+                yield
+            finally:
+                sys.stdout.flush()
         except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
             from rocmatrix.runtime.console import discard, known, say
 
             say(known(error).render())

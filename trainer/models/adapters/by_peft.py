@@ -170,7 +170,21 @@ def merge(decoder: OwnClassDecoder) -> None:
         what = "learned tokens are no part of the weights, and cannot be merged"
         next = "Use the adapter with its base: `generate` and `chat` take --model ADAPTER."
         raise TrainerError("RM712", what=what, next=next)
+    _untie(decoder)
     decoder.causal = decoder.causal.merge_and_unload()
+
+
+def _untie(decoder: OwnClassDecoder) -> None:
+    """Give the head a weight of its own where LoRA is on it or on the embedding that it shares its weight with.
+
+    What is merged into the one would change the other too.
+    """
+    given, head = decoder.base.get_input_embeddings(), decoder.base.get_output_embeddings()
+    inner = getattr(head, "base_layer", head)
+    shared = inner is not None and inner.weight is getattr(given, "base_layer", given).weight
+    if shared and any(hasattr(module, "lora_A") for module in (given, head)):
+        inner.weight = nn.Parameter(inner.weight.detach().clone(), requires_grad=False)
+        decoder.base.config.tie_word_embeddings = False
 
 
 def is_wrapped(model: nn.Module) -> bool:

@@ -180,6 +180,18 @@ def test_adapter_of_embedding_head_or_biases_gives_its_logits_and_switched_off_t
     assert (theirs - plain).abs().max() > 1e-3
 
 
+@pytest.mark.parametrize("target", ["lm_head", "embed_tokens"])
+def test_merge_of_one_side_of_a_tied_embedding_leaves_the_other(tmp_path, base, target):
+    assert RAWS["qwen2"]["tie_word_embeddings"]
+    theirs = saved(tmp_path, base, target_modules=[target])
+    code, _ = ran("merge", "--model", tmp_path / "adapter", "--output", tmp_path / "merged")
+    assert code == 0
+    merged = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "merged", dtype=torch.float32).eval()
+    with torch.no_grad():
+        assert torch.allclose(merged(TOKENS).logits, theirs, atol=1e-4)
+        assert torch.allclose(load(tmp_path / "merged").made.model(TOKENS), theirs, atol=1e-4)
+
+
 def test_trained_bias_is_left_out_where_the_adapter_is_switched_off(base):
     """Without it the reference of a preference loss would move along with the policy."""
     decoder = own_class.read(base, read_config(base), torch.float32).eval()

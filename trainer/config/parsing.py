@@ -86,20 +86,23 @@ share = Reader(_share, "FLOAT")
 """Reads a share, 0 or more and below 1."""
 
 
-def one_of(*words: str, also: Mapping[str, str] | None = None) -> Reader:
+def one_of(*words: str, also: Mapping[str, str] | None = None, absent: Mapping[str, str] | None = None) -> Reader:
     """Return a reader that takes one of `words`.
 
     Args:
+        words: those that are taken.
         also: what other programs call one of them, in lower case, by that name.
+        absent: what is not here, in lower case, with what to do instead.
     """
-    others = also or {}
+    others, why = also or {}, absent or {}
 
     def parse(text: str) -> str:
         if text in words:
             return text
         if text.lower() in others:
             return others[text.lower()]
-        raise ArgumentTypeError(f"{text!r} is none of {', '.join(words)}")
+        instead = f": {why[text.lower()]}" if text.lower() in why else ""
+        raise ArgumentTypeError(f"{text!r} is none of {', '.join(words)}{instead}")
 
     return Reader(parse, "{" + ",".join(words) + "}")
 

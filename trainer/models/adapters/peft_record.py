@@ -95,9 +95,14 @@ def require_lora(folder: Path) -> dict[str, Any]:
 def require_base_kept(record: Mapping[str, Any], where: str) -> None:
     """Raise RM712 where the adapter's first weights were taken out of the base, as by PiSSA, OLoRA or LoftQ.
 
+    The same holds where layers of the base are repeated.
     Such an adapter belongs to what was left of the base, which its folder does not hold; and without the adapter the
     model is not the base. `where` is the file, for the message.
     """
+    if record.get("layer_replication"):
+        what = f"layer_replication = {record['layer_replication']!r} makes a model of other layers than the base has"
+        next = "Write a model folder with the layers repeated, and train an adapter of that model."
+        raise TrainerError("RM712", what=what, where=where, next=next)
     given = record.get("init_lora_weights", True)
     if record.get("peft_type") != "LORA" or given in BASE_KEPT:
         return

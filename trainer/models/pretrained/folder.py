@@ -72,6 +72,10 @@ def read_config(folder: Path) -> dict[str, Any]:
         next = "Write both as one model with `./invokew merge` first, or give the base model's folder."
         what = f"{CONFIG} is missing: the folder holds an adapter, and not the model below it"
         raise TrainerError("RM700", what=what, where=str(folder), next=next)
+    within = sorted(path.parent.name for path in folder.glob("*/adapter_config.json"))
+    if not (folder / CONFIG).is_file() and within:  # peft writes an adapter of another name than "default" so
+        what = f"{CONFIG} is missing; the folder has adapters within: {', '.join(within[:5])}"
+        raise TrainerError("RM700", what=what, where=str(folder), next=f"Give one of them: {folder / within[0]}.")
     return shards.read_json(folder / CONFIG, code="RM707")
 
 

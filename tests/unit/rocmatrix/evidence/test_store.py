@@ -268,3 +268,22 @@ def test_record_that_was_removed_leaves_a_gap_in_the_sequence(path):
     with sqlite3.connect(path) as connection:
         connection.execute("DELETE FROM record WHERE body LIKE '%fail%'")
     assert store.missing(path) == 1
+
+
+def placed(made, series, number):
+    return made.model_copy(update={"series": series, "number": number})
+
+
+def test_numbers_of_two_copies_state_nothing_though_one_cell_alone_shows_no_clash(path):
+    series, other = "f" * 32, "rocm6.3-torch2.7.1-gfx1030"
+    store.add(path, [placed(record("smoke", 4, cell=other), series, 10), placed(smoke(5), series, 11)], origin="b.json")
+    store.add(path, [placed(smoke(9, status="fail"), series, 10)], origin="c.json")
+    assert [each.passed for each in store.read(path, cell=smoke().cell)] == [True, False]
+
+
+def test_records_of_two_copies_of_this_file_stand_by_their_times(path):
+    store.add(path, [record("build", 1)])
+    series = store.read(path)[0].series
+    store.add(path, [placed(smoke(5), series, 11)], origin="b.json")
+    store.add(path, [placed(smoke(9, status="fail"), series, 10)], origin="c.json")
+    assert [each.passed for each in store.read(path)] == [True, True, False]

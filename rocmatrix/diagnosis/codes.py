@@ -1,4 +1,4 @@
-"""Codes of libraries and of the kernel, and names of what a log misses, with what each means: codes.yaml beside this."""
+"""Codes of libraries and the kernel, and names of what a log misses, with what each means: codes.yaml."""
 
 from __future__ import annotations
 
@@ -45,6 +45,4 @@ def _by_key() -> dict[Table, dict[str, str]]:
 
 def _rows(codes: Codes) -> list[tuple[str, str]]:
     rows = [(key.split(maxsplit=1), text) for key, text in codes.entries.items()]
-    return [
-        (key.lower(), f"{names[1]}: {text}" if names[1:] else text) for names, text in rows for key in names
-    ]
+    return [(key.lower(), f"{names[1]}: {text}" if names[1:] else text) for names, text in rows for key in names]

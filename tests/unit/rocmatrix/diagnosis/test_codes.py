@@ -82,12 +82,13 @@ def test_reason_is_known_in_another_wording(line, signature):
         ("ImportError: libroctx64.so.4: cannot open shared object file: No such file or directory", "roctracer (AMD"),
         ("ModuleNotFoundError: No module named 'skimage.io'", "scikit-image"),
         (
-            "CMake Error at a.cmake:65 (find_package):\n4.6   Could not find a package configuration file provided by\n"
-            '4.6   "ROCmCMakeBuildTools" (requested version 0.7.3) with any of the following',
+            "CMake Error at a.cmake:65 (find_package):\n4.6   Could not find a package configuration file provided by"
+            '\n4.6   "ROCmCMakeBuildTools" (requested version 0.7.3) with any of the following',
             "rocm-cmake",
         ),
         (
-            "ROCm error: invalid argument\n  in function ggml_cuda_device_malloc\n  hipMemAdvise(*ptr, size, 1, device)",
+            "ROCm error: invalid argument\n  in function ggml_cuda_device_malloc\n"
+            "  hipMemAdvise(*ptr, size, 1, device)",
             "take it as optional",
         ),
     ],

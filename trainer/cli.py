@@ -18,6 +18,7 @@ from trainer.analysis.command_table import flags_of
 from trainer.analysis.language import options as language
 from trainer.config import synonyms
 from trainer.config.listing import ABOUT, OUTSIDE, flags, options, train_help
+from trainer.config.parsing import Store
 from trainer.config.sections.bars import FeaturesConfig
 from trainer.config.setting import settings_of
 from trainer.config.train import TrainConfig, notices, settings
@@ -237,6 +238,11 @@ def run(command: str, arguments: dict[str, Any]) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
+    def __init__(self, **words: Any) -> None:
+        super().__init__(**words)
+        for name in (None, "store"):
+            self.register("action", name, Store)
+
     def error(self, message: str) -> NoReturn:
         raise TrainerError("RM500", what=message)
 

@@ -5,13 +5,26 @@ from __future__ import annotations
 import json
 import math
 import re
-from argparse import ArgumentTypeError
+from argparse import Action, ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from trainer.config.choices import COLUMN_ROLES
+
+
+class Store(Action):
+    """Store a flag's value; refuse a second list that differs, since argparse would forget the first."""
+
+    def __call__(self, parser: ArgumentParser, found: Any, values: Any, flag: str | None = None) -> None:
+        """Set the value, and end with the parser's error for a second list."""
+        before = vars(found).get(self.dest, self.default)
+        if flag and isinstance(values, tuple) and isinstance(before, tuple) and before not in (self.default, values):
+            names = all(isinstance(each, str) for each in (*before, *values))
+            once = f": {flag} {','.join(dict.fromkeys((*before, *values)))}" if names else ""
+            parser.error(f"{flag} is given twice; give it once, with commas{once}")
+        setattr(found, self.dest, values)
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ def test_bars_of_day_and_night_name_the_session_and_what_another_would_keep() ->
     assert "would keep" not in of_sessions(record, 900)
 
 
-def test_too_few_rows_of_bars_around_the_clock_name_those_outside_of_the_session() -> None:
+def test_split_of_bars_around_the_clock_names_those_outside_of_the_session() -> None:
     rows = {"in_sessions": 300, "bars": 1200, "sessions": 50, "outside_sessions": 900, "in_day_and_night": 1150}
     session = {"begin": "09:30", "end": "16:00", "zone": "America/New_York", "half_days": "us", "stamp": "begin"}
     made = {"rows": rows, "conventions": {"session": session}}

@@ -96,7 +96,8 @@ def train(arguments: dict[str, Any]) -> int:
 
         measure(config)
         return 0
-    for sentence in [*notices(config), *idle_auto(config)]:
+    require_ranks_of_launcher(arguments.get("ranks"))
+    for sentence in [*notices(config), *idle_ranks(config)]:
         say(sentence)
         emit("notice", what=sentence)
     from trainer.tasks import export
@@ -110,11 +111,29 @@ def train(arguments: dict[str, Any]) -> int:
     return 0
 
 
-def idle_auto(config: TrainConfig) -> list[str]:
-    """Return a sentence where `--ranks auto` has no effect, as torchrun has started its ranks already."""
-    if config.distributed.ranks != "auto":
+def require_ranks_of_launcher(typed: object) -> None:
+    """Raise RM500 for a typed number of ranks that is not what torchrun has started, on this node or in all.
+
+    Args:
+        typed: value of `--ranks` on this command line; None or 1 where none was asked for.
+    """
+    started = {os.environ.get("WORLD_SIZE"), os.environ.get("LOCAL_WORLD_SIZE")}
+    number = str(typed or "").strip()
+    if LAUNCHED in os.environ and number.isdecimal() and int(number) > 1 and number.lstrip("0") not in started:
+        what = f"--ranks {number} has no effect: torchrun started {os.environ.get('WORLD_SIZE', '1')} rank(s)"
+        raise TrainerError("RM500", what=what, next="Leave --ranks out, or give torchrun that --nproc-per-node.")
+
+
+def idle_ranks(config: TrainConfig) -> list[str]:
+    """Return a sentence where `ranks` has no effect, as torchrun has started its ranks already.
+
+    It may come from a recipe, whose number is for the machine that the recipe is for.
+    """
+    ranks, started = config.distributed.ranks, os.environ.get("WORLD_SIZE", "1")
+    known = (1, started, os.environ.get("LOCAL_WORLD_SIZE"))
+    if ranks in known or str(ranks) in known or (ranks != "auto" and LAUNCHED not in os.environ):
         return []
-    return [f"--ranks auto has no effect: torchrun started {os.environ.get('WORLD_SIZE', '1')} rank(s)"]
+    return [f"--ranks {ranks} has no effect: torchrun started {started} rank(s)"]
 
 
 def predict(arguments: dict[str, Any]) -> int:

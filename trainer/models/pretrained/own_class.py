@@ -155,9 +155,14 @@ class OwnClassDecoder(nn.Module):
 
     @torch.no_grad()
     def look_at_head(self) -> None:
-        """See whether logits are the head's product alone; no bias, cap or scale is on them then."""
-        after = any(getattr(self.base.config, name, None) not in (None, 0, 1.0) for name in AFTER_HEAD)
-        if after or self.has_prompt or getattr(self.base.get_output_embeddings(), "bias", None) is not None:
+        """See whether logits are the head's product alone; no bias, cap, scale or adapter is on them then.
+
+        An adapter of the head changes nothing at first, so that a comparison would not show it.
+        """
+        head = self.base.get_output_embeddings()
+        adapted = type(head).__module__.startswith("peft.") and not hasattr(head, "modules_to_save")
+        after = adapted or any(getattr(self.base.config, name, None) not in (None, 0, 1.0) for name in AFTER_HEAD)
+        if after or self.has_prompt or getattr(head, "bias", None) is not None:
             self.plain_head = False
             return
         generator = torch.Generator().manual_seed(0)

@@ -15,6 +15,7 @@ from trainer.analysis.language.loading import load
 from trainer.cli import main
 from trainer.models.adapters import by_peft
 from trainer.models.adapters.lora import adapters_disabled
+from trainer.models.language.model import LanguageModel
 from trainer.models.pretrained import own_class
 from trainer.models.pretrained.folder import read_config
 from trainer.runtime.errors import TrainerError
@@ -142,6 +143,23 @@ def test_first_weights_that_change_the_base_are_not_trained_on(tmp_path):
     path.write_text(json.dumps({"peft_type": "lora", "init_lora_weights": "pissa"}))
     with pytest.raises(TrainerError, match="changes the base"):
         by_peft.read_config(path)
+
+
+def test_adapter_that_acts_from_some_tokens_on_is_refused(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"peft_type": "LORA", "alora_invocation_tokens": [5]}))
+    with pytest.raises(TrainerError, match="alora_invocation_tokens"):
+        by_peft.read_config(path)
+
+
+def test_adapter_of_the_head_is_trained_by_the_loss(base):
+    """It is 0 at first, so that the logits alone do not show it; a loss by the head's own weight would pass it by."""
+    decoder = own_class.read(base, read_config(base), torch.float32)
+    by_peft.wrapped(decoder, {"peft_type": "LORA", "r": 2, "target_modules": ["q_proj", "lm_head"]}, seed=0)
+    LanguageModel(decoder)(TOKENS[:, :-1], TOKENS[:, 1:]).backward()
+    adapted = dict(decoder.named_parameters())
+    gradient = next(value.grad for name, value in adapted.items() if "lm_head.lora_B" in name)
+    assert gradient is not None and gradient.abs().max() > 0
 
 
 def saved(tmp_path, base, **options):

@@ -24,6 +24,7 @@ from trainer.config.setting import settings_of
 from trainer.config.train import TrainConfig, notices, settings
 from trainer.distributed import refusal
 from trainer.distributed.launch_size import require_processors
+from trainer.distributed.launched_ranks import idle_ranks, require_ranks_of_launcher
 from trainer.distributed.torchrun import LAUNCHED, launch
 from trainer.runtime.advice import fitted
 from trainer.runtime.error_report import coded, report
@@ -98,7 +99,7 @@ def train(arguments: dict[str, Any]) -> int:
         measure(config)
         return 0
     require_ranks_of_launcher(arguments.get("ranks"))
-    for sentence in [*notices(config), *idle_ranks(config)]:
+    for sentence in [*notices(config), *idle_ranks(config.distributed.ranks)]:
         say(sentence)
         emit("notice", what=sentence)
     from trainer.tasks import export
@@ -110,31 +111,6 @@ def train(arguments: dict[str, Any]) -> int:
 
     run(config)
     return 0
-
-
-def require_ranks_of_launcher(typed: object) -> None:
-    """Raise RM500 for a typed number of ranks that is not what torchrun has started, on this node or in all.
-
-    Args:
-        typed: value of `--ranks` on this command line; None or 1 where none was asked for.
-    """
-    started = {os.environ.get("WORLD_SIZE"), os.environ.get("LOCAL_WORLD_SIZE")}
-    number = str(typed or "").strip()
-    if LAUNCHED in os.environ and number.isdecimal() and int(number) > 1 and number.lstrip("0") not in started:
-        what = f"--ranks {number} has no effect: torchrun started {os.environ.get('WORLD_SIZE', '1')} rank(s)"
-        raise TrainerError("RM500", what=what, next="Leave --ranks out, or give torchrun that --nproc-per-node.")
-
-
-def idle_ranks(config: TrainConfig) -> list[str]:
-    """Return a sentence where `ranks` has no effect, as torchrun has started its ranks already.
-
-    It may come from a recipe, whose number is for the machine that the recipe is for.
-    """
-    ranks, started = config.distributed.ranks, os.environ.get("WORLD_SIZE", "1")
-    known = (1, started, os.environ.get("LOCAL_WORLD_SIZE"))
-    if ranks in known or str(ranks) in known or (ranks != "auto" and LAUNCHED not in os.environ):
-        return []
-    return [f"--ranks {ranks} has no effect: torchrun started {started} rank(s)"]
 
 
 def predict(arguments: dict[str, Any]) -> int:

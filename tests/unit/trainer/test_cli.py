@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,7 +14,6 @@ import pytest
 import trainer
 from trainer import cli
 from trainer.cli import dashed, main, parse
-from trainer.config.train import TrainConfig
 from trainer.runtime import error_report
 from trainer.runtime.errors import CATALOG, TrainerError
 
@@ -199,33 +197,3 @@ def test_folder_without_permission(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["train", "--output", str(tmp_path)]) == 2
     assert outcome(capsys)[0]["code"] == "RM541"
     tmp_path.chmod(0o700)
-
-
-@pytest.mark.parametrize(
-    ("typed", "started", "refused"),
-    [
-        ("4", ("2", "2"), True),
-        (4, ("8", "2"), True),
-        ("2", ("8", "2"), False),
-        ("8", ("8", "2"), False),
-        ("1", ("2", "2"), False),
-        ("auto", ("2", "2"), False),
-        (None, ("2", "2"), False),
-        ("4", None, False),
-    ],
-)
-def test_typed_ranks_that_torchrun_did_not_start_are_refused(
-    typed: object, started: tuple[str, str] | None, refused: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in zip(("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"), ("0", *(started or ("", ""))), strict=True):
-        monkeypatch.setenv(name, value) if started else monkeypatch.delenv(name, raising=False)
-    with pytest.raises(TrainerError, match="RM500") if refused else nullcontext():
-        cli.require_ranks_of_launcher(typed)
-
-
-def test_ranks_of_a_recipe_that_torchrun_did_not_start_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"RANK": "0", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "4"}.items():
-        monkeypatch.setenv(name, value)
-    sentences = {ranks: cli.idle_ranks(TrainConfig().having(ranks=ranks)) for ranks in (1, 2, 4, 8, "auto")}
-    assert [ranks for ranks, said in sentences.items() if said] == [2, "auto"]
-    assert sentences[2] == ["--ranks 2 has no effect: torchrun started 8 rank(s)"]

@@ -119,7 +119,7 @@ def load(decoder: OwnClassDecoder, folder: Path) -> None:
 def _require_all_read(decoder: OwnClassDecoder, stored: set[str], folder: Path) -> None:
     """Raise RM713 where a tensor of the file was passed over, or a part of the adapter kept its first weights.
 
-    peft only warns of the second, and says nothing of the first.
+    peft only warns of the second, and does not report the first.
     """
     state = _peft().get_peft_model_state_dict
     own = state(decoder.causal, save_embedding_layers=False)

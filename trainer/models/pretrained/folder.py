@@ -246,7 +246,7 @@ def require_vocabulary(model: Any, tokens: int, where: str, *, next: str = "") -
         model: decoder, built in or by its own class.
         tokens: number of the tokenizer's ids.
         where: folder of the model, for the message.
-        next: what to do instead of what the code's entry says.
+        next: what to do instead of what the code's entry states.
 
     Raises:
         TrainerError: RM704, with both sizes.

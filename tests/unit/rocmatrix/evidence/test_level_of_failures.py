@@ -265,7 +265,7 @@ def test_pass_that_names_no_card_shows_nothing_of_a_card_that_is_known():
 def test_graphics_of_the_processor_are_no_second_card():
     pair = Verdict(probe="two_gpu_step", status="pass", cards=("03:00.0", "7a:00.0"))
     suite = record("smoke", 2, verdicts=(*ALL_PASS, pair), hardware=rocm(cards=1))
-    beside = suite.hardware.model_copy(update={"gfx": ("gfx1100", "gfx1036")})
-    for hardware in (suite.hardware, beside):
+    with_graphics = suite.hardware.model_copy(update={"gfx": ("gfx1100", "gfx1036")})
+    for hardware in (suite.hardware, with_graphics):
         records = [record("build"), record("prove", 1), suite.model_copy(update={"hardware": hardware})]
         assert cell_statuses(CELL, records, rendered=True)[0].level == "smoked"

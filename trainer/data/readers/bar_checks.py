@@ -64,8 +64,7 @@ class Checker:
         if found:
             line, kind = min(found, key=lambda pair: pair[0])
             row = int(np.flatnonzero(rows.line == line)[0])
-            cause = "gap" if kind == "time" and row in rows.shown.get("gap", {}) else kind
-            raise self.bad.refuse(kind, line, _complaint(cause, rows, row), cause)
+            raise self.bad.refuse(kind, line, _complaint(kind, rows, row))
 
     def _all_trouble(self, rows: RawRows) -> Iterator[tuple[str, Flags]]:
         yield from rows.trouble.items()

@@ -27,6 +27,7 @@ def pytest_terminal_summary(terminalreporter):
     total = sum(seconds for _, seconds in files)
     if total < FEW:
         return
-    terminalreporter.section(f"slowest {SHOWN} of {len(files)} files, of {total:.0f} s of all processes together")
-    for name, seconds in files[:SHOWN]:
+    shown = files[:SHOWN]
+    terminalreporter.section(f"slowest {len(shown)} of {len(files)} files, of {total:.0f} s of all processes together")
+    for name, seconds in shown:
         terminalreporter.write_line(f"{seconds:7.1f} s  {name}")

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocmatrix.diagnosis.log_prefixes import views
@@ -71,9 +71,10 @@ def test_prefix_hides_nothing(prefix):
 @settings(max_examples=150, deadline=None)
 @given(one=signatures, prefix=st.sampled_from(PREFIXES), width=st.sampled_from([40, 79, 80, 120, 132]))
 def test_lines_wrapped_before_or_after_the_prefix_are_whole_again(one, prefix, width):
-    assume(width >= len(prefix))  # a screen that cuts the prefix itself hides a family's message: not read
     assert best(prefixed(wrapped(one.sample, width), prefix)) == one.id
-    assert best(wrapped(prefixed(one.sample, prefix), width)) == one.id
+    # A screen narrower than the prefix cuts the prefix itself, behind which an exception's message is not seen.
+    hidden = {None} if one.uncaught and width < len(prefix) else set()
+    assert best(wrapped(prefixed(one.sample, prefix), width)) in {one.id} | hidden
 
 
 @settings(max_examples=100, deadline=None)

@@ -18,11 +18,13 @@ from trainer.analysis.command_table import flags_of
 from trainer.analysis.language import options as language
 from trainer.config import synonyms
 from trainer.config.listing import ABOUT, OUTSIDE, flags, options, train_help
+from trainer.config.parsing import Store
 from trainer.config.sections.bars import FeaturesConfig
 from trainer.config.setting import settings_of
 from trainer.config.train import TrainConfig, notices, settings
 from trainer.distributed import refusal
 from trainer.distributed.launch_size import require_processors
+from trainer.distributed.launched_ranks import idle_ranks, require_ranks_of_launcher
 from trainer.distributed.torchrun import LAUNCHED, launch
 from trainer.runtime.advice import fitted
 from trainer.runtime.error_report import coded, report
@@ -96,7 +98,8 @@ def train(arguments: dict[str, Any]) -> int:
 
         measure(config)
         return 0
-    for sentence in [*notices(config), *idle_auto(config)]:
+    require_ranks_of_launcher(arguments.get("ranks"))
+    for sentence in [*notices(config), *idle_ranks(config.distributed.ranks)]:
         say(sentence)
         emit("notice", what=sentence)
     from trainer.tasks import export
@@ -108,13 +111,6 @@ def train(arguments: dict[str, Any]) -> int:
 
     run(config)
     return 0
-
-
-def idle_auto(config: TrainConfig) -> list[str]:
-    """Return a sentence where `--ranks auto` has no effect, as torchrun has started its ranks already."""
-    if config.distributed.ranks != "auto":
-        return []
-    return [f"--ranks auto has no effect: torchrun started {os.environ.get('WORLD_SIZE', '1')} rank(s)"]
 
 
 def predict(arguments: dict[str, Any]) -> int:
@@ -218,6 +214,11 @@ def run(command: str, arguments: dict[str, Any]) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
+    def __init__(self, **words: Any) -> None:
+        super().__init__(**words)
+        for name in (None, "store"):
+            self.register("action", name, Store)
+
     def error(self, message: str) -> NoReturn:
         raise TrainerError("RM500", what=message)
 

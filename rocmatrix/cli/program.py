@@ -11,6 +11,7 @@ INTERRUPTIBLE = __name__ == "__main__" and signal.getsignal(signal.SIGINT) is si
 if INTERRUPTIBLE:  # Ctrl-C while what follows is imported has no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
+import errno
 import io
 import re
 import shlex
@@ -123,7 +124,7 @@ class TaskProgram(Program):
 
     def parse_core(self, argv: list[str] | None) -> None:
         """Read the program's own options; end with 2 where one has a value that it does not take."""
-        with self._explained():
+        with self._explained(), self._written_out():
             super().parse_core(argv)
 
     def parse_collection(self) -> None:
@@ -145,7 +146,25 @@ class TaskProgram(Program):
         with self._explained():
             if (shape := self.args["list-format"].value) not in LISTS:
                 raise ParseError(f"--list-format takes flat, nested or json, not {shape!r}")
-            super().parse_cleanup()
+            with self._written_out():
+                super().parse_cleanup()
+
+    @contextmanager
+    def _written_out(self) -> Iterator[None]:
+        """Write out what is printed; end with 2 where it has no room, which invoke would end with 0."""
+        try:
+            try:
+                yield
+            finally:
+                sys.stdout.flush()
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            from rocmatrix.runtime.console import discard, known, say
+
+            say(known(error).render())
+            discard(sys.stdout)
+            sys.exit(2)
 
     def no_tasks_given(self) -> None:
         """Print the tasks in groups: a bare call asks what there is."""

@@ -17,6 +17,9 @@ OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"  # begins the variables by which a card is
 MOST_CARDS = 1024  # of a host, partitions counted
 _RANGE = re.compile(r"(?P<first>\d{1,4})(?:-(?P<last>\d{1,4}))?", re.ASCII)
 VISIBILITY = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
+# Of these, what a HIP program reads: GPU_DEVICE_ORDINAL is OpenCL's alone (ROCm/clr: rocclr/device/rocm/rocdevice.cpp,
+# where amd::IS_HIP chooses between them), whatever HIP's table of variables says.
+READ_BY_HIP = VISIBILITY[:3]
 
 
 def choose_cards(
@@ -176,7 +179,7 @@ def visible_natively(
     fitting = [card for card in hardware.cards if card.gfx == cell.architecture]
     if not fitting:
         return without_integrated(hardware, environment)
-    return {} if any(environment.get(name) for name in VISIBILITY) else _only(hardware, fitting)
+    return {} if any(environment.get(name) for name in READ_BY_HIP) else _only(hardware, fitting)
 
 
 def without_integrated(hardware: Hardware, environment: Mapping[str, str]) -> dict[str, str]:
@@ -184,7 +187,7 @@ def without_integrated(hardware: Hardware, environment: Mapping[str, str]) -> di
 
     Nothing where there is none, or where `environment` chooses devices itself.
     """
-    if not hardware.hides_integrated or any(environment.get(name) for name in VISIBILITY):
+    if not hardware.hides_integrated or any(environment.get(name) for name in READ_BY_HIP):
         return {}
     return _only(hardware, [card for card in hardware.cards if not card.integrated])
 

@@ -1,4 +1,4 @@
-"""Codes of libraries and of the kernel, by number and by name, with what each means: rocmatrix/diagnosis/codes.yaml."""
+"""Codes of libraries and the kernel, and names of what a log misses, with what each means: codes.yaml."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rocmatrix.matrix.statement import Strict, Text
 from rocmatrix.runtime.paths import ROOT
 
 CODES_FILE = "rocmatrix/diagnosis/codes.yaml"
-Table = Literal["hip", "hsa", "rocblas", "nccl", "errno"]
+Table = Literal["hip", "hsa", "rocblas", "nccl", "errno", "library", "module", "cmake", "call"]
 
 
 class Codes(Strict):
-    """The codes of one library, keyed by number and name, and the header that defines them."""
+    """The codes of one library, keyed by number and name or by name alone, and where they are defined."""
 
     source: Text
     entries: dict[str, Text]
@@ -27,10 +27,10 @@ class Tables(RootModel[dict[Table, Codes]]):
 
 
 def meaning(table: Table, code: str) -> str | None:
-    """Return what a code means with its name, or None where the table does not have it.
+    """Return what a code means, with its name where a number stands for one; None where the table does not have it.
 
     Args:
-        table: the library whose codes are meant.
+        table: the library whose codes are meant, or the kind of what is missing.
         code: a number, decimal or with 0x before it, or a name in any letter case.
     """
     key = code.strip().lower()
@@ -44,5 +44,5 @@ def _by_key() -> dict[Table, dict[str, str]]:
 
 
 def _rows(codes: Codes) -> list[tuple[str, str]]:
-    rows = [(*key.split(maxsplit=1), text) for key, text in codes.entries.items()]
-    return [(key, f"{name}: {text}") for number, name, text in rows for key in (number, name.lower())]
+    rows = [(key.split(maxsplit=1), text) for key, text in codes.entries.items()]
+    return [(key.lower(), f"{names[1]}: {text}" if names[1:] else text) for names, text in rows for key in names]

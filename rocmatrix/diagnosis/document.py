@@ -47,12 +47,12 @@ as certain; one that states no identified cause is neither.
 
 The rows after the second were measured at their freeze (benchmarks/results/diagnose_frozen.json); their threads have
 been learned from since, of the eighth freeze the four that were wrong first alone, of the ninth the 33 misses as
-classes, of the tenth none, of the 60, the 25 and the 94 the misses, of the 95 none. With the signatures before them the
-41 gave 68 %, 71 % and 2 %, the 87 61 %, 64 % and 5 %, the 75 52 %, 56 % and 4 %. Six of the 75 were read for the
-signatures, too; of the other 69 51 % were right first, 48 % before. The writer of the signatures gathered the 41, the
-60, the 25 and the 189 of the last two rows, and others the 87 and the 75, so of new logs expect five to six in ten to
-be right at once, one in seven to match nothing, one in four to get an answer that states no identified cause and one in
-25 a wrong one.
+classes, of the tenth none, of the later ones the misses but for the 95 and the second halves of 22 and 24. With the
+signatures before them the 41 gave 68 %, 71 % and 2 %, the 87 61 %, 64 % and 5 %, the 75 52 %, 56 % and 4 %. Six of the
+75 were read for the signatures, too; of the other 69 51 % were right first, 48 % before. The writer of the signatures
+gathered the 41, the 60, the 25, the 189 and the 94 of the last four rows (which together gave 79 %, 79 % and 2 %), and
+others the 87 and the 75, so of new logs expect five to eight in ten to be right at once, up to one in seven to match
+nothing, up to one in four to get an answer that states no identified cause and one in 25 to 50 a wrong one.
 
 Of the 60 logs 22, and of the 25 ten, were put together from what their threads describe; without these the figures are
 61 %, 66 % and 8 %, and 73 %, 73 % and 0 %. Seven signatures and five further causes were written from the 60 before the

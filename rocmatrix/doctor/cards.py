@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from rocmatrix.containers.device_selection import VISIBILITY, without_integrated
+from rocmatrix.containers.device_selection import READ_BY_HIP, without_integrated
 from rocmatrix.doctor.catalog import Finding, check
 from rocmatrix.doctor.host import Host
 from rocmatrix.host.hardware import Card, Hardware
@@ -120,7 +120,7 @@ def integrated(host: Host) -> Finding:
     visible = without_integrated(machine, {})
     names = ", ".join(f"card {card.index} ({card.gfx})" for card in small)
     environment = host.environment or {}
-    if any(environment.get(name) for name in VISIBILITY):
+    if any(environment.get(name) for name in READ_BY_HIP):
         return Finding(code="D205", status="ok", seen=f"{names} is there, and the environment chooses devices")
     fix = " ".join(f"export {name}={value}" for name, value in visible.items())
     seen = f"{names} is part of the processor; runs of this project hide it, other programs see it"

@@ -6,7 +6,7 @@ import os
 
 from packaging.version import InvalidVersion, Version
 
-from rocmatrix.containers.device_selection import VISIBILITY, usable_nodes
+from rocmatrix.containers.device_selection import READ_BY_HIP, VISIBILITY, usable_nodes
 from rocmatrix.doctor.catalog import Finding, check
 from rocmatrix.doctor.host import Host
 from rocmatrix.host.hardware import Hardware
@@ -149,7 +149,12 @@ def visible(host: Host) -> Finding:
     """D305."""
     if host.environment is None:
         return Finding(code="D305", status="unknown", seen=RECORDED)
-    visible_set = {name: host.environment[name] for name in VISIBILITY if name in host.environment}
+    visible_set = {name: host.environment[name] for name in READ_BY_HIP if name in host.environment}
+    idle = [name for name in VISIBILITY if name not in READ_BY_HIP and host.environment.get(name)]
+    if idle and not visible_set:
+        seen = f"{idle[0]}={host.environment[idle[0]]} chooses for OpenCL alone, and HIP does not read it"
+        fix = f"export ROCR_VISIBLE_DEVICES={host.environment[idle[0]]}"
+        return Finding(code="D305", status="warning", seen=seen, fix=fix)
     words = ", ".join(f"{name}={value}" for name, value in visible_set.items())
     if not visible_set:
         return Finding(code="D305", status="ok", seen="none is set")

@@ -126,17 +126,26 @@ def why_not(  # noqa: PLR0911 -- one line a reason
     if marks := [mark for mark in marks if not (simulated and mark in OF_SIMULATION)]:
         return f"marked {', '.join(marks)}"
     if record.kind in ("build", "prove"):
-        return _unnamed(record)
+        return _unnamed(record) or (required.why_not(record) if held(record) else None)
     if record.where != "container" or not record.inputs:
         return "it did not run in the cell's image"
     if not held(record):
         return None
     if images is not None and (record.inputs, record.image) not in images:  # labels alone say what it was made of
         return "it ran in an image that no build or proof on record names"
+    return of_another(record, cell, simulated=simulated) or required.why_not(record)
+
+
+def of_another(record: Record, cell: Subject, *, simulated: bool = False) -> str | None:
+    """Return why a run that passed shows another torch or another card than the cell's, None where it shows its own.
+
+    Args:
+        simulated: leave out the comparison of torch: an image of a simulation holds any.
+    """
     torch = record.versions.get("torch", cell.release.torch)
     if not simulated and not _is_of_release(torch, cell.release):
         return f"it ran torch {torch}, and the cell has {_named(cell.release)}"
-    return _other_device(record, cell.architecture) or required.why_not(record)
+    return _other_device(record, cell.architecture)
 
 
 def _unnamed(record: Record) -> str | None:
@@ -261,7 +270,7 @@ def cards_of(records: Iterable[Record], cell: Subject) -> list[str]:
 def card_of(record: Record, cell: Subject) -> str | None:
     """Return the card that a run is about; None for a build or proof, and where no card of the cell's kind answered.
 
-    A failure without a card is one of every card that the cell is known on.
+    A failure without a card is one of every card that the cell is known on; a pass without one shows none of these.
     """
     kind: Device = "rocm" if cell.architecture else "cpu"
     if record.kind not in ON_CARD or record.hardware.device != kind or record.card == NO_CARD:
@@ -270,7 +279,12 @@ def card_of(record: Record, cell: Subject) -> str | None:
 
 
 def _of_card(records: Sequence[Record], card: str, cell: Subject) -> list[Record]:
-    return [record for record in records if card_of(record, cell) in (None, card)]
+    return [
+        record
+        for record in records
+        if (of := card_of(record, cell)) == card
+        or (of is None and not (record.kind in ON_CARD and held(record) and card != NO_CARD))
+    ]
 
 
 def _cell_status(blank: CellStatus, records: Sequence[Record], *, rendered: bool) -> CellStatus:
@@ -346,15 +360,13 @@ def _answered(run: Record) -> Collection[str]:
 def _two_cards(record: Record) -> bool:
     """Return whether two cards stepped together: the probe passed, and two cards took part.
 
-    Where an older record does not say which, the host has to have two of one kind.
+    The host has to have two of one kind as well: a processor's own graphics is no second card.
     """
     found = next((v for v in record.verdicts if v.probe == TWO_CARDS and v.status == "pass"), None)
     if found is None:
         return False
-    gfx = record.hardware.gfx
-    if found.cards is not None:
-        return len(set(found.cards)) > 1 and len(gfx) > 1
-    return any(gfx.count(name) > 1 for name in record.hardware.seen)
+    stepped = found.cards is None or len(set(found.cards)) > 1  # an older record does not say which
+    return stepped and any(record.hardware.gfx.count(name) > 1 for name in record.hardware.seen)
 
 
 def _participants(paired: Sequence[Record]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, StringConstraints
 
 from rocmatrix.runtime.trouble import Stage
 
@@ -29,10 +29,26 @@ LATER: dict[str, Any] = {"trouble": None, "cards": None, "present": None}
 
 # A model has a number or a code name: Radeon VII, Strix Halo. "AMD Radeon Graphics" has neither.
 _OWN_NAME = re.compile(r"\b(?!amd\b|ati\b|radeon\b|instinct\b|ryzen\b|graphics\b|tm\b|r\b)\w+", re.IGNORECASE)
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,199}$")]
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,199}$"
+Name = Annotated[str, StringConstraints(pattern=NAME)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
-Instant = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")]
+
+
+def _date(text: str) -> str:
+    """Return the text. Raises ValueError for a day or an hour that no calendar has: a level's age is counted from it.
+
+    Args:
+        text: a time in the form of records.
+    """
+    try:
+        datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError("it is no date") from error
+    return text
+
+
+Instant = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$"), AfterValidator(_date)]
 Text = Annotated[str, StringConstraints(max_length=4000)]
 
 
@@ -157,6 +173,11 @@ class Record(Strict):
         """Make a record that keeps the end of `log`."""
         kept = log.encode()[-LOG_BYTES:].decode(errors="ignore")
         return cls(log=kept, log_omitted=len(log) - len(kept), **fields)
+
+
+def is_name(text: str) -> bool:
+    """Return whether a record can bear `text` as the name of its cell or night."""
+    return re.fullmatch(NAME.strip("^$"), text) is not None
 
 
 def named(content: Mapping[str, Any]) -> str:

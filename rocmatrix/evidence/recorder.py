@@ -66,6 +66,14 @@ class Place:
     requested_probes: tuple[str, ...] = ()
 
 
+def _night() -> str | None:
+    """Return the night that this program belongs to; None for a name that no record can bear, which would be lost."""
+    from rocmatrix.evidence.record import is_name
+
+    named = os.environ.get(NIGHT)
+    return named if named and is_name(named) else None
+
+
 def evidence_file(named: str = "") -> Path:
     """Return the file of the evidence: as named, else ROCMATRIX_EVIDENCE, else the checkout's own."""
     from rocmatrix.evidence import schema
@@ -96,7 +104,7 @@ def record_build(cell: Cell, built: Built, *, log: Path | None = None) -> None:
     text = _text(log or log_file(cell, ROOT)) if built.rebuilt else ""
     record = from_events.of_build(
         cell, inputs=built.inputs, image=built.image.id, seconds=built.seconds, log=text,
-        marks=from_events.marks_of(cell, labels=built.image.labels), night=os.environ.get(NIGHT),
+        marks=from_events.marks_of(cell, labels=built.image.labels), night=_night(),
         numbers=from_events.image_numbers(built.image.size),
     )  # fmt: skip
     store.save(evidence_file(), record)
@@ -129,15 +137,24 @@ def record_failed_build(cell: Cell, error: BuildFailedError, *, root: Path = ROO
     record = from_events.of_build(
         cell, inputs=error.planned.inputs, image=None, seconds=0.0,
         log=error.render() if trouble else _text(build.log_file(cell, root)),
-        marks=from_events.marks_of(cell, labels=error.planned.labels), night=os.environ.get(NIGHT),
+        marks=from_events.marks_of(cell, labels=error.planned.labels), night=_night(),
         trouble=Trouble(stage=trouble.stage, words=trouble.detail[:TEXT_LIMIT]) if trouble else None,
     )  # fmt: skip
     store.save(evidence_file(), record)
 
 
 def _known(cell: Cell, built: Built) -> bool:
-    """Return whether the newest build on record is this very image: the level is that of the newest."""
+    """Return whether the newest build on record is this very image: the level is that of the newest.
+
+    One on a simulated machine is none of a real one, and the other way round: their levels are apart.
+    """
+    from rocmatrix.evidence import from_events
+    from rocmatrix.evidence.level import SIMULATED
+
+    labels = built.image.labels if built.image else None
+    simulated = SIMULATED in from_events.marks_of(cell, labels=labels)
     made = [record for record in _records(cell.name) if record.kind == "build" and record.trouble is None]
+    made = [record for record in made if (SIMULATED in record.marks) == simulated]
     return built.image is not None and [(r.inputs, r.image) for r in made[-1:]] == [(built.inputs, built.image.id)]
 
 
@@ -272,7 +289,7 @@ def _record(job_request: JobRequest, place: Place, done: Finished) -> Record:
             place.cell, labels=labels, base=job_request.base, forced=place.forced, host=place.hardware
         ),
         "commit": programs.commit(),
-        "night": os.environ.get(NIGHT),
+        "night": _night(),
         "requested": place.requested_probes,
     }
     record = make(place.cell, done, place.hardware, **about)
@@ -314,7 +331,7 @@ def _of_image(cell: Cell, image: Image) -> dict[str, Any]:
     return {
         "inputs": image.labels.get(labels.INPUTS),
         "image": image.id,
-        "night": os.environ.get(NIGHT),
+        "night": _night(),
         "marks": from_events.marks_of(cell, labels=image.labels),
     }
 

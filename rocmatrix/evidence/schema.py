@@ -123,9 +123,16 @@ def opened(path: Path, *, write: bool) -> Iterator[sqlite3.Connection]:
 def _connected(path: Path, *, write: bool) -> sqlite3.Connection:
     if write:
         return sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None)
-    # A store on a read-only place cannot have the files that a reader of a write-ahead log makes.
-    frozen = "" if os.access(path.parent, os.W_OK) and os.access(path, os.W_OK) else "&immutable=1"
+    # A store on a read-only place cannot have the files that a reader of a write-ahead log makes. Where there is a log
+    # it holds the newest records, and SQLite reads it or refuses: without it a failure would be left out.
+    writable = os.access(path.parent, os.W_OK) and os.access(path, os.W_OK)
+    frozen = "" if writable or _holds_log(path) else "&immutable=1"
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{frozen}", uri=True, timeout=WAIT_SECONDS)
+
+
+def _holds_log(path: Path) -> bool:
+    log = path.with_name(f"{path.name}-wal")
+    return log.is_file() and log.stat().st_size > 0
 
 
 def _log_ahead(connection: sqlite3.Connection) -> None:

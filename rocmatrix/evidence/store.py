@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,7 @@ def _writing(path: Path) -> Iterator[sqlite3.Connection]:
 
 def _added(connection: sqlite3.Connection, record: Record, origin: str, series: str) -> int:
     body = json.dumps(record.content() | {"log": ""}, ensure_ascii=False)
-    number = record.number if record.series else _next(connection, series)
+    number = record.number if record.series or not series else _next(connection, series)
     row = (
         record.id, record.at, record.cell, record.kind, body, zlib.compress(record.log.encode()), origin,
         record.series or series, number,
@@ -87,9 +87,12 @@ def _next(connection: sqlite3.Connection, series: str) -> int:
 
 
 def _series(connection: sqlite3.Connection, origin: str) -> str:
-    """Return the series of records that name none: the file's own, or that of an older file by its name."""
+    """Return the series of records that name none: the file's own; none for those of another file.
+
+    Files of one name may come from many places, and in any order: their records stand by their times alone.
+    """
     if origin != HERE:
-        return f"file {origin}"
+        return ""
     (name,) = connection.execute("SELECT name FROM series").fetchone()
     return str(name)
 
@@ -148,19 +151,42 @@ def rows(path: Path, *, cell: str | None = None, logs: bool = True) -> list[tupl
     with schema.opened(path, write=False) as connection:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         found = _selected(connection, version, cell, logs) if version else []
+        forks = _forks(connection) if version >= schema.NUMBERED else {}
         unchecked = 0 if logs or cell else max(0, len(found) - MOST_CHECKED)
         pairs = [_record(row, path, logs=logs, check=place >= unchecked) for place, row in enumerate(found)]
+        pairs = [(origin, _placed(record, forks)) for origin, record in pairs]
     origins = {id(record): origin for origin, record in pairs}
     return [(origins[id(record)], record) for record in ordered(record for _, record in pairs)]
 
 
-def missing(path: Path) -> int:
-    """Return how many records of this file's own sequence are gone, the newest among them; 0 where there is no file.
+def _forks(connection: sqlite3.Connection) -> dict[str, int]:
+    """Return the first number that two records share, of each series: of any cells, of which some may be asked for."""
+    shared = "SELECT series, number FROM record WHERE series != '' GROUP BY series, number HAVING count(*) > 1"
+    return dict(connection.execute(f"SELECT series, min(number) FROM ({shared}) GROUP BY series").fetchall())
 
-    Nothing here removes one: a gap is an edit by hand. Raises what opening does.
+
+def _placed(record: Record, forks: Mapping[str, int]) -> Record:
+    """Return a record without its place where that states nothing: after a fork, and where a copy took it.
+
+    Copies of this file may be several machines', so that their numbers are of several sequences.
+
+    Args:
+        forks: first number of each series that two records share.
     """
-    if not schema.is_there(path):
-        return 0
+    number = forks.get(record.series)
+    if record.series.startswith(COPY) or (number is not None and record.number >= number):
+        return record.model_copy(update={"series": "", "number": 0})
+    return record
+
+
+def missing(path: Path) -> int:
+    """Return how many records of this file's own sequence are gone, the newest among them.
+
+    Nothing here removes one: a gap is an edit by hand. Of a file that is gone or was emptied the one next to it still
+    names the last number. Raises what opening does.
+    """
+    if not schema.is_there(path) or path.stat().st_size == 0:
+        return head.last(path)
     with schema.opened(path, write=False) as connection:
         if connection.execute("PRAGMA user_version").fetchone()[0] < schema.NUMBERED:
             return 0

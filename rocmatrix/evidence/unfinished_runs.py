@@ -67,11 +67,20 @@ def _any(path: Path) -> bool:
 
 def _settle(connection: sqlite3.Connection) -> int:
     rows = connection.execute("SELECT token, host, boot, process, at, body FROM started ORDER BY token").fetchall()
-    lost = [row for row in rows if _is_lost(*row[1:5])]
-    for token, *_, body in lost:
+    lost = [(row[0], _unpacked(row[-1])) for row in rows if _is_lost(*row[1:5])]
+    readable = [(token, record) for token, record in lost if record is not None]
+    for token, record in readable:
         connection.execute("DELETE FROM started WHERE token = ?", (token,))
-        store.insert(connection, [Record.model_validate_json(zlib.decompress(body))])
-    return len(lost)
+        store.insert(connection, [record])
+    return len(readable)
+
+
+def _unpacked(body: bytes) -> Record | None:
+    """Return the record of a note; None for one of a newer program, which is left for that to read."""
+    try:
+        return Record.model_validate_json(zlib.decompress(body))
+    except (ValueError, zlib.error):
+        return None
 
 
 def _is_lost(host: str, boot: str, process: str, at: str) -> bool:

@@ -41,6 +41,7 @@ def prepare(job_request: JobRequest, to: Destination, *, matrix: Matrix, cell: C
     named = _named(job_request)
     cards = _count(cell, to, hardware)
     ranks.check({**named.options, "ranks": to.processes}, cards=cards, flag="--processes")
+    ranks.check_of_scheduler(named.options, processes=to.ranks(cards), nodes=to.nodes)
     with _carried():
         return to.job(Submission(job_request=named, matrix=matrix, cell=cell, hardware=hardware, cards=cards))
 

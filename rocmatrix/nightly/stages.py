@@ -246,7 +246,7 @@ class OnEngine:
 
     def _tested(self, cell: Cell) -> str | None:
         """Return the image that the newest smoke of these inputs passed in, where the newest proof holds for it."""
-        return trust.tested(self._records(cell), self._inputs(cell), simulated=self._simulated)
+        return trust.tested(self._records(cell), self._inputs(cell), cell=cell, simulated=self._simulated)
 
     def holds(self, cell: Cell) -> bool:
         """Return whether the engine holds the candidate of these inputs, and a build on record made it."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rocmatrix.evidence.counted import required
-from rocmatrix.evidence.level import SIMULATED, held
+from rocmatrix.evidence.level import OF_SIMULATION, SIMULATED, Subject, held, of_another
 from rocmatrix.evidence.record import Mark, Record
 
-NEVER: frozenset[Mark] = frozenset(["synthetic", "nvidia", "card-errors"])  # of runs that show nothing of a cell's card
+# Of runs that show nothing of a cell's card, and of those against a rule that forbids the cell.
+NEVER: frozenset[Mark] = frozenset(["synthetic", "nvidia", "card-errors", "forced"])
 
 
 def sound(records: Sequence[Record], inputs: str, *, simulated: bool = False) -> set[str | None]:
@@ -28,15 +29,17 @@ def _own(records: Sequence[Record], inputs: str, *, simulated: bool) -> list[Rec
     return [r for r in records if r.inputs == inputs and (SIMULATED in r.marks) == simulated]
 
 
-def tested(records: Sequence[Record], inputs: str, *, simulated: bool = False) -> str | None:
+def tested(records: Sequence[Record], inputs: str, *, cell: Subject, simulated: bool = False) -> str | None:
     """Return the image that may be promoted; None for none.
 
     It is the one in which the newest smoke of `inputs` passed, where the newest proof and the newest whole suite
-    passed in the same one: a suite of chosen probes takes that away and does not give it.
+    passed in the same one: a suite of chosen probes takes that away and does not give it. A suite on the CPU, or on
+    another card than the cell's, shows nothing of the cell and takes it away, too.
 
     Args:
-        records: records of one cell, oldest first.
+        records: records of the cell, oldest first.
         inputs: input hash that the image has.
+        cell: the cell that the image is of.
         simulated: whether the night is on a simulated machine.
     """
     own = _own(records, inputs, simulated=simulated)
@@ -44,10 +47,13 @@ def tested(records: Sequence[Record], inputs: str, *, simulated: bool = False) -
     proofs = [record for record in own if record.kind == "prove"]
     whole = [record for record in smokes if record.whole]
     newest = [found[-1] if found else None for found in (proofs, smokes, whole)]
-    images = {record.image if record and _shows(record) else None for record in newest}
+    images = {record.image if record and _shows(record, cell) else None for record in newest}
     return images.pop() if len(images) == 1 else None
 
 
-def _shows(record: Record) -> bool:
+def _shows(record: Record, cell: Subject) -> bool:
     """Return whether a run passed, and shows something of the cell's own card."""
-    return held(record) and not NEVER & {*record.marks} and required.why_not(record) is None
+    if not held(record) or NEVER & {*record.marks} or required.why_not(record) is not None:
+        return False
+    made_up = not {*OF_SIMULATION}.isdisjoint(record.marks)  # on a stand-in or another base, with the torch of that
+    return record.kind != "smoke" or of_another(record, cell, simulated=made_up) is None

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import math
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -152,13 +153,21 @@ def read_metadata(folder: Path) -> Metadata:
         metadata = read(content)
         require_sound(metadata)
     except (FileNotFoundError, NotADirectoryError):
-        raise TrainerError("RM546", what="there is no metadata.json", where=str(folder)) from None
+        raise TrainerError("RM546", what="there is no metadata.json", where=str(folder), next=_run_in(folder)) from None
     except (ValueError, UnicodeDecodeError, OSError) as error:
         if isinstance(error, PermissionError):
             raise
         why = str(error)[:200]
         raise TrainerError("RM546", what="metadata.json cannot be used", where=str(path), why=why) from error
     return metadata
+
+
+def _run_in(folder: Path) -> str:
+    """Return the newest finished run within a folder of runs, as advice; "" where there is none."""
+    if not folder.is_dir() or not os.access(folder, os.R_OK | os.X_OK):
+        return ""
+    runs = sorted(each.parent.name for each in folder.glob("*/metadata.json"))
+    return f"Runs are folders within this one: give {folder / runs[-1]}, the newest finished one." if runs else ""
 
 
 def refuse_language(content: Any, folder: Path) -> None:

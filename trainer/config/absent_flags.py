@@ -16,6 +16,7 @@ ABSENT: tuple[tuple[str, str], ...] = (
         "a language model learns by pretraining, SFT and DPO; rewards, PPO, GRPO, KTO, ORPO, SimPO and distillation "
         "of one are not here",
         "ppo_* kto_* orpo_* simpo_* cpo_* grpo_* reward_* process_reward_model center_rewards_coefficient ref_model* "
+        "use_kto use_orpo use_ipo "
         "sync_ref_model vllm vllm_* sglang_* rl_coef advantage_estimator n_samples_per_prompt ebft trl kl_coef "
         "ipo_* desirable_weight undesirable_weight rpo_alpha use_vllm lmdeploy_* nll_loss_coef vf_coef "
         "cliprange_value "
@@ -23,6 +24,7 @@ ABSENT: tuple[tuple[str, str], ...] = (
     ),
     (
         "DPO is its sigmoid loss with the run's first weights as reference, and nothing is added to it",
+        "dpo_loss preference_loss reference_free "
         "dpo_label_smoothing pref_ftx pref_bco_weight dpo_ftx loss_weights dpo_loss_weights use_weighting "
         "f_divergence_* f_alpha_* discopop_tau ld_alpha dpo_use_weighting dpo_padding_free dpo_norm_loss",
     ),
@@ -78,3 +80,13 @@ ABSENT: tuple[tuple[str, str], ...] = (
         "disable_bias_linear layernorm_epsilon norm_epsilon normalization position_embedding_type rotary_* swiglu",
     ),
 )
+
+_PAIRS = "not built; dpo learns from such pairs, by its sigmoid loss against the run's first weights, not by this one"
+_VERDICTS = "not built; keep the good answers for sft, or join a good and a bad one of a prompt as a pair for dpo"
+_REWARDS = "not built; answers that a reward chose can be rows for sft, or pairs of chosen and rejected for dpo"
+# Values of --method in other programs that no method here is.
+METHODS_ABSENT = {
+    **dict.fromkeys(("ipo", "hinge", "orpo", "simpo", "cpo", "robust", "sppo"), _PAIRS),
+    **dict.fromkeys(("kto", "bco"), _VERDICTS),
+    **dict.fromkeys(("grpo", "ppo", "rloo", "rm", "reward", "gkd", "online_dpo"), _REWARDS),
+}

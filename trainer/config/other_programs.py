@@ -362,7 +362,10 @@ INSTEAD: tuple[tuple[str, str], ...] = (
         "--heads is for --network transformer; a new decoder has heads of 32, by --decoder-width",
         "n_head num_heads num_attention_heads n_heads num_key_value_heads group_query_attention num_query_groups",
     ),
-    ("--method takes pretrain, sft or dpo", "rl pref_loss loss_type dpo_loss_type finetuning_method training_type"),
+    (
+        "--method takes pretrain, sft or dpo; dpo has the sigmoid loss, and no other preference loss is built",
+        "rl pref_loss loss_type dpo_loss_type finetuning_method training_type algorithm objective",
+    ),
     ("--recipe takes a file of settings", "config config_file axolotl_config_path yaml conf args_file"),
     (
         "a native run has your shell's variables; --set takes settings",
@@ -385,7 +388,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("adamw_torch", "adamw_torch_fused", "adamw_hf"), "adamw"),
         **dict.fromkeys(("adamw_8bit", "adamw_bnb_8bit", "paged_adamw_8bit"), "adamw8bit"),
     },
-    "method": {"pt": "pretrain"},
+    "method": {"pt": "pretrain", "dpo": "dpo", "sft": "sft"},
     "adapter": {"full": "none"},
     "compile": {"true": "on", "false": "off"},
     "activation_checkpointing": {"true": "full", "false": "off", "none": "off"},

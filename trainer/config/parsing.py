@@ -5,13 +5,26 @@ from __future__ import annotations
 import json
 import math
 import re
-from argparse import ArgumentTypeError
+from argparse import Action, ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from trainer.config.choices import COLUMN_ROLES
+
+
+class Store(Action):
+    """Store a flag's value; refuse a second list that differs, since argparse would forget the first."""
+
+    def __call__(self, parser: ArgumentParser, found: Any, values: Any, flag: str | None = None) -> None:
+        """Set the value, and end with the parser's error for a second list."""
+        before = vars(found).get(self.dest, self.default)
+        if flag and isinstance(values, tuple) and isinstance(before, tuple) and before not in (self.default, values):
+            names = all(isinstance(each, str) for each in (*before, *values))
+            once = f": {flag} {','.join(dict.fromkeys((*before, *values)))}" if names else ""
+            parser.error(f"{flag} is given twice; give it once, with commas{once}")
+        setattr(found, self.dest, values)
 
 
 @dataclass(frozen=True)
@@ -86,20 +99,23 @@ share = Reader(_share, "FLOAT")
 """Reads a share, 0 or more and below 1."""
 
 
-def one_of(*words: str, also: Mapping[str, str] | None = None) -> Reader:
+def one_of(*words: str, also: Mapping[str, str] | None = None, absent: Mapping[str, str] | None = None) -> Reader:
     """Return a reader that takes one of `words`.
 
     Args:
+        words: those that are taken.
         also: what other programs call one of them, in lower case, by that name.
+        absent: what is not here, in lower case, with what to do instead.
     """
-    others = also or {}
+    others, why = also or {}, absent or {}
 
     def parse(text: str) -> str:
         if text in words:
             return text
         if text.lower() in others:
             return others[text.lower()]
-        raise ArgumentTypeError(f"{text!r} is none of {', '.join(words)}")
+        instead = f": {why[text.lower()]}" if text.lower() in why else ""
+        raise ArgumentTypeError(f"{text!r} is none of {', '.join(words)}{instead}")
 
     return Reader(parse, "{" + ",".join(words) + "}")
 

@@ -79,19 +79,34 @@ def _other_hours(session: Mapping[str, Any], rows: Mapping[str, int]) -> str:
     return f" (--session {DAY_AND_NIGHT}, day and night, would keep {kept:,})"
 
 
-def too_short(error: TrainerError, record: Mapping[str, Any]) -> TrainerError:
-    """Return the error for too few rows with its cause: how many sessions there are, and how many features need.
+def too_short(error: TrainerError, made: Mapping[str, Any]) -> TrainerError:
+    """Return the error for too few rows with its cause: bars outside of the session, or fewer sessions than needed.
 
     Args:
         error: RM517 of the split.
-        record: a feature file's `rows`.
+        made: a feature file's record.
     """
+    record, session = made["rows"], made["conventions"]["session"]
     sessions, needed = record["sessions"], SESSIONS + 1
+    if error.code == "RM517" and _other_hours(session, record):
+        return _outside(error, session, record)
     if error.code != "RM517" or sessions > MANY_SESSIONS * needed:
         return error
     why = f"{record['in_sessions']:,} bars within sessions are {sessions} sessions"
     why += f": features look back over {SESSIONS}, so the first rows are those of session {needed}. {error.why}"
     advice = f"Give bars of more than {needed} sessions, such as a year of them: no option shortens the features' past."
+    return TrainerError("RM517", what=error.what, where=error.where, why=why, next=advice)
+
+
+def _outside(error: TrainerError, session: Mapping[str, Any], rows: Mapping[str, int]) -> TrainerError:
+    """Return the error for too few rows of a file with most bars outside of the session, as those of coins have."""
+    hours = f"{session['begin']}-{session['end']} {session['zone']}"
+    why = (
+        f"{rows['outside_sessions']:,} of {rows['bars']:,} bars are outside of the sessions {hours} and left out, and "
+    )
+    why += f"features look back over {SESSIONS} sessions. {error.why}"
+    advice = f"Take day and night with --session {DAY_AND_NIGHT}, which keeps {rows['in_day_and_night']:,} bars, or "
+    advice += "name the market's own hours with --session and --session-zone; and give more bars."
     return TrainerError("RM517", what=error.what, where=error.where, why=why, next=advice)
 
 

@@ -83,7 +83,7 @@ def prepare_bars(config: BarsConfig, *, disk: Path | None = None, shown: bool = 
     try:
         split = split_by_time(ready.rows, embargo=embargo)
     except TrainerError as error:
-        raise (error if daily else assumptions.too_short(error, ready.made["rows"])) from None
+        raise (error if daily else assumptions.too_short(error, ready.made)) from None
     task = Task(
         file=ready.file,
         file_rows=ready.file_rows,

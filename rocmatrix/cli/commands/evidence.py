@@ -91,6 +91,7 @@ def _import(name: str, evidence_file: Path) -> None:
 
     records = _taken(Path(name))
     origin = Path(name).name.encode(errors="backslashreplace").decode()
+    origin = f"file {origin}" if origin == store.HERE else origin  # a file may be called like this machine's own
     say(f"{name}: {len(records)} records, {store.add(evidence_file, records, origin=origin)} of them new")
 
 

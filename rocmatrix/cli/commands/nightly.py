@@ -79,6 +79,7 @@ def nightly(args: Nightly) -> None:
     from rocmatrix.images.base import refuse_known
     from rocmatrix.nightly import plan
 
+    _check_name(args.night)
     matrix = common.known_matrix()
     cells, left_out = plan.choose(matrix, args.names)
     for line in left_out:
@@ -96,6 +97,17 @@ def nightly(args: Nightly) -> None:
             _night(cells, args, path)
     except sqlite3.Error as error:
         raise RocmatrixError("RM621", what=f"the journal cannot be kept: {error}", where=str(path)) from error
+
+
+def _check_name(night: str) -> None:
+    """Raise RM404 for a name that no record can bear, before anything is built: its records would all be lost."""
+    from rocmatrix.evidence.record import is_name
+
+    if night and not is_name(night):
+        advice = (
+            "Letters, digits and . _ + -, at most 200, the first one a letter or a digit: 2026-11-22.1, driver-6.16."
+        )
+        raise RocmatrixError("RM404", what=f"--night takes a name, not {night[:80]!r}", next=advice)
 
 
 @contextmanager

@@ -29,6 +29,10 @@ SETS = (
     (FROZEN, "fresh12", "gathered by the writer after those mends, asked once"),
     (FROZEN, "fresh13", "one half of 189 gathered at once, asked before anything was written from them"),
     (FROZEN, "fresh14", "the other half, asked once after what the first half taught"),
+    (FROZEN, "fresh15", "one half of 44 gathered before a signature was read, asked once before the mends"),
+    (FROZEN, "fresh16", "the other half, asked at once with it and not learned from"),
+    (FROZEN, "fresh17", "one half of 50 gathered by topics, asked before its signatures were read"),
+    (FROZEN, "fresh18", "the other half, asked at the same time; what the first half taught changed no answer"),
 )
 
 

@@ -16,12 +16,12 @@ def companion(path: Path) -> Path:
     return path.with_name(f"{path.name}.head")
 
 
-def last(path: Path, series: str) -> int:
+def last(path: Path, series: str | None = None) -> int:
     """Return the last number that the file next to it names for this series; 0 where it names none.
 
     Args:
         path: the evidence file.
-        series: name of the file's own series.
+        series: name of the file's own series; None for any, where the file that would state it is gone.
     """
     try:
         return _number(companion(path).read_text(encoding="ascii"), series)
@@ -65,6 +65,6 @@ def own(connection: sqlite3.Connection) -> str:
     return str(connection.execute("SELECT name FROM series").fetchone()[0])
 
 
-def _number(text: str, series: str) -> int:
+def _number(text: str, series: str | None) -> int:
     name, _, number = text.strip().partition(" ")
-    return int(number) if name == series and number.isascii() and number.isdigit() else 0
+    return int(number) if series in (None, name) and number.isascii() and number.isdigit() else 0

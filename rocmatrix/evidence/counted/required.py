@@ -1,7 +1,8 @@
-"""Probes that must have passed before a suite shows something: by the kind of device.
+"""Checks and probes that must have passed before a proof or a suite shows something.
 
 The trainer counts a probe whose subject is absent neither way, and a suite passes with a single one that ran. Of these
-none can lack its subject in a cell's image, so a suite without them is one that did not look.
+none can lack its subject in a cell's image, so a suite without them is one that did not look. So is a proof of an
+older program, which had fewer checks; a first size alone has nothing to be compared with.
 """
 
 from __future__ import annotations
@@ -15,10 +16,16 @@ ON_ANY_DEVICE = (
     "device", "blas", "convert", "transfer", "attention", "conv", "gradients", "amp", "allocator", "rng", "checkpoint",
 )  # fmt: skip
 ON_A_CARD = (*ON_ANY_DEVICE, "memory")
+OF_A_PROOF = (
+    "labels", "settings", "device code", "packages", "hygiene", "files", "trainer", "system", "byte code",
+)  # fmt: skip
 
 
 def why_not(record: Record) -> str | None:
-    """Return why a whole suite that passed shows nothing of its device, None where it does and for other runs."""
+    """Return why a proof or a whole suite that passed shows nothing, None where it does and for other runs."""
+    if record.kind == "prove":
+        unlooked = lacking(record, OF_A_PROOF)
+        return f"its proof has no pass of {', '.join(unlooked)}" if unlooked else None
     if record.kind != "smoke" or not record.whole:
         return None
     absent = lacking(record, ON_ANY_DEVICE if record.hardware.device == "cpu" else ON_A_CARD)

@@ -38,6 +38,28 @@ def check(options: Mapping[str, Any], *, cards: int, flag: str = "--ranks") -> N
         )
 
 
+def check_of_scheduler(options: Mapping[str, Any], *, processes: int, nodes: int) -> None:
+    """Raise RM404 for a typed number of ranks that is not what torchrun starts: on the nodes it would have no effect.
+
+    A recipe's number is for the machine that the recipe is for, and gives way without a word here.
+
+    Args:
+        options: the trainer's own options as typed.
+        processes: processes that torchrun starts on each node.
+        nodes: machines.
+    """
+    ranks, source = named(options, "ranks")
+    if not source.startswith("--") or not ranks.isascii() or not ranks.isdecimal():
+        return
+    if int(ranks) not in (processes, processes * nodes):
+        raise RocmatrixError(
+            "RM404",
+            what=f"{source} {ranks}, and torchrun starts {processes} rank(s) on each of {nodes} node(s)",
+            why="ranks that torchrun has started start no others",
+            next=f"Leave it out; --processes {ranks} starts as many on each node.",
+        )
+
+
 def named(options: Mapping[str, Any], name: str) -> tuple[str, str]:
     """Return a setting as text and where it is named; both empty where nothing names it. A flag comes before a recipe.
 

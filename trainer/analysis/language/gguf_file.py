@@ -199,8 +199,9 @@ def _tokenizer_json(loaded: Loaded) -> dict[str, Any]:
     if isinstance(loaded.tokenizer, ByteTokenizer):
         text = loaded.tokenizer.files()[FILE].decode()
     else:
-        assert loaded.made.source is not None
-        text = (loaded.made.source / FILE).read_text(encoding="utf-8")
+        folder = loaded.made.tokenizer_from or loaded.made.source
+        assert folder is not None
+        text = (folder / FILE).read_text(encoding="utf-8")
     content: dict[str, Any] = json.loads(text)
     return content
 

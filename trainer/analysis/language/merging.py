@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainer.analysis.language.loading import Loaded
+from trainer.analysis.language.loading import TEMPLATE, Loaded
 from trainer.models.adapters import by_peft
 from trainer.models.adapters.lora import merge
 from trainer.models.pretrained import folder as pretrained
@@ -39,6 +39,9 @@ def merge_to(loaded: Loaded, output: Path) -> dict[str, Any]:
         what = f"logits differ by {difference:.2g} of the largest, {TOLERANCE[dtype]:.2g} is allowed for {dtype}"
         raise TrainerError("RM718", what=what)
     files = pretrained.write(output, loaded.made)
+    if loaded.template is not None and Path(loaded.template.source).parent != loaded.made.source:  # the adapter's own
+        (output / TEMPLATE).write_text(loaded.template.text, encoding="utf-8")
+        files += [TEMPLATE] if TEMPLATE not in files else []
     return {"folder": str(output), "files": files, "largest_difference": difference, "tokens": CHECKED_TOKENS}
 
 

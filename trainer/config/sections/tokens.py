@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, ClassVar
 
+from trainer.config.absent_flags import METHODS_ABSENT
 from trainer.config.choices import BAD_RECORDS, METHODS, STOP_TOKEN, TOO_LONG
 from trainer.config.other_programs import WORDS
 from trainer.config.parsing import one_of, or_none, share, switch, whole
@@ -22,7 +23,12 @@ class TokensConfig(FileConfig):
 
     title: ClassVar[str] = "Language models (--task lm): rows"
     method: Annotated[
-        str, _fixed("auto: by the fields of the first row", one_of(*METHODS, also=WORDS["method"]), common=True)
+        str,
+        _fixed(
+            "auto: by the fields of the first row",
+            one_of(*METHODS, also=WORDS["method"], absent=METHODS_ABSENT),
+            common=True,
+        ),
     ] = "auto"
     sequence: Annotated[int, _fixed("tokens of a row", whole(8, MOST_SEQUENCE), common=True)] = 256
     bad_rows: Annotated[str, _fixed("invalid rows: stop, or drop and count them", one_of(*BAD_RECORDS))] = "stop"

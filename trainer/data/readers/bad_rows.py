@@ -31,6 +31,11 @@ KINDS = {
 
 # Of kinds whose code holds for several causes: why, and the next step
 CAUSES = {
+    "gap": (
+        "",
+        "Name the zone of the file's times with --time-zone, such as UTC; if it is the right one, correct the line, or "
+        "leave such rows out with --on-bad-row drop.",
+    ),
     "price": (
         "returns are logarithms, which prices of zero and below do not have: oil on 2020-04-20, spreads, futures whose "
         "past was shifted down",
@@ -65,15 +70,16 @@ class BadRows:
             known = self.first.setdefault(kind, [])
             known += [int(line) for line in lines[: SHOWN - len(known)]]
 
-    def refuse(self, kind: str, line: int, what: str) -> TrainerError:
+    def refuse(self, kind: str, line: int, what: str, cause: str = "") -> TrainerError:
         """Return the error for a row under the policy `error`.
 
         Args:
             kind: name of the kind of bad row.
             line: line number in the file, from 1.
             what: what is wrong with the row.
+            cause: of several that a kind has; its own name where it has one.
         """
-        why, advice = CAUSES.get(kind, ("", ""))
+        why, advice = CAUSES.get(cause or kind, ("", ""))
         return TrainerError(KINDS[kind][0], what=what, where=f"{self.where}, {self.unit} {line}", why=why, next=advice)
 
     def as_dict(self) -> dict[str, Any]:

@@ -64,7 +64,8 @@ class Checker:
         if found:
             line, kind = min(found, key=lambda pair: pair[0])
             row = int(np.flatnonzero(rows.line == line)[0])
-            raise self.bad.refuse(kind, line, _complaint(kind, rows, row))
+            cause = "gap" if kind == "time" and row in rows.shown.get("gap", {}) else kind
+            raise self.bad.refuse(kind, line, _complaint(cause, rows, row), cause)
 
     def _all_trouble(self, rows: RawRows) -> Iterator[tuple[str, Flags]]:
         yield from rows.trouble.items()

@@ -287,6 +287,7 @@ def raw_rows(text: TextRows, source: Source, previous: np.datetime64 | None) -> 
     trouble |= {"zone": times.mixed & ~ragged, "missing": np.zeros_like(ragged), "number": np.zeros_like(ragged)}
     shown: dict[str, dict[int, str]] = {kind: {} for kind in trouble}
     _show_cells(text, trouble, shown, stamps, len(columns.names))
+    shown["gap"] = {row: _gap(stamps[row], source) for row in shown["time"] if _is_gap(stamps[row : row + 1], source)}
     decimal, scale = (source.dialect.decimal, source.dialect.scale) if source.dialect else (".", 1.0)
     values = {}
     for role in NUMBERS:
@@ -314,6 +315,16 @@ def _show_cells(
         shown["cells"][row] = f"{text.cells[row]} cells where the header has {width}"
     for row in np.flatnonzero(trouble["time"])[:1].tolist():
         shown["time"][row] = f"{stamps[row] or ''!r} is no date as the others are, or no clock ever showed it"
+
+
+def _is_gap(stamp: pl.Series, source: Source) -> bool:
+    """Return whether one time is written as the others are, and only the zone has no such hour."""
+    return not parse(stamp, source.times, "UTC", None).unreadable.any()
+
+
+def _gap(stamp: str, source: Source) -> str:
+    zone = source.times.zone or source.reading.zone
+    return f"{stamp!r} never was in {zone}, as which such times are taken: clocks were put forward over it"
 
 
 def _show(shown: dict[int, str], flags: Flags, reason: str) -> None:

@@ -35,6 +35,7 @@ EPOCH_DIGITS = {9: "seconds", 10: "seconds", 12: "milliseconds", 13: "millisecon
                 16: "microseconds", 18: "nanoseconds", 19: "nanoseconds"}  # fmt: skip
 FIRST_YEAR = 1000  # `%Y` also takes 24 for the year 24, which no market has seen
 SERIAL = r"[2-6]\d{4}(\.\d+)?"  # how a spreadsheet counts the days of 1954 to 2091
+SHORTENED = r"\d(\.\d+)?[eE]\+?\d{1,2}"  # how a spreadsheet shows a long count of seconds, with digits lost
 ZONE = r"\s*(Z|UTC|GMT|(?:UTC|GMT)?[+-]\d{2}:?\d{2}|(?:UTC|GMT)?[+-]\d{2}|(?:UTC|GMT)[+-]\d)$"
 HOUR_ALONE = r" (\d{2})-([AP]M)$"  # 2020-01-31 09-AM, as CryptoDataDownload wrote hours
 NAMED_ZONE = r"\s([A-Z][A-Za-z]+/[A-Za-z_/+-]+[0-9]*)$"  # US/Eastern
@@ -164,6 +165,10 @@ def _marks(pattern: str) -> tuple[str, str]:
 def _advice(text: pl.Series) -> str:
     if len(text) and re.fullmatch(SERIAL, text[0]):
         return "It may be a spreadsheet's number of a day: give the column a date format there, and export again."
+    if len(text) and re.fullmatch(SHORTENED, text[0].strip()):
+        return (
+            "A spreadsheet shortened the number, and digits are lost: take the original file, or export whole numbers."
+        )
     known = advice(text[0]) if len(text) else ""
     return known or "Name its format with --time-format."
 

@@ -26,6 +26,8 @@ SEPARATOR = re.compile(r"sep=.?\s*$", re.IGNORECASE)  # as Excel writes in front
 LONG = 100_000  # characters of a line that are looked at; csv takes cells of 131,072
 HEAD = 50  # lines among which the header stands
 MOSTLY = 0.6  # of the first lines, which have the table's number of cells where lines in front of it are left out
+QUOTED = 'A cell that holds the mark between cells stands in quotes, as in 1,"good, but dear",3: correct the line, or '
+QUOTED += "save the file with another mark, such as ; or tab."
 CELLS = 1_000_000  # that are Python's own strings at a time, some 70 bytes each
 
 
@@ -231,7 +233,8 @@ def _numbered(reader: Any, width: int, path: Path, before: int) -> Iterator[tupl
             yield reader.line_num + before, row
         elif row and row != [""]:
             what = f"{len(row)} cells where the header has {width}"
-            raise TrainerError("RM580", what=what, where=f"{path}, line {reader.line_num + before}")
+            where = f"{path}, line {reader.line_num + before}"
+            raise TrainerError("RM580", what=what, where=where, next=QUOTED if len(row) > width else "")
 
 
 def _lines(path: Path) -> Iterator[str]:

@@ -223,8 +223,12 @@ def _begins(tokenizer: Any) -> tuple[int, ...]:
     return tuple(whole[: places[0]]) if places else ()
 
 
-def read_tokenizer(folder: Path) -> Tokenizer:
-    """Return the tokenizer of a model folder.
+def read_tokenizer(folder: Path, *, base: Path | None = None) -> Tokenizer:
+    """Return the tokenizer of a model folder, or of an adapter that brings its own.
+
+    Args:
+        folder: with tokenizer.json.
+        base: of an adapter's folder, that of its base: its configuration names stop tokens, too.
 
     Raises:
         TrainerError: RM705 where the folder has none, or it has no stop token; RM716 without the package.
@@ -237,7 +241,7 @@ def read_tokenizer(folder: Path) -> Tokenizer:
     if path.read_bytes() == ByteTokenizer().files()[FILE]:
         return ByteTokenizer()
     special = _special(folder)
-    stops = _stops(folder, path, special)
+    stops = _stops([folder] if base is None else [folder, base], path, special)
     if not stops:
         what = "no stop token: neither generation_config.json, config.json nor tokenizer_config.json names one"
         raise TrainerError("RM705", what=what, where=str(folder))
@@ -256,18 +260,19 @@ def _special(folder: Path) -> dict[str, str]:
     return words
 
 
-def _stops(folder: Path, path: Path, special: dict[str, str]) -> tuple[int, ...]:
+def _stops(folders: Sequence[Path], path: Path, special: dict[str, str]) -> tuple[int, ...]:
     """Return the ids that end an answer: those of the generation and the tokenizer, without doubles."""
     found: list[int] = []
     if "eos_token" in special:
         identity = _load(path).token_to_id(special["eos_token"])
         found += [] if identity is None else [identity]
-    for name in ("generation_config.json", "config.json"):
-        value = _json(folder / name).get("eos_token_id")
+    names = ("generation_config.json", "config.json")
+    for configuration in [folder / name for folder in folders for name in names]:
+        value = _json(configuration).get("eos_token_id")
         found += value if isinstance(value, list) else [] if value is None else [value]
     wrong = [each for each in found if not isinstance(each, int) or isinstance(each, bool) or each < 0]
     if wrong:
-        raise TrainerError("RM705", what=f"eos_token_id {wrong[0]!r} is no token id", where=str(folder))
+        raise TrainerError("RM705", what=f"eos_token_id {wrong[0]!r} is no token id", where=str(folders[-1]))
     return tuple(dict.fromkeys(found))
 
 

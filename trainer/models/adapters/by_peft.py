@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from trainer.models.adapters import peft_record
+from trainer.models.adapters import peft_format, peft_record
 from trainer.models.pretrained.own_class import OwnClassDecoder
 from trainer.runtime.errors import TrainerError
 
@@ -42,8 +43,11 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def is_by_peft(folder: Path) -> bool:
-    """Return whether an adapter's folder is of a method that is not built in."""
-    return not peft_record.is_own(peft_record.read(folder))
+    """Return whether an adapter's folder is of a method that is not built in, or of LoRA on an embedding or head."""
+    if not peft_record.is_own(peft_record.read(folder)):
+        return True
+    named = peft_format.tensor_names(folder) if (folder / peft_format.WEIGHTS).is_file() else set()
+    return any(peft_format.EMBEDDING.search(name) for name in named)
 
 
 def _require_known(config: Mapping[str, Any], where: str) -> None:
@@ -77,10 +81,12 @@ def wrapped(decoder: OwnClassDecoder, config: Mapping[str, Any], *, seed: int) -
         torch.manual_seed(seed)
         try:
             made = peft.get_peft_config({"task_type": "CAUSAL_LM", **known})
+            before = _changed_in_place(decoder, known)
             decoder.causal = peft.get_peft_model(decoder.causal, made)
         except (ValueError, TypeError, KeyError, AttributeError, NotImplementedError) as error:
             what = f"peft does not take the configuration: {type(error).__name__}: {error}"[:300]
             raise TrainerError("RM712", what=what) from None
+    _keep_base(decoder, before)
     decoder.look_at_head()
 
 
@@ -98,11 +104,57 @@ def load(decoder: OwnClassDecoder, folder: Path) -> None:
     record = peft_record.read(folder)
     _require_known(record, path)
     peft_record.require_base_kept(record, path)
+    stored = peft_format.tensor_names(folder)
+    before = _changed_in_place(decoder, record, stored)
     try:
         decoder.causal = peft.PeftModel.from_pretrained(decoder.causal, str(folder), local_files_only=True)
     except Exception as error:  # its methods raise anything for a value that they do not expect
-        raise TrainerError("RM712", what=f"peft does not read it: {error}"[:300], where=str(folder)) from None
+        what = f"peft does not read it: {type(error).__name__}: {' '.join(str(error).split())}"[:300]
+        raise TrainerError("RM712", what=what, where=str(folder)) from None
+    _require_all_read(decoder, stored, folder)
+    _keep_base(decoder, before)
     decoder.look_at_head()
+
+
+def _require_all_read(decoder: OwnClassDecoder, stored: set[str], folder: Path) -> None:
+    """Raise RM713 where a tensor of the file was passed over, or a part of the adapter kept its first weights.
+
+    peft only warns of the second, and does not report the first.
+    """
+    state = _peft().get_peft_model_state_dict
+    own = state(decoder.causal, save_embedding_layers=False)
+    found = {value.data_ptr() for name, value in own.items() if name in stored}
+    missing = sorted(name for name, value in own.items() if name not in stored and value.data_ptr() not in found)
+    extra = sorted(stored - set(own) - set(state(decoder.causal, save_embedding_layers=True)))
+    if missing or extra:
+        lacking = f"lacks {len(missing)} of the adapter's tensors, first {missing[0]}" if missing else ""
+        unused = f"has tensors that no part of the model takes: {len(extra)}, first {extra[0]}" if extra else ""
+        what = f"{peft_format.WEIGHTS} {' and '.join(filter(None, (lacking, unused)))}"
+        next = "Give the base and the adapter_config.json that the adapter was trained with, or save it again by peft."
+        raise TrainerError("RM713", what=what, where=str(folder), next=next)
+
+
+def _changed_in_place(
+    decoder: OwnClassDecoder, record: Mapping[str, Any], stored: Collection[str] = ()
+) -> list[tuple[nn.Parameter, Tensor]]:
+    """Return weights of the base that an adapter changes where they are, each with its value.
+
+    These are biases where `bias` asks for them, and embeddings that the adapter's file brings along. peft's
+    `disable_adapter` leaves them changed.
+    """
+    biases = record.get("bias") not in (None, False, "none")
+    embeddings = any(re.search(r"\.(embed_tokens|lm_head|wte)\.(base_layer\.)?weight$", name) for name in stored)
+    both = (decoder.causal.get_input_embeddings(), decoder.causal.get_output_embeddings()) if embeddings else ()
+    weights = {id(module.weight): module.weight for module in both if module is not None}
+    named = decoder.causal.named_parameters() if biases else ()
+    weights |= {id(value): value for name, value in named if name.endswith("bias")}
+    return [(weight, weight.detach().clone()) for weight in weights.values()]
+
+
+def _keep_base(decoder: OwnClassDecoder, before: list[tuple[nn.Parameter, Tensor]]) -> None:
+    """Have `adapters_disabled` put the base's values back. Names are kept, as parameters may be replaced later."""
+    names = {id(value): name for name, value in decoder.named_parameters()}
+    decoder.base_values = {names[id(weight)]: value for weight, value in before if id(weight) in names}
 
 
 def merge(decoder: OwnClassDecoder) -> None:
@@ -115,8 +167,24 @@ def merge(decoder: OwnClassDecoder) -> None:
         TrainerError: RM712 for a method that adds something else than weights.
     """
     if decoder.has_prompt or not hasattr(decoder.causal, "merge_and_unload"):
-        raise TrainerError("RM712", what="learned tokens are no part of the weights, and cannot be merged")
+        what = "learned tokens are no part of the weights, and cannot be merged"
+        next = "Use the adapter with its base: `generate` and `chat` take --model ADAPTER."
+        raise TrainerError("RM712", what=what, next=next)
+    _untie(decoder)
     decoder.causal = decoder.causal.merge_and_unload()
+
+
+def _untie(decoder: OwnClassDecoder) -> None:
+    """Give the head a weight of its own where LoRA is on it or on the embedding that it shares its weight with.
+
+    What is merged into the one would change the other too.
+    """
+    given, head = decoder.base.get_input_embeddings(), decoder.base.get_output_embeddings()
+    inner = getattr(head, "base_layer", head)
+    shared = inner is not None and inner.weight is getattr(given, "base_layer", given).weight
+    if shared and any(hasattr(module, "lora_A") for module in (given, head)):
+        inner.weight = nn.Parameter(inner.weight.detach().clone(), requires_grad=False)
+        decoder.base.config.tie_word_embeddings = False
 
 
 def is_wrapped(model: nn.Module) -> bool:

@@ -204,7 +204,7 @@ def adapters_disabled(model: nn.Module) -> Iterator[None]:
     """Run the base model within the context: the reference of a preference loss needs no second model."""
     wrapped = next((module for module in model.modules() if hasattr(module, "disable_adapter")), None)
     if wrapped is not None:  # by peft
-        with wrapped.disable_adapter():  # type: ignore[operator]
+        with wrapped.disable_adapter(), _base_values(model):  # type: ignore[operator]
             yield
         return
     modules = [module for _, module in lora_modules(model)]
@@ -216,6 +216,22 @@ def adapters_disabled(model: nn.Module) -> Iterator[None]:
     finally:
         for module, enabled in zip(modules, before, strict=True):
             module.enabled = enabled
+
+
+@contextlib.contextmanager
+def _base_values(model: nn.Module) -> Iterator[None]:
+    """Have weights that peft changed in place, such as biases, be the base's within the context."""
+    holder = next((module for module in model.modules() if getattr(module, "base_values", None)), None)
+    kept: dict[str, Tensor] = getattr(holder, "base_values", {})
+    weights = [(holder.get_parameter(name), value) for name, value in kept.items()] if holder is not None else []
+    before = [weight.data for weight, _ in weights]
+    for weight, value in weights:
+        weight.data = value.to(weight)
+    try:
+        yield
+    finally:
+        for (weight, _), value in zip(weights, before, strict=True):
+            weight.data = value
 
 
 @torch.no_grad()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
@@ -21,6 +21,8 @@ from trainer.runtime.errors import TrainerError
 
 WEIGHTS = "adapter_model.safetensors"
 PREFIX = "base_model.model."
+# Layers that peft adapts and `lora` does not: its files hold embeddings, their heads or both.
+EMBEDDING = re.compile(r"\.(embed_tokens|lm_head|wte)\.")
 
 
 def files(model: nn.Module, config: LoraConfig, *, family: str, base: str) -> dict[str, bytes]:
@@ -108,10 +110,26 @@ def _require_whole(
         raise TrainerError("RM713", what=what, where=str(folder))
 
 
-def _weights(folder: Path) -> dict[str, Tensor]:
+def tensor_names(folder: Path) -> set[str]:
+    """Return the names of the tensors of an adapter's file.
+
+    Raises:
+        TrainerError: RM712 where it is missing or cannot be read.
+    """
     path = folder / WEIGHTS
     if not path.is_file():
-        raise TrainerError("RM712", what=f"{WEIGHTS} is missing", where=str(folder))
+        next = "Load the adapter with peft and save it again with save_pretrained()."
+        raise TrainerError("RM712", what=f"{WEIGHTS} is missing", where=str(folder), next=next)
+    try:
+        with safe_open(path, framework="pt") as file:
+            return set(file.keys())
+    except (SafetensorError, OSError, ValueError) as error:
+        raise TrainerError("RM712", what=f"{WEIGHTS} cannot be read", where=str(path), why=str(error)) from None
+
+
+def _weights(folder: Path) -> dict[str, Tensor]:
+    path = folder / WEIGHTS
+    tensor_names(folder)
     try:
         weights: dict[str, Tensor] = load_file(path)
     except (SafetensorError, OSError, ValueError) as error:

@@ -44,6 +44,17 @@ READ = frozenset(
         *("loftq_config", "eva_config", "lora_ga_config"),
     )
 )
+# Options that peft computes and that are computed wrongly around it, with why and what to do.
+LEFT_OUT = {
+    "layer_replication": (
+        "makes a model of other layers than the base has",
+        "Write a model folder with the layers repeated, and train an adapter of that model.",
+    ),
+    "alora_invocation_tokens": (
+        "has the adapter act from those tokens on, which losses and the cache of generation here do not follow",
+        "Use it with peft itself, or train LoRA without them.",
+    ),
+}
 # First weights of an adapter that are drawn, or that leave the base as it is; all others take a part out of the base.
 BASE_KEPT = (True, False, None, "gaussian", "orthogonal", "eva")
 
@@ -96,8 +107,11 @@ def require_base_kept(record: Mapping[str, Any], where: str) -> None:
     """Raise RM712 where the adapter's first weights were taken out of the base, as by PiSSA, OLoRA or LoftQ.
 
     Such an adapter belongs to what was left of the base, which its folder does not hold; and without the adapter the
-    model is not the base. `where` is the file, for the message.
+    model is not the base. What `LEFT_OUT` names is refused, too. `where` is the file, for the message.
     """
+    for key, (why, instead) in LEFT_OUT.items():
+        if record.get(key):
+            raise TrainerError("RM712", what=f"{key} = {record[key]!r} {why}", where=where, next=instead)
     given = record.get("init_lora_weights", True)
     if record.get("peft_type") != "LORA" or given in BASE_KEPT:
         return

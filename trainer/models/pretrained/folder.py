@@ -22,7 +22,7 @@ from trainer.runtime.errors import TrainerError
 CONFIG = "config.json"
 EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
 # Copied unchanged from the source folder: what tokenizes, what renders a chat, and how to generate.
-COMPANIONS = (
+OF_TOKENIZER = (
     "tokenizer.json",
     "tokenizer_config.json",
     "tokenizer.model",
@@ -30,9 +30,8 @@ COMPANIONS = (
     "added_tokens.json",
     "vocab.json",
     "merges.txt",
-    "chat_template.jinja",
-    "generation_config.json",
 )
+COMPANIONS = (*OF_TOKENIZER, "chat_template.jinja", "generation_config.json")
 ARCHITECTURES = {
     "llama": "LlamaForCausalLM",
     "mistral": "MistralForCausalLM",
@@ -46,12 +45,16 @@ _DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: 
 
 @dataclass(frozen=True, kw_only=True)
 class Pretrained:
-    """A decoder, the config.json it was made from, and the folder (None for one made here)."""
+    """A decoder, the config.json it was made from, and the folder (None for one made here).
+
+    tokenizer_from: folder of the tokenizer's files, where it is another: an adapter may bring its own.
+    """
 
     model: Any  # a Decoder, or an OwnClassDecoder of families that only transformers has
     raw: dict[str, Any]
     source: Path | None = None
     generation: dict[str, Any] = field(default_factory=dict)
+    tokenizer_from: Path | None = None
 
     @property
     def family(self) -> str:
@@ -72,6 +75,10 @@ def read_config(folder: Path) -> dict[str, Any]:
         next = "Write both as one model with `./invokew merge` first, or give the base model's folder."
         what = f"{CONFIG} is missing: the folder holds an adapter, and not the model below it"
         raise TrainerError("RM700", what=what, where=str(folder), next=next)
+    within = sorted(path.parent.name for path in folder.glob("*/adapter_config.json"))
+    if not (folder / CONFIG).is_file() and within:  # peft writes an adapter of another name than "default" so
+        what = f"{CONFIG} is missing; the folder has adapters within: {', '.join(within[:5])}"
+        raise TrainerError("RM700", what=what, where=str(folder), next=f"Give one of them: {folder / within[0]}.")
     return shards.read_json(folder / CONFIG, code="RM707")
 
 
@@ -221,8 +228,9 @@ def write(folder: Path, pretrained: Pretrained, *, shard_bytes: int = shards.SHA
 def _companions(folder: Path, pretrained: Pretrained) -> list[str]:
     names = []
     for name in COMPANIONS:
-        if pretrained.source is not None and (pretrained.source / name).is_file():
-            shutil.copyfile(pretrained.source / name, folder / name)
+        place = (pretrained.tokenizer_from if name in OF_TOKENIZER else None) or pretrained.source
+        if place is not None and (place / name).is_file():
+            shutil.copyfile(place / name, folder / name)
             names.append(name)
     if "generation_config.json" not in names and pretrained.generation:
         text = json.dumps(pretrained.generation, indent=2, sort_keys=True) + "\n"
@@ -231,17 +239,18 @@ def _companions(folder: Path, pretrained: Pretrained) -> list[str]:
     return names
 
 
-def require_vocabulary(model: Any, tokens: int, where: str) -> None:
+def require_vocabulary(model: Any, tokens: int, where: str, *, next: str = "") -> None:
     """See that the model has an embedding for every token id of its tokenizer.
 
     Args:
         model: decoder, built in or by its own class.
         tokens: number of the tokenizer's ids.
         where: folder of the model, for the message.
+        next: what to do instead of what the code's entry states.
 
     Raises:
         TrainerError: RM704, with both sizes.
     """
     if tokens > model.config.vocabulary:
         what = f"the tokenizer has {tokens} tokens, the model's embedding {model.config.vocabulary}"
-        raise TrainerError("RM704", what=what, where=where)
+        raise TrainerError("RM704", what=what, where=where, next=next)

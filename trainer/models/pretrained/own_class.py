@@ -58,10 +58,12 @@ class OwnClassDecoder(nn.Module):
 
     plain_head: logits are hidden states times the head's weight, so that a loss can form them in chunks; otherwise
     they are taken whole from the model.
+    base_values: by name, of weights that an adapter by peft changes in place; `adapters_disabled` puts them back.
     """
 
     def __init__(self, causal: Any) -> None:
         super().__init__()
+        self.base_values: dict[str, Tensor] = {}
         self.causal = causal
         self.config = OwnConfig(vocabulary=int(causal.get_input_embeddings().weight.shape[0]))
         self.plain_head = True
@@ -153,9 +155,14 @@ class OwnClassDecoder(nn.Module):
 
     @torch.no_grad()
     def look_at_head(self) -> None:
-        """See whether logits are the head's product alone; no bias, cap or scale is on them then."""
-        after = any(getattr(self.base.config, name, None) not in (None, 0, 1.0) for name in AFTER_HEAD)
-        if after or self.has_prompt or getattr(self.base.get_output_embeddings(), "bias", None) is not None:
+        """See whether logits are the head's product alone; no bias, cap, scale or adapter is on them then.
+
+        An adapter of the head changes nothing at first, so that a comparison would not show it.
+        """
+        head = self.base.get_output_embeddings()
+        adapted = type(head).__module__.startswith("peft.") and not hasattr(head, "modules_to_save")
+        after = adapted or any(getattr(self.base.config, name, None) not in (None, 0, 1.0) for name in AFTER_HEAD)
+        if after or self.has_prompt or getattr(head, "bias", None) is not None:
             self.plain_head = False
             return
         generator = torch.Generator().manual_seed(0)

@@ -81,7 +81,7 @@ LANGUAGE_MODELS: tuple[CatalogEntry, ...] = entries(
         "RM712",
         "The adapter folder cannot be used",
         "adapter_config.json or adapter_model.safetensors is missing, damaged, or asks for an unsupported method.",
-        "Give a folder that peft or this program wrote, with a LoRA adapter.",
+        "Correct what is named, or load the adapter with the peft that wrote it and save it again.",
     ),
     (
         "RM713",

@@ -93,6 +93,15 @@ def test_closed_output_ends_quietly(words):
     assert reader.returncode == 141
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+@pytest.mark.parametrize("word", ["--list", "--version"])
+def test_output_that_has_no_room_is_reported(word):
+    argv = [sys.executable, "-P", str(ROOT / "rocmatrix" / "cli" / "program.py"), "--search-root", str(ROOT), word]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.startswith("RM205") and "Traceback" not in done.stderr
+
+
 def test_home_that_is_no_folder_has_no_configuration(monkeypatch):
     monkeypatch.setenv("HOME", os.devnull)
     assert OwnConfig().run.echo is False

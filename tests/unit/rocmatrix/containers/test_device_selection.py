@@ -100,6 +100,13 @@ def test_choice_of_the_shell_is_kept_natively_unless_cards_are_named(tmp_path):
     assert visible_natively(cells.GFX1100, hardware, (1,), {"HIP_VISIBLE_DEVICES": "1"}) != {}
 
 
+def test_choice_for_opencl_alone_hides_nothing_from_hip_and_is_no_choice(tmp_path):
+    hardware, opencl = of_two_kinds(tmp_path, unique_id=0), {"GPU_DEVICE_ORDINAL": "0"}
+    for cell in (cells.GFX1100, cells.GFX906):
+        assert visible_natively(cell, hardware, (), opencl) == visible_natively(cell, hardware, (), {})
+    assert visible_natively(cells.GFX1100, hardware, (), opencl) != {}
+
+
 def test_run_on_no_card_of_the_cell_hides_the_processors_graphics_alone(tmp_path):
     hardware = read_hardware(sysfs.desktop_with_igpu(tmp_path))
     shown = {"ROCR_VISIBLE_DEVICES": "GPU-13a10000000000a2"}

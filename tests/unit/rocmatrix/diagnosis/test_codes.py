@@ -23,6 +23,10 @@ def first(log):
         ("nccl", "2", "/dev/shm"),
         ("errno", "28", "full"),
         ("errno", "ENOSPC", "full"),
+        ("library", "libroctx64", "roctracer"),
+        ("module", "cv2", "opencv-python"),
+        ("cmake", "ROCmCMakeBuildTools", "rocm-cmake"),
+        ("call", "hipMemAdvise", "optional"),
     ],
 )
 def test_code_is_found_by_number_and_by_name(table, code, words):
@@ -70,3 +74,30 @@ def test_answer_states_the_meaning_of_a_code(line, words):
 )  # fmt: skip
 def test_reason_is_known_in_another_wording(line, signature):
     assert first(line + "\n").signature.id == signature
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        ("ImportError: libroctx64.so.4: cannot open shared object file: No such file or directory", "roctracer (AMD"),
+        ("ModuleNotFoundError: No module named 'skimage.io'", "scikit-image"),
+        (
+            "CMake Error at a.cmake:65 (find_package):\n4.6   Could not find a package configuration file provided by"
+            '\n4.6   "ROCmCMakeBuildTools" (requested version 0.7.3) with any of the following',
+            "rocm-cmake",
+        ),
+        (
+            "ROCm error: invalid argument\n  in function ggml_cuda_device_malloc\n"
+            "  hipMemAdvise(*ptr, size, 1, device)",
+            "take it as optional",
+        ),
+    ],
+)
+def test_listed_cause_names_what_holds_the_missing_part(log, words):
+    match = first(log + "\n")
+    assert any(words in match.filled(cause.says) for cause in match.signature.causes)
+
+
+def test_unknown_library_keeps_the_words_of_the_signature():
+    match = first("ImportError: libexamplething.so.1: cannot open shared object file: No such file or directory\n")
+    assert "`apt-file search`" in match.filled(match.signature.causes[0].says)

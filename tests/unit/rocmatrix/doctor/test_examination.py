@@ -123,6 +123,8 @@ def test_spoiled_place_is_one_finding(tmp_path, code, status, spoil, words):
         ("D303", "unknown", {"shared_memory_bytes": None}, "recorded"),
         ("D305", "warning", {"environment": {"ROCR_VISIBLE_DEVICES": "0", "HIP_VISIBLE_DEVICES": "1"}}, "two filters"),
         ("D305", "error", {"environment": {"CUDA_VISIBLE_DEVICES": "0", "HIP_VISIBLE_DEVICES": "1"}}, "contradict"),
+        ("D305", "warning", {"environment": {"GPU_DEVICE_ORDINAL": "1"}}, "HIP does not read it"),
+        ("D305", "ok", {"environment": {"ROCR_VISIBLE_DEVICES": "0", "GPU_DEVICE_ORDINAL": "0"}}, "ROCR_VISIBLE"),
         ("D305", "unknown", {"environment": None}, "recorded"),
         ("D401", "warning", {"engine": Engine(version=None, obstacle="the daemon is stopped")}, "stopped"),
         ("D401", "unknown", {"engine": None}, "recorded"),

@@ -1,6 +1,5 @@
 """A level is what the records of one image bear out: nothing set aside raises it, a newer failure lowers it."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pytest
@@ -11,23 +10,21 @@ from rocmatrix.evidence.counted import required
 from rocmatrix.evidence.level import LEVELS, cell_statuses, held, known_images, why_not
 from rocmatrix.evidence.record import Hardware, Trouble, Verdict
 from rocmatrix.nightly import trust
-from tests.fixtures.evidence import ALL_PASS, CARD, IMAGE, INPUTS, OTHER_INPUTS, record, rocm, smoke
+from tests.fixtures.evidence import (
+    ALL_PASS,
+    CARD,
+    CELL,
+    IMAGE,
+    INPUTS,
+    OTHER_INPUTS,
+    Cell,
+    Release,
+    record,
+    rocm,
+    smoke,
+)
 
-
-@dataclass(frozen=True)
-class Release:
-    torch: str = "2.7.1"
-    rocm: str | None = "6.3"
-
-
-@dataclass(frozen=True)
-class Cell:
-    name: str = "rocm6.3-torch2.7.1-gfx1100"
-    architecture: str | None = "gfx1100"
-    release: Release = Release()
-
-
-CELL, CPU = Cell(), Cell("cpu-torch2.13.0", None, Release(rocm=None))
+CPU = Cell("cpu-torch2.13.0", None, Release(rocm=None))
 CLIMB = [
     record("build"),
     record("prove", 1),
@@ -252,7 +249,7 @@ def test_suite_in_which_a_needed_probe_was_not_applicable_raises_nothing():
         idle = smoke(2, probe=probe, status="not-applicable", passed=True)
         assert why_not(idle, CELL) == f"its suite has no pass of {probe}"
         assert level(*CLIMB[:2], idle) == "proven"
-        assert trust.tested([record("prove", 1), idle], INPUTS) is None
+        assert trust.tested([record("prove", 1), idle], INPUTS, cell=CELL) is None
     alone = smoke(2, verdicts=(Verdict(probe="device", status="pass"),))
     assert level(*CLIMB[:2], alone) == "proven"
     assert why_not(smoke(2, probe="compile", status="not-applicable", passed=True), CELL) is None

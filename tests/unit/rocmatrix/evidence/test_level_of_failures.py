@@ -251,3 +251,21 @@ def test_records_of_before_keep_their_names():
 def test_other_cells_and_inputs_stay_out():
     assert level(*CLIMB, FAILED_WHOLLY["no device"].model_copy(update={"cell": "another"})) == "trained"
     assert level(*CLIMB, FAILED_WHOLLY["no device"].model_copy(update={"marks": ("other-base",)})) == "trained"
+
+
+def test_pass_that_names_no_card_shows_nothing_of_a_card_that_is_known():
+    nameless = smoke(3, hardware=Hardware(device="rocm", gfx=("gfx1100",), seen=("gfx1100",)))
+    failed = smoke(2, status="fail")
+    (found,) = cell_statuses(CELL, [record("build"), record("prove", 1), failed, nameless], rendered=True)
+    assert (found.card, found.level) == (CARD, "proven")
+    (found,) = cell_statuses(CELL, [record("build"), record("prove", 1), nameless], rendered=True)
+    assert (found.card, found.level) == ("-", "smoked")
+
+
+def test_graphics_of_the_processor_are_no_second_card():
+    pair = Verdict(probe="two_gpu_step", status="pass", cards=("03:00.0", "7a:00.0"))
+    suite = record("smoke", 2, verdicts=(*ALL_PASS, pair), hardware=rocm(cards=1))
+    with_graphics = suite.hardware.model_copy(update={"gfx": ("gfx1100", "gfx1036")})
+    for hardware in (suite.hardware, with_graphics):
+        records = [record("build"), record("prove", 1), suite.model_copy(update={"hardware": hardware})]
+        assert cell_statuses(CELL, records, rendered=True)[0].level == "smoked"

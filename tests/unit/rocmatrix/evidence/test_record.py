@@ -156,3 +156,9 @@ def test_copied_file_that_both_machines_wrote_stands_by_its_times_from_there_on(
     copied = [placed(6, 2), placed(7, 3), placed(8, 4)]
     assert ordered([*copied, own, before]) == [before, *copied, own]
     assert ordered([placed(6, 2), placed(3, 3), before]) == [before, placed(6, 2), placed(3, 3)]  # no copy: by number
+
+
+@pytest.mark.parametrize("when", ["2026-02-30T12:00:00.000Z", "2026-13-01T12:00:00.000Z", "2026-01-01T25:00:00.000Z"])
+def test_time_that_no_calendar_has_is_refused(when):
+    with pytest.raises(ValueError, match="it is no date"):
+        record("build").model_validate(record("build").model_dump() | {"at": when})

@@ -95,6 +95,23 @@ def test_build_is_recorded_with_its_log_its_labels_and_its_night(path, tmp_path,
     assert {(number.name, number.value) for each in made for number in each.numbers} == {("size", 1000.0)}
 
 
+def test_build_on_a_simulated_machine_does_not_stand_for_one_on_a_real_machine(path):
+    marked = from_events.of_build(
+        CPU, inputs=BUILT.inputs, image=IMAGE.id, seconds=1.0, log="", marks=("simulated",), night=None
+    )
+    store.add(path, [marked])
+    for _ in range(2):
+        recorder.record_build(CPU, replace(BUILT, rebuilt=False))
+    assert ["simulated" in each.marks for each in store.read(path)] == [True, False]
+
+
+@pytest.mark.parametrize(("named", "night"), [("my night/1", None), ("n" * 201, None), ("", None), ("n-7", "n-7")])
+def test_name_of_a_night_that_no_record_can_bear_loses_no_record(path, monkeypatch, named, night):
+    monkeypatch.setenv("ROCMATRIX_NIGHT", named)
+    recorder.record_build(CPU, BUILT)
+    assert [each.night for each in store.read(path)] == [night]
+
+
 def test_build_is_known_by_its_newest_record_without_trouble_of_the_host(path):
     idle = replace(BUILT, rebuilt=False)
     recorder.record_build(CPU, BUILT)

@@ -1,6 +1,8 @@
 """The evidence file is opened, brought up to date, and left alone where it is not ours."""
 
 import json
+import os
+import shutil
 import sqlite3
 import time
 import zlib
@@ -59,3 +61,15 @@ def test_reader_does_not_wait_for_a_writer(path):
         assert len(store.read(path)) == 1
         assert time.monotonic() - began < schema.WAIT_SECONDS / 2
         connection.execute("ROLLBACK")
+
+
+def test_log_of_the_newest_records_is_read_on_a_read_only_place(path, tmp_path, monkeypatch):
+    store.add(path, [record("build", 1)])
+    reader = sqlite3.connect(path)
+    reader.execute("SELECT count(*) FROM record").fetchone()  # the log stays while somebody reads
+    store.add(path, [record("build", 2, passed=False)])
+    frozen = tmp_path / "frozen"
+    shutil.copytree(path.parent, frozen, ignore=shutil.ignore_patterns("frozen"))
+    reader.close()
+    monkeypatch.setattr(schema.os, "access", lambda _, mode: mode != os.W_OK)  # root may write everywhere
+    assert [each.passed for each in store.read(frozen / path.name)] == [True, False]

@@ -139,7 +139,7 @@ def test_record_is_written_under_its_names_with_its_log_apart(path):
     assert (without.log, without.series, without.number) == ("", series, 1)
 
 
-def test_own_records_are_numbered_in_one_series_and_those_of_a_file_in_its(path, tmp_path):
+def test_own_records_are_numbered_in_one_series_and_those_of_a_file_that_names_a_series_in_its(path, tmp_path):
     store.add(path, [record("build", 1), record("build", 2)])
     assert store.add(path, [record("prove", 3), record("build", 1)], origin="lab.json") == 1
     store.add(path, [record("prove", 0)])
@@ -151,7 +151,7 @@ def test_own_records_are_numbered_in_one_series_and_those_of_a_file_in_its(path,
         ("this machine", "build", own, 1),
         ("this machine", "build", own, 2),
         ("this machine", "prove", own, 3),
-        ("lab.json", "prove", "file lab.json", 1),
+        ("lab.json", "prove", "", 0),
         ("other.db", "train", theirs, 2),
     ]
 
@@ -254,6 +254,12 @@ def test_records_of_a_copy_of_this_file_stand_by_their_times_though_none_shares_
     assert [each.number for each in store.read(path) if each.series == series] == [1, 2]
 
 
+def test_older_record_of_a_second_file_of_one_name_does_not_stand_behind_a_newer_failure(path):
+    store.add(path, [smoke(5, status="fail")], origin="evidence.json")
+    store.add(path, [smoke(2)], origin="evidence.json")  # neither file names places
+    assert [each.passed for each in store.read(path)] == [True, False]
+
+
 def test_record_that_was_removed_leaves_a_gap_in_the_sequence(path):
     assert store.missing(path) == 0
     store.add(path, [record("build", 1), smoke(2, status="fail"), smoke(3)])
@@ -262,3 +268,22 @@ def test_record_that_was_removed_leaves_a_gap_in_the_sequence(path):
     with sqlite3.connect(path) as connection:
         connection.execute("DELETE FROM record WHERE body LIKE '%fail%'")
     assert store.missing(path) == 1
+
+
+def placed(made, series, number):
+    return made.model_copy(update={"series": series, "number": number})
+
+
+def test_numbers_of_two_copies_state_nothing_though_one_cell_alone_shows_no_clash(path):
+    series, other = "f" * 32, "rocm6.3-torch2.7.1-gfx1030"
+    store.add(path, [placed(record("smoke", 4, cell=other), series, 10), placed(smoke(5), series, 11)], origin="b.json")
+    store.add(path, [placed(smoke(9, status="fail"), series, 10)], origin="c.json")
+    assert [each.passed for each in store.read(path, cell=smoke().cell)] == [True, False]
+
+
+def test_records_of_two_copies_of_this_file_stand_by_their_times(path):
+    store.add(path, [record("build", 1)])
+    series = store.read(path)[0].series
+    store.add(path, [placed(smoke(5), series, 11)], origin="b.json")
+    store.add(path, [placed(smoke(9, status="fail"), series, 10)], origin="c.json")
+    assert [each.passed for each in store.read(path)] == [True, True, False]

@@ -1,6 +1,7 @@
 """A run without a record becomes a failed one as soon as its program is known to be gone."""
 
 import sqlite3
+import zlib
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -113,3 +114,13 @@ def test_file_of_an_older_program_has_no_runs_and_is_left_as_it_is(path):
     before = path.read_bytes()
     assert unfinished_runs.settle(path) == 0
     assert path.read_bytes() == before
+
+
+def test_note_that_only_a_newer_program_reads_stays_and_keeps_no_other_back(path, monkeypatch):
+    newer, _ = (noted(path, monkeypatch, runs=True) for _ in range(2))
+    with sqlite3.connect(path) as connection:
+        body = zlib.compress(b'{"kind": "smoke", "later": 1}')
+        connection.execute("UPDATE started SET body = ? WHERE token = ?", (body, newer))
+    connection.close()
+    monkeypatch.setattr(process_name, "runs", lambda _: False)
+    assert (unfinished_runs.settle(path), unfinished_runs.settle(path)) == (1, 0)

@@ -172,6 +172,11 @@ def test_damaged_model_is_not_used(copy_of, damage: bytes, capsys) -> None:
 def test_folder_without_a_model_is_refused(tmp_path: Path, capsys) -> None:
     refused(capsys, "RM546", "--model", str(tmp_path), "--data", str(SAMPLE))
     refused(capsys, "RM546", "--model", str(SAMPLE), "--data", str(SAMPLE))
+    for name in ("20260101-1", "20260102-1"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "metadata.json").touch()
+    shown = refused(capsys, "RM546", "--model", str(tmp_path), "--data", str(SAMPLE))
+    assert f"give {tmp_path / '20260102-1'}, the newest" in shown
     (tmp_path / "metadata.json").write_bytes(b"\xff{")
     refused(capsys, "RM546", "--model", str(tmp_path), "--data", str(SAMPLE))
 

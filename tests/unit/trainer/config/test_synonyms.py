@@ -81,6 +81,20 @@ def test_flag_that_nothing_stands_in_for_is_refused_with_the_reason() -> None:
 
 
 @pytest.mark.parametrize(
+    ("typed", "phrase"),
+    [
+        ("--method=KTO", "join a good and a bad one"),
+        ("--rlhf-type=orpo", "sigmoid loss"),
+        ("--loss-type=ipo", "sigmoid loss"),
+    ],
+)
+def test_preference_loss_that_is_not_built_is_refused_with_what_there_is(typed: str, phrase: str) -> None:
+    with pytest.raises(TrainerError) as refused:
+        parse(["train", "--task", "lm", typed])
+    assert (refused.value.code, phrase in str(refused.value)) == ("RM500", True)
+
+
+@pytest.mark.parametrize(
     ("flag", "phrase"),
     [
         ("--fsdp_auto_wrap_policy", "--parallel fsdp2"),

@@ -16,7 +16,8 @@ from tests.fixtures.configs import rows_config
 from tests.fixtures.synthetic_bars import write_synthetic
 from trainer.config.train import TrainConfig
 from trainer.run.stored_settings import values_of
-from trainer.tasks.assumptions import of_sessions, unmoved
+from trainer.runtime.errors import TrainerError
+from trainer.tasks.assumptions import of_sessions, too_short, unmoved
 from trainer.tasks.bars import prepare
 
 
@@ -112,6 +113,15 @@ def test_bars_of_day_and_night_name_the_session_and_what_another_would_keep() ->
     record = {**record, "rows": rows | {"outside_sessions": 10, "in_sessions": 1370}}
     record["conventions"]["session"] = session
     assert "would keep" not in of_sessions(record, 900)
+
+
+def test_split_of_bars_around_the_clock_names_those_outside_of_the_session() -> None:
+    rows = {"in_sessions": 300, "bars": 1200, "sessions": 50, "outside_sessions": 900, "in_day_and_night": 1150}
+    session = {"begin": "09:30", "end": "16:00", "zone": "America/New_York", "half_days": "us", "stamp": "begin"}
+    made = {"rows": rows, "conventions": {"session": session}}
+    found = too_short(TrainerError("RM517", what="30 usable rows", why="each part needs 10 rows"), made)
+    assert "900 of 1,200 bars are outside of the sessions 09:30-16:00 America/New_York" in found.why
+    assert "--session 18:00-17:00, which keeps 1,150 bars" in found.next
 
 
 @pytest.mark.parametrize(

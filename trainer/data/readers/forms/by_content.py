@@ -22,6 +22,12 @@ TRADES += "DataFrame.resample('1min') with first, max, min and last of the price
 NO_RANGE = "One price a row is no bar, which needs open, high, low and close. `train --data FILE --target COLUMN` "
 NO_RANGE += "learns a column of any table; where all four prices may be one, --columns takes a column several times."
 
+TABLE = "If this is a table of anything else than bars, name the column to learn: `train --data FILE --target COLUMN`; "
+TABLE += (
+    "if it is one of bars, name its columns, or give their numbers: --columns date=NAME,open=NAME,high=NAME,low=NAME,"
+)
+TABLE += "close=NAME,volume=NAME, with volume=none where there is none."
+
 
 def is_other_time(name: str) -> bool:
     """Return whether a name that is called a date or a time states when something other than a bar begins.
@@ -76,6 +82,8 @@ def no_bars(names: Sequence[str], known: Sequence[str], missing: Collection[str]
         return TRADES
     if {*missing} >= RANGE and {"date", "close"}.isdisjoint(missing) and not RANGE & words:
         return NO_RANGE
+    if {*missing} >= {*RANGE, "close"} and len(names) > 1:
+        return TABLE
     return ""
 
 

@@ -50,10 +50,11 @@ SPELLINGS = {
     ),
     "volume": (
         "quantidade",  # Nelogica's Profit calls the traded money Volume, and writes contracts next to it
+        "stücke", "stuecke",  # and ARIVA calls it Volumen, next to the pieces
         "volume", "vol", "v", "px_volume", "total_volume", "totalvolume", "trade_volume", "size", "qty", "quantity",
         "base_volume", "tick_volume", "tick_vol", "tickvol", "ticks", "volumefrom", "no_of_shares",
-        "number_of_shares", "shares_traded", "volumen", "stücke",
-        "stuecke", "wolumen", "wol", "hac", "объём", "交易量", "成交量", "成交股數", "出来高", "거래량",
+        "number_of_shares", "shares_traded", "volumen",
+        "wolumen", "wol", "hac", "объём", "交易量", "成交量", "成交股數", "出来高", "거래량",
         "volym", "kl", "khối_lượng", "όγκος", "ปริมาณ", "נפח", "الحجم", "обсяг", "总手", "成交仟股", "成交股数",
         "売買高", "cshtrd",
     ),

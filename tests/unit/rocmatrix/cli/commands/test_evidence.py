@@ -9,7 +9,7 @@ import yaml
 
 from rocmatrix.cli.commands import evidence as command
 from rocmatrix.cli.commands.evidence import Evidence
-from rocmatrix.evidence import store
+from rocmatrix.evidence import import_export, store
 from rocmatrix.evidence.level import CellStatus
 from rocmatrix.evidence.record import Number
 from rocmatrix.runtime.paths import ROOT
@@ -139,3 +139,11 @@ def test_records_that_were_removed_by_hand_are_stated(tmp_path, capsys):
         connection.execute("DELETE FROM record WHERE kind = 'prove'")
     command.evidence(Evidence(evidence=str(path)))
     assert "1 of this file's own records are gone" in "".join(capsys.readouterr())
+
+
+def test_file_called_like_this_machine_is_not_taken_for_its_own_records(tmp_path, monkeypatch):
+    monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(tmp_path / "evidence.db"))
+    named = tmp_path / store.HERE
+    import_export.write(named, [record("build")])
+    command.evidence(Evidence(take=str(named)))
+    assert [origin for origin, _ in store.rows(tmp_path / "evidence.db")] == ["file this machine"]

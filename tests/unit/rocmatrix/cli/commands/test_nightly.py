@@ -84,3 +84,11 @@ def test_place_where_no_journal_can_be_kept_is_rm621(tmp_path, monkeypatch):
     with pytest.raises(RocmatrixError) as caught, nightly.exclusive_night(tmp_path / "file" / "evidence.db"):
         pytest.fail("it was begun")
     assert caught.value.code == "RM621"
+
+
+@pytest.mark.parametrize("named", ["my night", "../up", "-n", "a\nb", "n" * 201])
+def test_name_that_no_record_can_bear_is_refused_before_anything_is_read(named, capsys):
+    with pytest.raises(SystemExit) as ended:
+        nightly.nightly(Nightly(cells="no such cell", night=named))
+    assert ended.value.code == 2
+    assert "--night takes a name" in capsys.readouterr().err

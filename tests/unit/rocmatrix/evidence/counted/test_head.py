@@ -71,3 +71,10 @@ def test_head_that_is_a_link_is_left_alone(path, tmp_path):
     head.companion(path).symlink_to(tmp_path / "elsewhere")
     store.add(path, [smoke(3)])
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_last_number_is_read_for_any_series_where_the_file_is_gone(tmp_path):
+    path = tmp_path / "evidence.db"
+    assert head.last(path) == 0
+    head.keep(path, "one", 4)
+    assert (head.last(path), head.last(path, "one"), head.last(path, "other")) == (4, 4, 0)

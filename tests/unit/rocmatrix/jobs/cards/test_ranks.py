@@ -62,3 +62,21 @@ def test_option_of_a_scheduler_is_named_as_it_was_typed():
 
 def test_keys_are_those_of_the_trainers_recipes():
     assert {*ranks.KEYS.values()} <= {*keys()}
+
+
+@pytest.mark.parametrize(
+    ("options", "refused"),
+    [
+        ({"ranks": "4"}, True),
+        ({"set": ["ranks.ranks=4"]}, True),
+        ({"ranks": "1"}, True),
+        ({"ranks": "2"}, False),
+        ({"ranks": 6}, False),
+        ({"ranks": "auto"}, False),
+        ({}, False),
+        ({"recipe": "lm-rx7900xt-x2-lora-3b"}, False),
+    ],
+)
+def test_typed_ranks_that_a_scheduler_does_not_start_are_refused(options, refused):
+    with pytest.raises(RocmatrixError, match="RM404") if refused else nullcontext():
+        ranks.check_of_scheduler(options, processes=2, nodes=3)

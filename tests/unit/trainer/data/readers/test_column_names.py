@@ -58,3 +58,9 @@ def test_column_that_is_missing_or_ambiguous_is_refused(names, chosen, code, wor
     with pytest.raises(TrainerError) as refused:
         find_columns(names, "bars.csv", chosen)
     assert (refused.value.code, words in refused.value.what) == (code, True)
+
+
+def test_pieces_are_the_volume_next_to_money_that_is_called_volumen():
+    names = ["Datum", "Erster", "Hoch", "Tief", "Schlusskurs", "Stuecke", "Volumen"]
+    assert find_columns(names, "ariva.csv").used["volume"] == "Stuecke"
+    assert find_columns([*names[:5], "Volumen"], "ariva.csv").used["volume"] == "Volumen"

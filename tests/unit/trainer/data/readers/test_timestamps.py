@@ -163,3 +163,10 @@ def test_patterns_with_other_marks_are_not_tried() -> None:
     possible = timestamps._possible(pl.Series(["2024-03-04 09:30", "2024-03-04 09:31"]))
     assert "%Y-%m-%d %H:%M" in possible
     assert not {"%m/%d/%Y %H:%M", "%Y-%m-%d %H:%M:%S%.f", "%Y%m%d"} & set(possible)
+
+
+@pytest.mark.parametrize("cell", ["1.709510e+18", "1.70951E+12", "2E+09"])
+def test_count_of_seconds_that_a_spreadsheet_shortened_is_answered_with_where_its_digits_are(cell: str) -> None:
+    with pytest.raises(TrainerError, match="RM513") as caught:
+        find_format(pl.Series([cell, cell]), "")
+    assert "digits are lost" in caught.value.next and "--time-format" not in caught.value.next

@@ -207,3 +207,10 @@ def test_header_is_no_line_of_a_title(tmp_path: Path, text: str, names: list[str
     cells = read_cells(csv(tmp_path, text))
     assert [*cells.types] == names
     assert {name: value for name, value in cells.read.items() if name == "lines_in_front"} == lines
+
+
+def test_row_of_more_cells_than_the_header_is_answered_with_quotes(tmp_path: Path) -> None:
+    for text, quoted in (("note,a,b\ngood, but dear,1,2\n", True), ("note,a,b\ngood,1\n", False)):
+        with pytest.raises(TrainerError, match="cells where the header has 3") as caught:
+            read_cells(csv(tmp_path, text))
+        assert ("stands in quotes" in caught.value.next) == quoted

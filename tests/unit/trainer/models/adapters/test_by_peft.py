@@ -8,12 +8,14 @@ from contextlib import redirect_stdout
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from tests.fixtures.decoders import RAWS, folder_of
 from trainer.analysis.language.loading import load
 from trainer.cli import main
 from trainer.models.adapters import by_peft
 from trainer.models.adapters.lora import adapters_disabled
+from trainer.models.language.model import LanguageModel
 from trainer.models.pretrained import own_class
 from trainer.models.pretrained.folder import read_config
 from trainer.runtime.errors import TrainerError
@@ -141,3 +143,109 @@ def test_first_weights_that_change_the_base_are_not_trained_on(tmp_path):
     path.write_text(json.dumps({"peft_type": "lora", "init_lora_weights": "pissa"}))
     with pytest.raises(TrainerError, match="changes the base"):
         by_peft.read_config(path)
+
+
+def test_adapter_that_acts_from_some_tokens_on_is_refused(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"peft_type": "LORA", "alora_invocation_tokens": [5]}))
+    with pytest.raises(TrainerError, match="alora_invocation_tokens"):
+        by_peft.read_config(path)
+
+
+def test_adapter_of_the_head_is_trained_by_the_loss(base):
+    """It is 0 at first, so that the logits alone do not show it; a loss by the head's own weight would pass it by."""
+    decoder = own_class.read(base, read_config(base), torch.float32)
+    by_peft.wrapped(decoder, {"peft_type": "LORA", "r": 2, "target_modules": ["q_proj", "lm_head"]}, seed=0)
+    LanguageModel(decoder)(TOKENS[:, :-1], TOKENS[:, 1:]).backward()
+    adapted = dict(decoder.named_parameters())
+    gradient = next(value.grad for name, value in adapted.items() if "lm_head.lora_B" in name)
+    assert gradient is not None and gradient.abs().max() > 0
+
+
+def saved(tmp_path, base, **options):
+    """Write an adapter as peft itself does, away from its first weights; return the logits that it gives."""
+    made = peft.LoraConfig(task_type="CAUSAL_LM", r=2, **options)
+    model = peft.get_peft_model(transformers.AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32), made)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.requires_grad:
+                weight.add_(0.1 * torch.randn(weight.shape, generator=generator))
+        model.peft_config["default"].base_model_name_or_path = str(base)
+        model.save_pretrained(tmp_path / "adapter")
+        return model.eval()(TOKENS).logits
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"target_modules": ["q_proj", "lm_head"]},
+        {"target_modules": ["q_proj", "embed_tokens"]},
+        {"target_modules": ["q_proj"], "bias": "lora_only"},
+    ],
+)
+def test_adapter_of_embedding_head_or_biases_gives_its_logits_and_switched_off_those_of_the_base(
+    tmp_path, base, options
+):
+    theirs = saved(tmp_path, base, **options)
+    loaded = load(tmp_path / "adapter")
+    with torch.no_grad():
+        plain = own_class.read(base, read_config(base), torch.float32).eval()(TOKENS)
+        assert torch.allclose(loaded.made.model(TOKENS), theirs, atol=1e-5)
+        with adapters_disabled(loaded.made.model):
+            assert torch.allclose(loaded.made.model(TOKENS), plain, atol=1e-5)
+        assert torch.allclose(loaded.made.model(TOKENS), theirs, atol=1e-5)
+    assert (theirs - plain).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("target", ["lm_head", "embed_tokens"])
+def test_merge_of_one_side_of_a_tied_embedding_leaves_the_other(tmp_path, base, target):
+    assert RAWS["qwen2"]["tie_word_embeddings"]
+    theirs = saved(tmp_path, base, target_modules=[target])
+    code, _ = ran("merge", "--model", tmp_path / "adapter", "--output", tmp_path / "merged")
+    assert code == 0
+    merged = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "merged", dtype=torch.float32).eval()
+    with torch.no_grad():
+        assert torch.allclose(merged(TOKENS).logits, theirs, atol=1e-4)
+        assert torch.allclose(load(tmp_path / "merged").made.model(TOKENS), theirs, atol=1e-4)
+
+
+def test_trained_bias_is_left_out_where_the_adapter_is_switched_off(base):
+    """Without it the reference of a preference loss would move along with the policy."""
+    decoder = own_class.read(base, read_config(base), torch.float32).eval()
+    with torch.no_grad():
+        before = decoder(TOKENS)
+        by_peft.wrapped(decoder, {**METHODS["dora"], "use_dora": False, "bias": "all"}, seed=0)
+        for name, weight in decoder.named_parameters():
+            weight.add_(0.5) if name.endswith("bias") else None
+        assert (decoder(TOKENS) - before).abs().max() > 1e-3
+        with adapters_disabled(decoder):
+            assert torch.allclose(decoder(TOKENS), before, atol=1e-5)
+
+
+@pytest.mark.parametrize("change", ["lacks", "no part of the model takes"])
+def test_part_of_an_adapter_that_peft_would_pass_over_is_refused(tmp_path, base, change):
+    saved(tmp_path, base, target_modules=["q_proj"], use_dora=True)
+    path = tmp_path / "adapter" / "adapter_model.safetensors"
+    weights = load_file(path)
+    name = next(name for name in weights if "lora_B" in name)
+    value = weights.pop(name) if change == "lacks" else weights[name]
+    save_file(weights if change == "lacks" else {**weights, name.replace("layers.0", "layers.99"): value.clone()}, path)
+    with pytest.raises(TrainerError, match=change) as caught:
+        load(tmp_path / "adapter")
+    assert caught.value.code == "RM713"
+
+
+def test_adapter_without_safetensors_names_the_way_to_them(tmp_path, base):
+    saved(tmp_path, base, target_modules=["q_proj"], use_dora=True)
+    (tmp_path / "adapter" / "adapter_model.safetensors").rename(tmp_path / "adapter" / "adapter_model.bin")
+    with pytest.raises(TrainerError, match="is missing") as caught:
+        load(tmp_path / "adapter")
+    assert "save_pretrained" in caught.value.next
+
+
+def test_repeated_layers_are_refused(tmp_path):
+    config = {"peft_type": "LORA", "r": 2, "layer_replication": [[0, 1], [0, 1]]}
+    (tmp_path / "method.json").write_text(json.dumps(config))
+    with pytest.raises(TrainerError, match="layer_replication"):
+        by_peft.read_config(tmp_path / "method.json")

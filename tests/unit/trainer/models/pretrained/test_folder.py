@@ -239,6 +239,13 @@ def test_folder_of_an_adapter_is_no_model_and_the_way_on_is_named(tmp_path):
     assert (error.code, "./invokew merge" in error.next) == ("RM700", True)
 
 
+def test_folder_with_adapters_within_names_them(tmp_path):
+    (tmp_path / "second").mkdir()
+    (tmp_path / "second" / "adapter_config.json").write_text("{}")
+    error = refused(tmp_path)
+    assert (error.code, str(tmp_path / "second") in error.next) == ("RM700", True)
+
+
 @pytest.mark.parametrize(
     ("edit", "code", "words"),
     [

@@ -56,7 +56,8 @@ ALL = ("date", "open", "high", "low", "close", "volume")
         (("date", "price", "market_cap"), ("open", "high", "low", "volume"), "One price a row"),
         (("date", "24h_high", "price"), ("open", "high", "low", "volume"), ""),
         (("date", "open", "high", "low", "close", "bid", "ask"), ("volume",), ""),
-        (("a", "b"), ALL, ""),
+        (("a", "b"), ALL, "--target COLUMN"),
+        (("a;b",), ALL, ""),
     ],
 )
 def test_file_of_something_else_is_answered_with_what_it_is(

@@ -280,11 +280,20 @@ def _counts(chunk: Chunk, signature: Signature, span: tuple[int, int]) -> bool:
 def _is_excused(chunk: Chunk, signature: Signature, span: tuple[int, int]) -> bool:
     """Return whether a line that does not count begins in the lines of a match; it may be wrapped into the next.
 
-    In the line after them only that the program went on (`GOES_ON`) counts: any other word is of another message.
+    What stands before the words excuses, too, so lines are read as they came; colours and a journal's numbers may hide
+    a word there, so they are read without decoration as well.
     """
     first, last = chunk.line(span[0]), chunk.line(span[1] - 1)
-    own = b"".join(row[: 4 * WIDEST] for row in chunk.printed[first : last + 1])
-    after = b"".join(row[: 4 * WIDEST] for row in chunk.printed[last + 1 : last + 2])
+    return any(_excuses(rows, signature, first, last) for rows in (chunk.printed, chunk.lines))
+
+
+def _excuses(rows: list[bytes], signature: Signature, first: int, last: int) -> bool:
+    """Return whether an exception of a signature begins in rows `first` to `last`.
+
+    In the row after them only that the program went on (`GOES_ON`) counts: any other word is of another message.
+    """
+    own = b"".join(row[: 4 * WIDEST] for row in rows[first : last + 1])
+    after = b"".join(row[: 4 * WIDEST] for row in rows[last + 1 : last + 2])
     text, end = squeeze((own + after)[: 4 * WIDEST]), len(squeeze(own))
     for one in signature.exceptions:
         match = one.compiled.search(text)

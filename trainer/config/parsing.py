@@ -15,16 +15,22 @@ from trainer.config.choices import COLUMN_ROLES
 
 
 class Store(Action):
-    """Store a flag's value; refuse a second list that differs, since argparse would forget the first."""
+    """Store a flag's value; refuse a second list of names that differs, since argparse would forget the first.
+
+    Names are meant together (`--ignore a --ignore b`); of numbers, as of a network's widths, the last one counts.
+    """
 
     def __call__(self, parser: ArgumentParser, found: Any, values: Any, flag: str | None = None) -> None:
         """Set the value, and end with the parser's error for a second list."""
         before = vars(found).get(self.dest, self.default)
-        if flag and isinstance(values, tuple) and isinstance(before, tuple) and before not in (self.default, values):
-            names = all(isinstance(each, str) for each in (*before, *values))
-            once = f": {flag} {','.join(dict.fromkeys((*before, *values)))}" if names else ""
-            parser.error(f"{flag} is given twice; give it once, with commas{once}")
+        if flag and before not in (self.default, values) and _are_names(before) and _are_names(values):
+            once = ",".join(dict.fromkeys((*before, *values)))
+            parser.error(f"{flag} is given twice; give it once, with commas: {flag} {once}")
         setattr(found, self.dest, values)
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, tuple) and bool(value) and all(isinstance(each, str) for each in value)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ def require_ranks_of_launcher(typed: object) -> None:
     number = str(typed or "").strip()
     if LAUNCHED in os.environ and number.isdecimal() and int(number) > 1 and number.lstrip("0") not in started:
         what = f"--ranks {number} has no effect: torchrun started {os.environ.get('WORLD_SIZE', '1')} rank(s)"
-        raise TrainerError("RM500", what=what, next="Leave --ranks out, or give torchrun that --nproc-per-node.")
+        raise TrainerError("RM500", what=what, next="Leave --ranks out, or start as many by torchrun.")
 
 
 def idle_ranks(ranks: int | str) -> list[str]:

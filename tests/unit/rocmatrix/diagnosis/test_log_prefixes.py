@@ -182,3 +182,15 @@ def test_journals_list_of_bytes_is_read_as_text_up_to_255():
 @pytest.mark.parametrize("typed", [b"mak\b \bke", b"x\bmake", b"maxx\b \b\b \bke"])
 def test_characters_typed_over_are_gone(typed):
     assert views(typed + b"\n")[0] == b"make\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NCCL INFO NET/IB : No device found.\n",
+        "NCCL \x1b[36mINFO\x1b[0m NET/IB : No device found.\n",
+        journal("NCCL INFO NET/IB : No device found.", lambda row: list(row.encode())),
+    ],
+)
+def test_words_that_excuse_a_line_are_seen_through_colours_and_numbers(text):
+    assert best(text) != "rdma-device-none"

@@ -9,7 +9,7 @@ import pytest
 from rocmatrix.containers import engine_lock
 from rocmatrix.diagnosis import explain_failure
 from rocmatrix.evidence import baseline, recorder, store
-from rocmatrix.evidence.record import Trouble, Verdict
+from rocmatrix.evidence.record import Hardware, Trouble, Verdict
 from rocmatrix.images import build, wheelhouse
 from rocmatrix.images import labels as image_labels
 from rocmatrix.jobs import job
@@ -293,7 +293,9 @@ def test_probe_that_does_not_apply_is_no_failing_verdict(smoked):
 @pytest.fixture
 def tested(world, monkeypatch):
     """A night whose candidate was proven and smoked, on record."""
-    store.add(world.folder / "e.db", [record(kind, n, cell=CPU.name) for n, kind in enumerate(("prove", "smoke"))])
+    own = {"hardware": Hardware(device="cpu"), "versions": {"torch": CPU.release.torch}}
+    records = [record("prove", 0, cell=CPU.name), record("smoke", 1, cell=CPU.name, **own)]
+    store.add(world.folder / "e.db", records)
     world.images[bake.candidate(CPU)] = image()
     world.alone = []
 

@@ -166,7 +166,7 @@ def _advice(text: pl.Series) -> str:
     if len(text) and re.fullmatch(SERIAL, text[0]):
         return "It may be a spreadsheet's number of a day: give the column a date format there, and export again."
     if len(text) and re.fullmatch(SHORTENED, text[0].strip()):
-        return "The number is in scientific notation, its last digits may be lost: export times as whole numbers or text."
+        return "The number is in scientific notation, and digits may be lost: export times as whole numbers."
     known = advice(text[0]) if len(text) else ""
     return known or "Name its format with --time-format."
 

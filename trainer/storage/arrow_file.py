@@ -1,8 +1,8 @@
 """An Arrow file written batch by batch in the caller's thread, in polars' own bytes.
 
-`sink_ipc` would take frames from a Python generator in a thread of polars. Where it ends early (Ctrl-C, a full disk), it
-leaves that thread in the generator: at the interpreter's end it waits for the GIL, Python before 3.14 then ends it by
-unwinding, and Rust aborts the process. Here polars encodes one batch at a time, and no thread of it has Python code.
+`sink_ipc` would take frames from a Python generator in a thread of polars. Where it ends early (Ctrl-C, a full disk),
+it leaves that thread in the generator: at the interpreter's end it waits for the GIL, Python before 3.14 then ends it
+by unwinding, and Rust aborts the process. Here polars encodes one batch at a time, and no thread of it has Python code.
 
 Format: https://arrow.apache.org/docs/format/Columnar.html#ipc-file-format
 """
@@ -18,6 +18,7 @@ import polars as pl
 
 BATCH = 16_384  # rows of one record batch
 MAGIC = b"ARROW1"
+END = b"\xff\xff\xff\xff\0\0\0\0"  # follows the last batch
 BLOCK = struct.Struct("<qi4xq")  # of a record batch: offset in the file, bytes of its description, bytes of its values
 FIRST_FIELD = 4  # bytes of a table's layout (vtable) before the places of its fields
 SCHEMA, DICTIONARIES, BATCHES = 1, 2, 3  # fields of the footer, by number
@@ -48,7 +49,7 @@ class ArrowFile:
             self._add(self._waiting)
         assert self._stream is not None
         footer = with_blocks(self._footer, self._blocks)
-        self._stream.write(b"\xff\xff\xff\xff\0\0\0\0" + footer + struct.pack("<i", len(footer)) + MAGIC)
+        self._stream.write(END + footer + struct.pack("<i", len(footer)) + MAGIC)
         self.close()
 
     def close(self) -> None:
@@ -64,7 +65,9 @@ class ArrowFile:
         rows.rechunk().write_ipc_stream(content)
         first = self._blocks[0]
         offset = self._stream.tell()
-        message = content.getbuffer()[first[0] : -8]  # without the schema, which is as long as in the file, and the end
+        message = content.getbuffer()[
+            first[0] : -len(END)
+        ]  # without the schema, which is as long as in the file, and the end
         values = len(message) - first[1]
         self._blocks.append((offset, first[1], values))
         self._stream.write(message)
@@ -75,10 +78,10 @@ class ArrowFile:
         self._stream = self._path.open("r+b")
         self._stream.seek(-4 - len(MAGIC), io.SEEK_END)
         length = struct.unpack("<i", self._stream.read(4))[0]
-        self._stream.seek(-4 - len(MAGIC) - length, io.SEEK_END)
+        begin = self._stream.seek(-4 - len(MAGIC) - length, io.SEEK_END)
         self._footer = self._stream.read(length)
         self._blocks = blocks_of(self._footer)
-        end = max((sum(block) for block in self._blocks), default=self._path.stat().st_size - length - 4 - len(MAGIC) - 8)
+        end = begin - len(END)
         self._stream.truncate(end)
         self._stream.seek(end)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
+import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from trainer.runtime.errors import TrainerError
@@ -80,13 +83,37 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
+    with whole(path) as partial, partial.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+@contextlib.contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Yield the path of a file or folder to write, which becomes `path` at the block's end.
+
+    After an error, Ctrl-C included, nothing of it is left.
+
+    Raises:
+        OSError: with the file's name and, where the disk is full, this as its cause.
+    """
     partial = path.with_name(f".{path.name}.partial")
     try:
-        with partial.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
+        yield partial
         partial.rename(path)
-    except OSError:
-        partial.unlink(missing_ok=True)
-        raise
+    except OSError as error:
+        raise _with_cause(error, path) from error
+    finally:
+        if partial.is_dir():
+            shutil.rmtree(partial, ignore_errors=True)
+        else:
+            partial.unlink(missing_ok=True)
+
+
+def _with_cause(error: OSError, path: Path) -> OSError:
+    """Return the error with its file; numpy leaves out its number where fewer bytes were written than asked."""
+    if error.errno is None and "requested and" in str(error):
+        return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+    error.filename = error.filename or str(path)
+    return error

@@ -75,6 +75,9 @@ def write_table(
         content = {**record(), "bytes": partial.stat().st_size}
         note.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
         partial.replace(path)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a full disk leaves it out
+        raise
     finally:
         partial.unlink(missing_ok=True)
     return content

@@ -65,9 +65,7 @@ class ArrowFile:
         rows.rechunk().write_ipc_stream(content)
         first = self._blocks[0]
         offset = self._stream.tell()
-        message = content.getbuffer()[
-            first[0] : -len(END)
-        ]  # without the schema, which is as long as in the file, and the end
+        message = content.getbuffer()[first[0] : -len(END)]  # behind the schema, which is as long as in the file
         values = len(message) - first[1]
         self._blocks.append((offset, first[1], values))
         self._stream.write(message)

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from trainer.runtime.errors import TrainerError
+from trainer.runtime.errors import TrainerError, number_of
 
 
 def require_output(output: Path, flag: str, inputs: Mapping[str, Path], *, through: bool = True) -> None:
@@ -78,8 +78,7 @@ def write_whole(path: Path, content: bytes) -> None:
         else:
             _replace(path.resolve(), content)
     except OSError as error:
-        error.filename = error.filename or str(path)
-        raise
+        raise with_file(error, path) from error
 
 
 def _replace(path: Path, content: bytes) -> None:
@@ -103,7 +102,7 @@ def whole(path: Path) -> Iterator[Path]:
         yield partial
         partial.rename(path)
     except OSError as error:
-        raise _with_cause(error, path) from error
+        raise with_file(error, path) from error
     finally:
         if partial.is_dir():
             shutil.rmtree(partial, ignore_errors=True)
@@ -111,9 +110,16 @@ def whole(path: Path) -> Iterator[Path]:
             partial.unlink(missing_ok=True)
 
 
-def _with_cause(error: OSError, path: Path) -> OSError:
-    """Return the error with its file; numpy leaves out its number where fewer bytes were written than asked."""
-    if error.errno is None and "requested and" in str(error):
-        return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-    error.filename = error.filename or str(path)
+def with_file(error: OSError, path: Path) -> OSError:
+    """Return the error with its file and its number.
+
+    polars has the number in its text alone; numpy leaves it out where fewer bytes were written than asked. A file name
+    added to an error without a number would replace its text.
+
+    Args:
+        path: file that was written.
+    """
+    number = number_of(error) or (errno.ENOSPC if "requested and" in str(error) else None)
+    if number is not None and (error.errno is None or error.filename is None):
+        return OSError(number, os.strerror(number), str(path))
     return error

@@ -18,6 +18,7 @@ from trainer.data.bar import Dates, Floats
 from trainer.data.features.intraday import Rows
 from trainer.runtime.errors import TrainerError
 from trainer.storage.arrow_file import ArrowFile
+from trainer.storage.output_file import with_file
 
 FIXED: dict[str, Any] = {"time": pl.Datetime("ms"), "session": pl.Int64, "close": pl.Float64}
 
@@ -76,8 +77,7 @@ def write_table(
         note.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
         partial.replace(path)
     except OSError as error:
-        error.filename = error.filename or str(path)  # a full disk leaves it out
-        raise
+        raise with_file(error, path) from error
     finally:
         partial.unlink(missing_ok=True)
     return content

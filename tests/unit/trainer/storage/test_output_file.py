@@ -90,7 +90,10 @@ def test_link_to_a_file_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_bytes() == b"after"
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError("17408 requested and 13216 written")])
+@pytest.mark.parametrize(
+    "error",
+    [KeyboardInterrupt, OSError("17408 requested and 13216 written"), OSError("No space left on device (os error 28)")],
+)
 def test_folder_whose_writing_was_stopped_is_not_left(tmp_path: Path, error) -> None:
     with pytest.raises((KeyboardInterrupt, OSError)) as raised, whole(tmp_path / "model") as partial:
         partial.mkdir()

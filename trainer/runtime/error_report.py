@@ -9,7 +9,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from trainer.runtime.errors import TrainerError, from_log_settings, from_os_error
+from trainer.runtime.errors import TrainerError, from_log_settings, from_os_error, of_system
 from trainer.runtime.events import emit, say
 from trainer.runtime.signals import TerminatedError
 
@@ -24,7 +24,7 @@ def coded(error: BaseException, output: Path | None) -> TrainerError:
         return TrainerError("RM598", what="the run was stopped before its end")
     if isinstance(error, ImportError):
         return TrainerError("RM501", what=str(error))
-    known = from_os_error(error) if isinstance(error, OSError) else memory_ran_out(error) or from_log_settings(error)
+    known = from_os_error(error) if of_system(error) else memory_ran_out(error) or from_log_settings(error)
     return known or unexpected(error, output)
 
 

@@ -75,13 +75,23 @@ class TrainerError(Exception):
         return "\n".join([f"{code[1]} {title[1]}", *indented])
 
 
-def from_os_error(error: OSError) -> TrainerError | None:
+def of_system(error: BaseException) -> bool:
+    """Return whether the system refused something, also where a package of Rust reports it by a class of its own."""
+    return isinstance(error, OSError) or _RUST_NUMBER.search(str(error)) is not None
+
+
+def number_of(error: BaseException) -> int | None:
+    """Return the system's number of an error, which packages of Rust have in the text alone."""
+    of_rust = _RUST_NUMBER.search(str(error))
+    return getattr(error, "errno", None) or (int(of_rust[1]) if of_rust else None)
+
+
+def from_os_error(error: BaseException) -> TrainerError | None:
     """Return the error in the catalog's words, or None where the catalog has no code for its errno."""
-    of_rust = _RUST_NUMBER.search(str(error))  # polars' errors have their number in the text alone
-    number = error.errno or (int(of_rust[1]) if of_rust else None)
+    name, number = getattr(error, "filename", None), number_of(error)
     if number is None or number not in _OS_CODES:
-        return _working_folder_gone() if number == errno.ENOENT and error.filename is None else None
-    what, where = error.strerror or os.strerror(number), str(error.filename or "")
+        return _working_folder_gone() if number == errno.ENOENT and name is None else None
+    what, where = getattr(error, "strerror", None) or os.strerror(number), str(name or "")
     return TrainerError(_OS_CODES[number], what=what, where=where, next=_NEXT.get(number, ""))
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
 
+AGAIN = 0.05  # seconds between two looks at whether an import has ended
+IMPORT = "<frozen importlib._bootstrap>"  # the file that frames of an import state
 TERMINATED = 128 + signal.SIGTERM  # the status that shells give a program which ended by it
 
 
@@ -52,8 +54,43 @@ def interrupt_once(number: int, frame: FrameType | None) -> None:
 
     A scheduler may send one to every process, and the first process sends it on.
     """
+    if deferred(interrupt_once, number, frame):
+        return
     signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """Interrupt as Python's own handler of Ctrl-C does, but not within an import."""
+    if not deferred(interrupt, number, frame):
+        raise KeyboardInterrupt
+
+
+def deferred(handler: Callable[[int, FrameType | None], None], number: int, frame: FrameType | None) -> bool:
+    """Call `handler` again in a moment, and return True, where modules are imported now.
+
+    Packages drop an exception that ends an import of theirs (torch's C++ does), or take it for a package that is
+    missing: the stop would be lost, or reported as another error.
+
+    Args:
+        handler: handler of the signal.
+        number: the signal.
+        frame: where the signal arrived.
+    """
+    if not importing(frame):
+        return False
+    signal.signal(signal.SIGALRM, lambda _, later: handler(number, later))
+    signal.setitimer(signal.ITIMER_REAL, AGAIN)
+    return True
+
+
+def importing(frame: FrameType | None) -> bool:
+    """Return whether a frame, or one that called it, is Python's import of a module."""
+    while frame is not None:
+        if frame.f_code.co_filename == IMPORT:
+            return True
+        frame = frame.f_back
+    return False
 
 
 class TerminatedError(SystemExit):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
+import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from trainer.runtime.errors import TrainerError
+from trainer.runtime.errors import TrainerError, number_of
 
 
 def require_output(output: Path, flag: str, inputs: Mapping[str, Path], *, through: bool = True) -> None:
@@ -75,18 +78,48 @@ def write_whole(path: Path, content: bytes) -> None:
         else:
             _replace(path.resolve(), content)
     except OSError as error:
-        error.filename = error.filename or str(path)
-        raise
+        raise with_file(error, path) from error
 
 
 def _replace(path: Path, content: bytes) -> None:
+    with whole(path) as partial, partial.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+@contextlib.contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Yield the path of a file or folder to write, which becomes `path` at the block's end.
+
+    After an error, Ctrl-C included, nothing of it is left.
+
+    Raises:
+        OSError: with the file's name and, where the disk is full, this as its cause.
+    """
     partial = path.with_name(f".{path.name}.partial")
     try:
-        with partial.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
+        yield partial
         partial.rename(path)
-    except OSError:
-        partial.unlink(missing_ok=True)
-        raise
+    except OSError as error:
+        raise with_file(error, path) from error
+    finally:
+        if partial.is_dir():
+            shutil.rmtree(partial, ignore_errors=True)
+        else:
+            partial.unlink(missing_ok=True)
+
+
+def with_file(error: OSError, path: Path) -> OSError:
+    """Return the error with its file and its number.
+
+    polars has the number in its text alone; numpy leaves it out where fewer bytes were written than asked. A file name
+    added to an error without a number would replace its text.
+
+    Args:
+        path: file that was written.
+    """
+    number = number_of(error) or (errno.ENOSPC if "requested and" in str(error) else None)
+    if number is not None and (error.errno is None or error.filename is None):
+        return OSError(number, os.strerror(number), str(path))
+    return error

@@ -20,6 +20,7 @@ from trainer.models.pretrained.families import decoder_config
 from trainer.models.pretrained.folder import file_weights
 from trainer.models.pretrained.own_class import OwnClassDecoder
 from trainer.runtime.errors import TrainerError
+from trainer.storage.output_file import whole
 
 ARCHITECTURES = {"llama": "LLAMA", "mistral": "LLAMA", "qwen2": "QWEN2", "qwen3": "QWEN3"}  # the names there
 # How text is split before merging: expressions of tokenizer.json, and llama.cpp's names (src/llama-vocab.cpp). Under a
@@ -57,7 +58,23 @@ def export(loaded: Loaded, path: Path, *, kind: str) -> dict[str, Any]:
     if family not in ARCHITECTURES:
         raise TrainerError("RM707", what=f"GGUF of the family {family} is not implemented", next="Use Llama or Qwen.")
     architecture = gguf.MODEL_ARCH[ARCHITECTURES[family]]
-    writer = gguf.GGUFWriter(path, gguf.MODEL_ARCH_NAMES[architecture])
+    with whole(path) as partial:
+        written = _write(loaded, gguf.GGUFWriter(partial, gguf.MODEL_ARCH_NAMES[architecture]), kind)
+        errors = compare(partial, written)
+    return {"file": str(path), "kind": kind, "tensors": len(written), "bytes": path.stat().st_size} | errors
+
+
+def _write(loaded: Loaded, writer: Any, kind: str) -> dict[str, tuple[NDArray[Any], str]]:
+    """Write the file and return what it holds: each tensor's values and number format by its name.
+
+    Args:
+        writer: gguf's writer of an empty file.
+        kind: number format of the weights, such as "q8_0".
+    """
+    import gguf
+
+    family = loaded.made.family
+    architecture = gguf.MODEL_ARCH[ARCHITECTURES[family]]
     _describe(writer, loaded)
     _tokenizer(writer, loaded)
     names = gguf.get_tensor_name_map(architecture, loaded.made.model.config.layers)
@@ -75,9 +92,7 @@ def export(loaded: Loaded, path: Path, *, kind: str) -> dict[str, Any]:
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    return {"file": str(path), "kind": kind, "tensors": len(written), "bytes": path.stat().st_size} | compare(
-        path, written
-    )
+    return written
 
 
 def _describe(writer: Any, loaded: Loaded) -> None:

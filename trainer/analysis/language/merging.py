@@ -13,6 +13,7 @@ from trainer.models.adapters import by_peft
 from trainer.models.adapters.lora import merge
 from trainer.models.pretrained import folder as pretrained
 from trainer.runtime.errors import TrainerError
+from trainer.storage.output_file import whole
 
 CHECKED_TOKENS = 64
 # Relative to the largest logit: weights are rounded once to the base's dtype, and so differ by half a last place.
@@ -38,11 +39,18 @@ def merge_to(loaded: Loaded, output: Path) -> dict[str, Any]:
     if not difference <= TOLERANCE[dtype]:
         what = f"logits differ by {difference:.2g} of the largest, {TOLERANCE[dtype]:.2g} is allowed for {dtype}"
         raise TrainerError("RM718", what=what)
-    files = pretrained.write(output, loaded.made)
-    if loaded.template is not None and Path(loaded.template.source).parent != loaded.made.source:  # the adapter's own
-        (output / TEMPLATE).write_text(loaded.template.text, encoding="utf-8")
-        files += [TEMPLATE] if TEMPLATE not in files else []
+    with whole(output) as partial:
+        files = _write(loaded, partial)
     return {"folder": str(output), "files": files, "largest_difference": difference, "tokens": CHECKED_TOKENS}
+
+
+def _write(loaded: Loaded, folder: Path) -> list[str]:
+    """Write the model's folder and return the names of its files."""
+    files = pretrained.write(folder, loaded.made)
+    if loaded.template is not None and Path(loaded.template.source).parent != loaded.made.source:  # the adapter's own
+        (folder / TEMPLATE).write_text(loaded.template.text, encoding="utf-8")
+        files += [TEMPLATE] if TEMPLATE not in files else []
+    return files
 
 
 @torch.no_grad()

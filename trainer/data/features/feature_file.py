@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import queue
-import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,10 @@ from numpy.typing import NDArray
 from trainer.data.bar import Dates, Floats
 from trainer.data.features.intraday import Rows
 from trainer.runtime.errors import TrainerError
+from trainer.storage.arrow_file import ArrowFile
+from trainer.storage.output_file import with_file
 
 FIXED: dict[str, Any] = {"time": pl.Datetime("ms"), "session": pl.Int64, "close": pl.Float64}
-WAITING = 2  # frames that are computed and not yet written
-LOOK = 0.2  # seconds between two looks at whether the other side failed
-BATCH = 16_384  # rows of one record batch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,10 +72,12 @@ def write_table(
     path.parent.mkdir(parents=True, exist_ok=True)
     partial, note = path.with_name(f".{path.name}.{os.getpid()}.partial"), metadata_path(path)
     try:
-        _sink(partial, rows, names)
+        _write(partial, rows, names)
         content = {**record(), "bytes": partial.stat().st_size}
         note.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
         partial.replace(path)
+    except OSError as error:
+        raise with_file(error, path) from error
     finally:
         partial.unlink(missing_ok=True)
     return content
@@ -88,68 +88,13 @@ def metadata_path(path: Path) -> Path:
     return path.with_name(path.name + ".json")
 
 
-def _sink(path: Path, rows: Generator[Rows, None, None], names: tuple[str, ...]) -> None:
-    """Let polars take one frame after the other, so that no more than a few are in memory.
-
-    polars writes in a thread of its own and features are computed in the caller's: Python delivers Ctrl-C and SIGTERM
-    to the main thread only, and there only between two steps of Python.
-    """
-    waiting: queue.Queue[pl.DataFrame | None] = queue.Queue(maxsize=WAITING)
-    writer = _Writer(path, names, waiting)
-    writer.start()
-    try:
+def _write(path: Path, rows: Generator[Rows, None, None], names: tuple[str, ...]) -> None:
+    """Write one block after the other, so that no more than a few are in memory."""
+    file = ArrowFile(path, pl.Schema({**FIXED, **dict.fromkeys(names, pl.Float32)}))
+    with contextlib.closing(rows), contextlib.closing(file):  # rows now: it may have processes that compute
         for part in rows:
-            writer.put(_frame(part, names))
-        writer.put(None)
-    except BaseException:
-        writer.broken.set()
-        raise
-    finally:
-        rows.close()  # now, and not when the error is forgotten: it may have processes that compute
-        writer.join()
-    if writer.failure is not None:
-        raise writer.failure
-
-
-class _Writer(threading.Thread):
-    """Writes the frames of a queue to a file until it meets None, or until `broken` is set."""
-
-    def __init__(self, path: Path, names: tuple[str, ...], waiting: queue.Queue[pl.DataFrame | None]) -> None:
-        super().__init__(name="feature-file", daemon=True)
-        self.path, self.names, self.waiting = path, names, waiting
-        self.broken = threading.Event()
-        self.failure: BaseException | None = None
-
-    def put(self, frame: pl.DataFrame | None) -> None:
-        """Hand over a frame; where writing failed, raise why."""
-        while True:
-            if self.failure is not None:
-                raise self.failure
-            try:
-                return self.waiting.put(frame, timeout=LOOK)
-            except queue.Full:
-                continue
-
-    def run(self) -> None:
-        """Write until the end."""
-        from polars.io.plugins import register_io_source
-
-        schema = {**FIXED, **dict.fromkeys(self.names, pl.Float32)}
-        try:
-            lazy = register_io_source(self._frames, schema=schema)
-            lazy.sink_ipc(self.path, compression="uncompressed", record_batch_size=BATCH, maintain_order=True)
-        except BaseException as error:  # polars raises KeyboardInterrupt here, in a thread of ours
-            self.failure = error
-
-    def _frames(self, columns: list[str] | None, *_: Any) -> Iterator[pl.DataFrame]:
-        while not self.broken.is_set():
-            try:
-                frame = self.waiting.get(timeout=LOOK)
-            except queue.Empty:
-                continue
-            if frame is None:
-                return
-            yield frame.select(columns) if columns is not None else frame
+            file.write(_frame(part, names))
+        file.finish()
 
 
 def _frame(rows: Rows, names: tuple[str, ...]) -> pl.DataFrame:

@@ -106,9 +106,16 @@ def _plain(path: Path) -> Iterator[tuple[str, bool]]:
 
 
 def in_memory(path: Path, tokenizer: Tokenizer) -> TokenStream:
-    """Return a corpus' tokens without a file."""
+    """Return a corpus' tokens without a file.
+
+    Raises:
+        TrainerError: RM714 where there is none.
+    """
     dtype = _dtype(tokenizer)
-    ids = np.concatenate([np.array(piece, dtype=dtype) for piece in pieces_of(path, tokenizer)])
+    parts = [np.array(piece, dtype=dtype) for piece in pieces_of(path, tokenizer)]
+    if not parts:
+        raise TrainerError("RM714", what="the file has no text", where=str(path))
+    ids = np.concatenate(parts)
     return TokenStream(shards=(ids,), text_bytes=path.stat().st_size, text_sha256=_digest(path))
 
 

@@ -20,6 +20,7 @@ from trainer.runtime.errors import TrainerError
         (MemoryError(), "RM587"),
         (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"), "RM521"),
         (OSError(28, "No space left on device", "/x"), "RM543"),
+        (RuntimeError("I/O error: No space left on device (os error 28)"), "RM543"),  # a package of Rust, its own class
         (ValueError("a defect"), "RM599"),
     ],
 )

@@ -1,8 +1,10 @@
 """SIGTERM asks a run to end, or unwinds it; outside the block it means what it meant before."""
 
+import importlib
 import os
 import signal
 import threading
+import time
 
 import pytest
 
@@ -87,3 +89,24 @@ def test_second_signal_within_a_block_does_not_break_off_its_end():
             terminate()
             undone.append(True)
     assert undone == [True]
+
+
+def test_interrupt_within_an_import_arrives_after_it(tmp_path, monkeypatch):
+    """A module may drop the exception, as torch's C++ does: the request would be lost."""
+    (tmp_path / "dropping.py").write_text(
+        "import os, signal\n"
+        "try:\n    os.kill(os.getpid(), signal.SIGTERM)\n    sum(range(1000))\n"
+        "except BaseException:\n    pass\n"
+        "ended = True\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGALRM)}
+    signal.signal(signal.SIGTERM, interrupt_once)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            assert importlib.import_module("dropping").ended
+            time.sleep(5)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import threading
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from trainer.runtime.errors import TrainerError, from_os_error
-from trainer.storage.output_file import require_output, write_whole
+from trainer.storage.output_file import require_output, whole, write_whole
 
 FULL, NULL = os.makedev(1, 7), os.makedev(1, 3)
 
@@ -87,3 +88,16 @@ def test_link_to_a_file_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("real")
     write_whole(tmp_path / "link", b"after")
     assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_bytes() == b"after"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [KeyboardInterrupt, OSError("17408 requested and 13216 written"), OSError("No space left on device (os error 28)")],
+)
+def test_folder_whose_writing_was_stopped_is_not_left(tmp_path: Path, error) -> None:
+    with pytest.raises((KeyboardInterrupt, OSError)) as raised, whole(tmp_path / "model") as partial:
+        partial.mkdir()
+        (partial / "weights").write_bytes(b"half")
+        raise error
+    assert list(tmp_path.iterdir()) == []
+    assert not isinstance(raised.value, OSError) or raised.value.errno == errno.ENOSPC

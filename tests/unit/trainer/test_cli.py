@@ -43,15 +43,12 @@ def test_help_and_catalog_import_nothing_heavy(arguments: list[str]) -> None:
     assert imported.isdisjoint({"torch", "numpy", "tqdm", "safetensors"})
 
 
-def test_list_given_twice_is_refused_with_both_in_one() -> None:
-    for words, shown in (
-        ("--ignore a --ignore=b,a", "--ignore a,b"),
-        ("--hidden-layers 8 --hidden-layers 8,8", "commas"),
-    ):
-        with pytest.raises(TrainerError, match="is given twice") as caught:
-            parse(["train", *words.split()])
-        assert caught.value.what.endswith(shown)
+def test_list_of_names_given_twice_is_refused_with_both_in_one() -> None:
+    with pytest.raises(TrainerError, match="is given twice") as caught:
+        parse(["train", "--ignore", "a", "--ignore=b,a"])
+    assert caught.value.what.endswith("--ignore a,b")
     assert parse(["train", "--ignore", "a", "--ignore", "a"])["ignore"] == ("a",)
+    assert parse(["train", "--hidden-layers", "8", "--hidden-layers", "8,8"])["hidden_layers"] == (8, 8)
 
 
 def test_flags_may_be_written_with_dashes_or_underscores() -> None:

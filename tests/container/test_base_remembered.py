@@ -8,6 +8,7 @@ from rocmatrix.containers import engine
 from rocmatrix.images import build, render
 from tests.fixtures import cells
 from tests.fixtures.stand_ins import stand_in_cell
+from tests.left_out import long
 
 pytestmark = pytest.mark.container
 
@@ -45,6 +46,7 @@ def move(client, debian):
         container.remove(force=True)
 
 
+@long
 def test_base_that_is_not_named_stays_the_same_until_its_tag_moves(client, debian, mirrored, capsys):
     same = mirrored()
     assert not same.rebuilt

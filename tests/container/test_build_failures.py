@@ -65,6 +65,7 @@ def test_tampered_wheel_is_found_before_the_build(cell, root, wheels, debian):
     assert not build.log_file(cell, root).exists()
 
 
+@long
 def test_tampered_wheel_is_found_inside_the_build_too(cell, root, wheels, debian):
     path, victim = tamper(cell, wheels)
     with pytest.raises(RocmatrixError, match="RM202"):

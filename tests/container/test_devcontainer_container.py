@@ -83,6 +83,7 @@ def probes(text):
     return {event["probe"]: event["status"] for event in events}
 
 
+@long
 def test_devcontainer_starts_proves_itself_and_works_as_the_host_user(workplace, tmp_path):
     workspace = workplace("any")
     up = cli("up", workspace=workspace)

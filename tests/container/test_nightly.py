@@ -115,6 +115,7 @@ def test_cells_are_baked_together_and_share_their_layers(stood_in, client, evide
     assert time.monotonic() - began < 60
 
 
+@long
 def test_broken_cell_does_not_stop_the_others(stood_in, client, evidence):
     chosen, night = stood_in
     lock = night.root / "images" / chosen[1].name / "requirements.lock"

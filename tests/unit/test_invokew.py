@@ -43,6 +43,7 @@ def test_missing_python_is_rm401(checkout):
     assert not (checkout / ".venv").exists()
 
 
+@long
 def test_wrapper_behind_a_link_uses_its_own_checkout(checkout, tmp_path_factory):
     (link := tmp_path_factory.mktemp("bin") / "rocmatrix").symlink_to(checkout / "invokew")
     argv = [str(link), "--list"]

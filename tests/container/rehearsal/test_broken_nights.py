@@ -82,6 +82,7 @@ def test_killed_while_it_records_a_smoke_that_passed_is_a_run_that_was_lost(play
     play.says("proven", "smoke", *failed_without_verdict(play))
 
 
+@long
 @pytest.mark.parametrize("moved", [pytest.param(False, marks=long), True])
 def test_killed_while_it_promotes_has_moved_the_tag_or_not(play, moved):
     play.checkout.change_trainer()
@@ -141,6 +142,7 @@ def test_smoke_that_fails_takes_the_level_and_moves_no_tag(play, scene, failures
     play.says("proven", "smoke", *failures)
 
 
+@long
 def test_suite_that_dies_in_the_middle_of_a_line_has_failed_from_there_on(play):
     play.checkout.play(cut="conv")
     ended = play.checkout.night()
@@ -212,6 +214,7 @@ def test_night_without_a_card_smokes_nothing_and_moves_nothing(play):
 # What goes wrong with the build, the engine, the disk or the evidence file.
 
 
+@long
 def test_build_that_fails_keeps_the_tag(play):
     pruner = play.checkout.place / "rocmatrix" / "verify" / "pruning" / "prune.py"
     text = pruner.read_text()

@@ -70,6 +70,7 @@ def elsewhere(client, tmp_path):
     return (*command, f'{words} "$0" "$@"')
 
 
+@long
 def test_machines_on_one_engine_keep_apart_without_a_file_that_they_share(play, new_checkout, elsewhere, client):
     other = new_checkout(enter=elsewhere)
     other.change_trainer()

@@ -148,6 +148,7 @@ def alive_after(pids: list[int], *, seconds: float) -> list[int]:
     return left
 
 
+@long
 def test_killed_launcher_leaves_no_process_and_the_run_resumes(tmp_path: Path, start: Start) -> None:
     killed = start(tmp_path, "one", "--epochs", "100000")
     events_until(killed, "checkpoint")

@@ -18,7 +18,7 @@ import pytest
 
 import trainer
 from tests.fixtures.tables import hours, mixed, written
-from tests.left_out import long
+from tests.left_out import long, one_of
 from trainer.analysis.compress.measure import tensor
 from trainer.analysis.compress.subject import Given, read_subject
 from trainer.cli import main
@@ -218,7 +218,7 @@ def test_directions_of_bars_are_classes(tmp_path: Path) -> None:
     assert 0 < record["metrics"]["test"]["log_loss"] < 2
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("ranks", one_of([1, 2]))
 def test_epoch_on_a_tenth_of_the_data_writes_all_files(tmp_path: Path, ranks: int) -> None:
     """On the shipped bars, as a user would first try it; on two ranks under torchrun."""
     here = ["--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1"]  # no port of its own

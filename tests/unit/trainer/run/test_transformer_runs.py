@@ -18,7 +18,7 @@ import pytest
 import trainer
 from tests.fixtures.tables import mixed, written
 from tests.fixtures.training import WIDTH, gone_on, interrupted, same, training, weights
-from tests.left_out import one_of
+from tests.left_out import long, one_of
 from trainer.analysis.compress.measure import tensor
 from trainer.analysis.compress.subject import Given, read_subject
 from trainer.cli import main
@@ -143,6 +143,7 @@ def test_metadata_from_before_there_was_attention_is_still_read(tmp_path: Path) 
     assert read(record).attention is None
 
 
+@long
 @pytest.mark.parametrize(("parallel", "recomputed"), one_of([("ddp", "off"), ("fsdp2", "full")]))
 def test_two_ranks_give_the_weights_of_one(tmp_path: Path, parallel: str, recomputed: str) -> None:
     """Over gloo on the CPU; sharded, with its layers recomputed."""

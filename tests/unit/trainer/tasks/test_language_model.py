@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import load_file
 
 from tests.fixtures.next_commands import unknown_options
-from tests.left_out import one_of
+from tests.left_out import long
 from trainer.cli import main
 from trainer.config.train import TrainConfig
 from trainer.data.tokens.load import LanguageData
@@ -201,7 +201,8 @@ def test_killed_run_resumed_ends_with_the_bytes_of_an_undisturbed_one(tmp_path, 
     assert killed == whole
 
 
-@pytest.mark.parametrize("optimizer", one_of(["adamw8bit", "muon"]))
+@long
+@pytest.mark.parametrize("optimizer", ["adamw8bit", "muon"])
 def test_killed_run_of_another_optimizer_resumed_ends_with_the_same_bytes(tmp_path, text, optimizer):
     """Momentum that is made orthogonal, and moments in 8 bits with their scales, come back to the bit."""
     options = [*TINY, "--decoder-width", "64", "--optimizer", optimizer, "--data", str(text)]

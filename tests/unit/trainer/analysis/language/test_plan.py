@@ -54,6 +54,7 @@ def test_plan_of_one_configuration_reports_its_parts(model, capsys):
     assert "not measured on an AMD card" in err
 
 
+@long
 def test_table_has_more_rows_with_checkpointing(model, capsys):
     plan(PlanRequest(model=model, gpu="MI50 16 GB", method="lora", sequence=64, memory_gib=1.15))
     assumed, off, full = events(capsys.readouterr().out)

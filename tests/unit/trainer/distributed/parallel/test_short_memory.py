@@ -62,6 +62,7 @@ def weights(run: Path) -> dict[str, Any]:
     return safetensors.numpy.load((run / "model.safetensors").read_bytes())
 
 
+@long
 @pytest.mark.parametrize(("parallel", "where"), one_of([("fsdp2", "backward"), ("pipeline", "forward")]))
 def test_ranks_begin_again_with_half_the_rows_and_end_like_one_process(
     tmp_path: Path, parallel: str, where: str

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.plan_error import error_on_host
 from tests.fixtures.footprints import ON_CARD, SMALL
-from tests.left_out import long
+from tests.left_out import long, one_of
 from trainer.engine import optimizer
 from trainer.run.memory_plan.allocator import DoesNotFitError
 from trainer.run.memory_plan.depth import estimated
@@ -43,6 +43,7 @@ def test_optimizers_with_smaller_states_take_less():
     assert held["adamw-host"] < 2000  # the loop's own numbers
 
 
+@long
 def test_optimizer_with_moments_on_the_host_takes_a_piece_of_them_in_its_step(monkeypatch):
     monkeypatch.setattr(optimizer, "PIECE", 2**10)
     there, away = (measured(replace(ON_CARD, optimizer=name)) for name in ("adamw", "adamw-host"))
@@ -80,7 +81,7 @@ def test_step_beyond_the_limit_ends_within_it():
         measured(program, limit=peak // 2)
 
 
-@pytest.mark.parametrize("how", [{}, {"adapter": "lora", "checkpointing": "full"}], ids=str)
+@pytest.mark.parametrize("how", one_of([{}, {"adapter": "lora", "checkpointing": "full"}]), ids=str)
 def test_trials_beyond_the_limit_give_way_to_the_step(how):
     program = replace(ON_CARD, rows=1, sequence=512, **how)
     free = measured(program)

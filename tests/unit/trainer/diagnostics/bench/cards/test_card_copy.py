@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.left_out import long
 from trainer.diagnostics.bench.cards import card_copy
 from trainer.diagnostics.probes import placement
 from trainer.diagnostics.probes.entry import Request
@@ -56,6 +57,7 @@ def test_single_card_has_no_pair(monkeypatch: pytest.MonkeyPatch) -> None:
     assert card_copy.measure(Request(expect="rocm")).status == "not-applicable"
 
 
+@long
 def test_messages_between_gloo_ranks_stand_in_on_the_cpu() -> None:
     verdict = card_copy.measure(Request(expect="cpu", timeout_seconds=120))
     assert verdict.status == "pass", verdict.summary

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.left_out import long
 from trainer.diagnostics.bench.cards import scaling
 from trainer.diagnostics.bench.cards.scaling_rank import ON_CPU
 from trainer.diagnostics.probes import placement
@@ -50,6 +51,7 @@ def test_faults_are_found() -> None:
     assert failed(report(0)[:-2], report(1)) == ["cases left out"]
 
 
+@long
 def test_two_gloo_ranks_scale_on_the_cpu_and_are_named_a_stand_in() -> None:
     verdict = scaling.measure(Request(expect="cpu", timeout_seconds=120, seconds=0.05))
     assert verdict.status == "pass", verdict.summary

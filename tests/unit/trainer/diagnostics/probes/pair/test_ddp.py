@@ -81,6 +81,7 @@ def test_two_gloo_ranks_step_like_one_process_without_home_or_network_name(monke
     assert sum(check.status == "pass" for check in verdict.checks) == 7
 
 
+@long
 def test_ranks_that_add_instead_of_averaging_are_seen(run_with_rank: Any) -> None:
     verdict = run_with_rank(SUMMING)
     assert verdict.status == "fail"

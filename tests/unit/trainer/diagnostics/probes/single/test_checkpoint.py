@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.left_out import long
 from trainer.diagnostics.probes import runner
 from trainer.diagnostics.probes.entry import Request
 from trainer.diagnostics.probes.registry import Probe
@@ -35,6 +36,7 @@ def _algorithms_as_before() -> Any:
     torch.use_deterministic_algorithms(False)
 
 
+@long
 def test_killed_training_resumes_to_the_same_bits() -> None:
     probe = Probe(
         name="checkpoint", module="trainer.diagnostics.probes.single.checkpoint", summary="", timeout_seconds=120

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.left_out import one_of
+from tests.left_out import long, one_of
 from trainer.diagnostics.probes import runner
 from trainer.diagnostics.probes.entry import Request
 from trainer.diagnostics.probes.pair import data_parallel, fsdp2, p2p, pipeline
@@ -74,6 +74,7 @@ def failed(verdict: Verdict) -> list[str]:
     return [check.name for check in verdict.checks if check.status == "fail"]
 
 
+@long
 @pytest.mark.parametrize("name", one_of(FAULTS))  # the night of the CPU cell has them all pass
 def test_two_gloo_ranks_pass_and_report_that_no_two_cards_were_tested(name: str) -> None:
     (probe,) = runner.select([name])

@@ -31,7 +31,7 @@ SETS = (
     (FROZEN, "fresh14", "the other half, asked once after what the first half taught"),
     (FROZEN, "fresh15", "one half of 44 gathered before a signature was read, asked once before the mends"),
     (FROZEN, "fresh16", "the other half, asked at once with it and not learned from"),
-    (FROZEN, "fresh17", "one half of 50 gathered by topics, asked before its signatures were read"),
+    (FROZEN, "fresh17", "one half of 49 gathered by topics, asked before its signatures were read"),
     (FROZEN, "fresh18", "the other half, asked at the same time; what the first half taught changed no answer"),
 )
 

@@ -66,10 +66,10 @@ crashes whose log is a trace alone.
 
 Where no failure is found, the first remark is printed in full; it counts as no right answer here. In 416 logs of runs
 that went well (60 of real tools, 356 synthetic, benchmarks/diagnose_healthy.py) no cause was named. With the signatures
-of the last row the 356 were asked again, and one that named a network plugin's missing device was mended; of 20 real
-tools one, `git log`, was taken for a failure by a commit's message. At the eighth freeze none was in 83 gathered from
-public pages, and in 58 gathered by others one was in five, each for a line that reports a failure in a run that went
-on; these two were not asked again.
+of the row before the last the 356 were asked again, and one that named a network plugin's missing device was mended; of
+20 real tools one, `git log`, was taken for a failure by a commit's message. At the eighth freeze none was in 83
+gathered from public pages, and in 58 gathered by others one was in five, each for a line that reports a failure in a
+run that went on; these two were not asked again.
 """
 
 

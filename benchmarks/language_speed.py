@@ -51,7 +51,8 @@ from benchmarks.language_speed_cases import (  # noqa: E402
 __all__ = ["CASES", "assembled", "base_folder", "facts"]
 
 WARM, STEPS = 8, 20
-PATIENCE, MOST_GIB = 400, 125  # seconds of one case; GiB of all processes together
+ALONE = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}  # a compiler's workers have sessions of their own, which none stops
+PATIENCE, SHARE = 400, 0.9  # seconds of one case; of the card's memory for all processes together
 EQUAL_STEPS, EQUAL_ROWS, EQUAL_TOLERANCE = 10, 4, 1e-5  # relative, of each step's loss in fp32
 
 
@@ -90,13 +91,16 @@ def timed(case: Case, steps: int, alone: Alone) -> dict[str, Any]:
 
     first_step_after_s: from the settings to the end of the first step, with reading rows, gates, loading and quantising
     weights, trials and compilation (ready_after_s: all but the first step); without what Python imports at the top.
-    Next to other members of `alone` both count what the others take, too.
+    Next to other members of `alone` both count what the others take, too. peak_gib is of the steps, start_gib of what
+    came before: a start takes what is there, and where that is too little it tries fewer ways.
     """
     with tempfile.TemporaryDirectory() as temporary, trials_alone(alone):
         config = settings_of(case, Path(temporary), steps)  # writes the model and the rows, which a user has
+        peak_gib()
         began = time.perf_counter()
         with assembled(config) as (training, record):
             ready = time.perf_counter()
+            start_gib = peak_gib()
             marks = marked_steps(training, steps, alone)
             answers = 2 if case.method == "dpo" else 1
             tokens = (steps - WARM) * case.rows * case.tokens * answers
@@ -104,13 +108,24 @@ def timed(case: Case, steps: int, alone: Alone) -> dict[str, Any]:
             return {
                 "tokens_per_second": round(tokens / seconds),
                 **({"pairs_per_second": round((steps - WARM) * case.rows / seconds, 2)} if answers == 2 else {}),
-                "peak_gib": round(torch.cuda.max_memory_allocated() / 2**30, 2) if torch.cuda.is_available() else None,
+                "peak_gib": peak_gib(),
+                "start_gib": start_gib,
                 "ready_after_s": round(ready - began, 1),
                 "first_step_after_s": round(marks[1] - began, 1),
                 "last_loss": training.state.losses[training.state.batch - 1].item(),
                 "chosen": record.get("fast"),
                 "settings": {**vars(case), "flags": list(case.flags)},
             }
+
+
+def peak_gib() -> float | None:
+    """Return torch's largest memory since the last call, and begin anew."""
+    if not torch.cuda.is_available():
+        return None
+    found = torch.cuda.max_memory_allocated() / 2**30
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    return round(found, 2)
 
 
 def marked_steps(training: Any, steps: int, alone: Alone) -> dict[int, float]:
@@ -258,7 +273,9 @@ def child(argv: list[str], members: Path | None) -> dict[str, Any]:
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env=os.environ | own,  # a cache that others use has locks, which one that is stopped would keep
+            env=os.environ
+            | own
+            | (ALONE if members else {}),  # a cache that others use has locks, which one that is stopped would keep
             start_new_session=True,
         )
         try:
@@ -287,12 +304,18 @@ def facts() -> dict[str, Any]:
 
 def gib_of(name: str) -> int:
     """Return the memory that a case's process is expected to take, generously."""
-    return CASES[name].expected if name in CASES else PEER_GIB
+    return CASES[name].expected if name in CASES else PEER_GIB.get(name, 42)
+
+
+def most_gib() -> int:
+    """Return what all processes may take of the card; without a card nothing is counted."""
+    there = torch.cuda.is_available()
+    return int(SHARE * torch.cuda.get_device_properties(0).total_memory / 2**30) if there else 10**6
 
 
 def run_all(names: list[str], options: argparse.Namespace, results: dict[str, Any]) -> None:
     """Run the cases, `--workers` at a time within the card's memory, and write the results after each."""
-    waiting, room, lock = list(names), [MOST_GIB], threading.Condition()
+    waiting, room, lock = list(names), [most_gib()], threading.Condition()
 
     def work(members: Path | None) -> None:
         while True:

@@ -37,7 +37,7 @@ LORA = ("--adapter", "lora", "--lora-rank", "16")
 QLORA = ("--adapter", "qlora", "--lora-rank", "16")
 FULL = ("--activation-checkpointing", "full")
 FREE = ("--fast", "nondeterministic")
-FOURS, EIGHTS = ("--micro-batch", "4"), ("--micro-batch", "8")
+ONE, TWOS, FOURS, EIGHTS = (("--micro-batch", str(rows)) for rows in (1, 2, 4, 8))
 BIG, SMALL, GPT = "qwen2.5-1.5b", "qwen2.5-0.5b", "gpt2-124m"
 CASES: dict[str, Case] = {
     "lora-8": Case(shape=BIG, rows=8, tokens=2048, flags=LORA),
@@ -47,17 +47,28 @@ CASES: dict[str, Case] = {
     "lora-4-full": Case(shape=BIG, rows=4, tokens=2048, flags=(*LORA, *FULL)),
     "lora-4-full, nondeterministic": Case(shape=BIG, rows=4, tokens=2048, flags=(*LORA, *FULL, *FREE)),
     "lora-8-full, nondeterministic": Case(shape=BIG, rows=8, tokens=2048, flags=(*LORA, *FULL, *FREE, *EIGHTS)),
+    "lora-8, at TRL's memory": Case(shape=BIG, rows=8, tokens=2048, expected=9, flags=(*LORA, *FREE, *ONE)),
+    "lora-8, at TRL's memory, deterministic": Case(shape=BIG, rows=8, tokens=2048, expected=9, flags=(*LORA, *ONE)),
+    "lora-8, at half TRL's memory": Case(shape=BIG, rows=8, tokens=2048, expected=7, flags=(*LORA, *FULL, *FREE, *ONE)),
     "lora-8-full": Case(shape=BIG, rows=8, tokens=2048, flags=(*LORA, *FULL)),
     "lora-8-selective": Case(shape=BIG, rows=8, tokens=2048, flags=(*LORA, "--activation-checkpointing", "selective")),
     "qlora-8": Case(shape=BIG, rows=8, tokens=2048, flags=QLORA),
-    "qlora-8, at TRL's memory": Case(shape=BIG, rows=8, tokens=2048, flags=(*QLORA, *FULL, *FREE, *FOURS)),
+    "qlora-8, at TRL's memory": Case(shape=BIG, rows=8, tokens=2048, expected=8, flags=(*QLORA, *FULL, *FREE, *FOURS)),
+    "qlora-8-full, nondeterministic": Case(shape=BIG, rows=8, tokens=2048, flags=(*QLORA, *FULL, *FREE, *EIGHTS)),
+    "qlora-8, one row at a time": Case(shape=BIG, rows=8, tokens=2048, expected=8, flags=(*QLORA, *FREE, *ONE)),
+    "qlora-8, at half TRL's memory": Case(
+        shape=BIG, rows=8, tokens=2048, expected=6, flags=(*QLORA, *FULL, *FREE, *TWOS)
+    ),
     "full-0.5b": Case(shape=SMALL, rows=8, tokens=2048),
-    "full-0.5b, at TRL's memory": Case(shape=SMALL, rows=8, tokens=2048, flags=(*FULL, *FREE, *EIGHTS)),
+    "full-0.5b, at TRL's memory": Case(shape=SMALL, rows=8, tokens=2048, expected=12, flags=(*FULL, *FREE, *EIGHTS)),
     "full-1.5b": Case(shape=BIG, rows=8, tokens=2048, expected=50),
-    "full-1.5b, at TRL's memory": Case(shape=BIG, rows=8, tokens=2048, flags=(*FULL, *FREE, *EIGHTS)),
+    "full-1.5b, at TRL's memory": Case(shape=BIG, rows=8, tokens=2048, expected=29, flags=(*FULL, *FREE, *EIGHTS)),
     "dpo-0.5b": Case(shape=SMALL, rows=8, tokens=1024, flags=LORA, method="dpo"),
     "dpo-0.5b, at TRL's memory": Case(
-        shape=SMALL, rows=8, tokens=1024, flags=(*LORA, *FULL, *FREE, *FOURS), method="dpo"
+        shape=SMALL, rows=8, tokens=1024, expected=7, flags=(*LORA, *FULL, *FREE, *EIGHTS), method="dpo"
+    ),
+    "dpo-0.5b, at half TRL's memory": Case(
+        shape=SMALL, rows=8, tokens=1024, expected=7, flags=(*LORA, *FULL, *FREE, *TWOS), method="dpo"
     ),
     "dpo-1.5b": Case(shape=BIG, rows=4, tokens=1024, flags=LORA, method="dpo"),
     "tiny-qlora": Case(shape="tiny", rows=4, tokens=64, flags=QLORA),
@@ -78,7 +89,8 @@ PEERS: dict[str, list[str]] = {
     "TRL, its defaults, full, 1.5B, batch 8": ["full", "1.5b", "8"],
     "TRL, its defaults, DPO with LoRA, 0.5B, 8 pairs": ["dpo", "0.5b", "8"],
 }
-PEER_GIB = 42  # of the largest peer's process
+PEER_GIB = {name: 12 if "its defaults" in name else 42 for name in PEERS}  # of a peer's process, generously
+PEER_GIB["TRL, its defaults, full, 1.5B, batch 8"] = 29
 NANO = {"nanoGPT": False, "nanoGPT with biases, as GPT-2 has": True}  # its model.py, compiled, its own optimizer
 
 

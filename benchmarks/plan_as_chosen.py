@@ -75,7 +75,7 @@ def _blocks(decoder: Any, dtype: torch.dtype, compile_: Any, *, name: str, expec
 def _head(decoder: Any, program: Any, dtype: torch.dtype, *, name: str, expected: Any) -> Head:
     head: Head = expected(decoder, program, dtype)
     softmax = {"triton": head.softmax, "compiled": _compiled}.get(name, softmax_gradient)
-    return Head(softmax=softmax, chunk=head.chunk, wide=head.wide)
+    return Head(softmax=softmax, chunk=head.chunk, wide=head.wide, in_place=name == "triton")
 
 
 def _compiled(logits: Tensor, labels: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:

@@ -17,6 +17,7 @@ LIMITS = {torch.float64: 1e-12, torch.float32: 1e-4, torch.float16: 5e-3, torch.
 AGAINST_PLAIN = 1.5  # times the error that plain torch has on the same inputs in the same dtype
 FLOOR = 0.3
 ROUNDS, WARM, CALLS = 5, 3, 4
+AGAIN = 3  # times that what holds less is timed anew before it is left for its time: another program only adds to one
 FASTER = 1.03  # a gain below the noise would make the choice, and the bits, differ from start to start
 
 

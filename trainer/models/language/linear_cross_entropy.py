@@ -53,11 +53,20 @@ class Head:
     """The vocabulary head, which turns hidden states into losses.
 
     chunk: tokens whose logits exist at a time. wide: whether a 16-bit product can be summed in fp32 on this device.
+    in_place: whether `softmax` takes no memory beyond the logits; it then gives the losses where no gradient is wanted,
+    too, for which torch's operations hold the logits twice in fp32.
     """
 
     softmax: Softmax = softmax_gradient
     chunk: int = CHUNK
     wide: bool = False
+    in_place: bool = False
+
+    def losses(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return each token's loss, 0 where IGNORED; the logits may be overwritten."""
+        if not self.in_place or logits.device.type == "meta":
+            return _losses(logits, labels)
+        return self.softmax(logits, labels, logits.new_zeros(len(labels), dtype=_wide(logits.dtype)))[0]
 
 
 PLAIN = Head()
@@ -181,7 +190,8 @@ class _CrossEntropySum(torch.autograd.Function):
                 scale = (labels[place] != IGNORED).to(wide)
                 scale = scale if weights is None else scale * weights[place].to(wide)
                 if by_hidden is None and by_weight is None:
-                    total += (_losses(logits, labels[place]) * scale).sum()
+                    total += (head.losses(logits, labels[place]) * scale).sum()
+                    del logits
                     continue
                 losses, gradient = softmax(logits, labels[place], scale)
                 total += (losses * scale).sum()
@@ -215,7 +225,8 @@ class _LogProbabilities(torch.autograd.Function):
                 place = slice(begin, begin + head.chunk)
                 logits = hidden[place] @ cast.t()
                 if by_hidden is None:
-                    values[place] = -_losses(logits, labels[place])
+                    values[place] = -head.losses(logits, labels[place])
+                    del logits
                     continue
                 losses, gradient = softmax(logits, labels[place], -(labels[place] != IGNORED).to(values.dtype))
                 values[place] = -losses

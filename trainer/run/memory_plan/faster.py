@@ -68,8 +68,8 @@ def _blocks(decoder: Decoder, dtype: torch.dtype, compile_: PlannedCompile | Non
 
 
 def _head(decoder: Decoder, program: Program, dtype: torch.dtype) -> Head:
-    softmax = in_place if program.compiler else softmax_gradient
-    return Head(softmax=softmax, chunk=_call(decoder, program, dtype).chunk, wide=program.wide_product)
+    softmax, chunk = in_place if program.compiler else softmax_gradient, _call(decoder, program, dtype).chunk
+    return Head(softmax=softmax, chunk=chunk, wide=program.wide_product, in_place=program.compiler)
 
 
 def _call(decoder: Decoder, program: Program, dtype: torch.dtype) -> cross_entropy.Call:
@@ -110,7 +110,7 @@ def trials(decoder: Decoder, program: Program) -> None:
     del query, key, value, upstream, leaves, outputs
     _plain_block(decoder, program, replace(call, rows=rows))
     loss = _call(decoder, program, dtype)
-    softmax_gradient(*cross_entropy.drawn(replace(loss, tokens=min(loss.chunk, loss.tokens, cross_entropy.TIMED))))
+    softmax_gradient(*cross_entropy.drawn(replace(loss, tokens=loss.timed)))
 
 
 def _plain_block(decoder: Decoder, program: Program, call: attention.Call) -> None:

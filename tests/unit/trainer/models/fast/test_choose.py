@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -25,8 +27,6 @@ def test_use_fast_of_a_block_one_percent_wrong_leaves_it_out_with_the_error(quic
         if isinstance(made, tuple):
             return (made[0] * factor, *made[1:])
         return made * factor
-
-    from dataclasses import replace
 
     broken = replace(PLAIN, **{name: wrong})
     monkeypatch.setattr(choose.elementwise, "compiled", lambda **how: broken)
@@ -64,6 +64,16 @@ def test_use_fast_of_slower_blocks_leaves_them_out(quick, monkeypatch):
 def test_blocks_not_clearly_slower_than_plain_ones_are_used_where_they_hold_less(seconds, held, kept):
     plain = Trial(name="plain", seconds=1.0, held=10)
     assert choose._better(Trial(name="way", seconds=seconds, held=held), plain, requested=False) is kept
+
+
+@pytest.mark.parametrize(("later", "kept"), [(1.1, True), (1.4, False)])
+def test_blocks_that_hold_less_are_timed_again_before_they_are_left_for_their_time(monkeypatch, later, kept):
+    times = {"plain": 1.0, "way": later}
+    anew = lambda block, trial, request: replace(trial, seconds=min(trial.seconds, times[trial.name]))  # noqa: E731
+    monkeypatch.setattr(choose, "timed_again", anew)
+    block, found = SimpleNamespace(fast=None), Trial(name="way", seconds=1.5, held=5)
+    plain, found = choose._confirmed(block, lambda block: "way", None, Trial(name="plain", seconds=1.0, held=10), found)
+    assert (block.fast, found.seconds, plain.seconds) == ("way" if kept else None, later, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
+from functools import partial
+
 import pytest
 import torch
 
@@ -12,12 +16,17 @@ CALL = cross_entropy.Call(tokens=8, vocabulary=32, dtype=torch.float32, device=t
 
 
 def chosen(monkeypatch, seconds, ways=None):
-    """Return the choice where the ways, all right unless given, take so many seconds."""
-    ways = ways or dict.fromkeys(seconds, softmax_gradient)
+    """Return the choice where the ways, all right unless given, take so many seconds, a list one after the other."""
+    ways = {name: partial((ways or {}).get(name, softmax_gradient)) for name in ways or seconds}
     made = {name: (lambda way=way: way) for name, way in ways.items()}
-    times = iter(seconds.values())
+    times = {
+        id(ways[name]): itertools.chain(each, itertools.repeat(each[-1]))
+        if isinstance(each, list)
+        else itertools.repeat(each)
+        for name, each in seconds.items()
+    }
     monkeypatch.setattr(cross_entropy, "candidates", lambda: made)
-    monkeypatch.setattr(cross_entropy, "seconds_of", lambda work, device: next(times))
+    monkeypatch.setattr(cross_entropy, "_seconds", lambda softmax, call: next(times[id(softmax)]))
     return cross_entropy.choose(CALL)[1]
 
 
@@ -29,6 +38,16 @@ def test_choose_keeps_the_way_that_holds_least_unless_another_is_clearly_faster(
     found = chosen(monkeypatch, {"triton": 1.0, "compiled": compiled, "plain": plain})
     assert found.name == name
     assert [trial.name for trial in found.trials] == ["triton", "compiled", "plain"]
+
+
+def test_choose_times_the_way_that_holds_least_again_before_it_is_left_for_one_slow_timing(monkeypatch):
+    found = chosen(monkeypatch, {"triton": [1.4, 1.0], "compiled": 0.9, "plain": 4.0})
+    assert found.name == "triton" and found.trials[0].seconds == 1.0
+
+
+@pytest.mark.parametrize(("vocabulary", "tokens"), [(151936, 441), (50304, 1334), (2**22, 256)])
+def test_timed_logits_take_no_more_than_their_bytes_but_for_the_least_chunk(vocabulary, tokens):
+    assert replace(CALL, tokens=8192, vocabulary=vocabulary).timed == tokens
 
 
 def test_choose_takes_the_next_way_where_the_one_that_holds_least_is_wrong(monkeypatch):

@@ -7,7 +7,12 @@ import torch
 from torch.nn import functional
 
 from trainer.data.tokens.labels import IGNORED
-from trainer.models.language.linear_cross_entropy import Head, linear_cross_entropy_sum, token_log_probabilities
+from trainer.models.language.linear_cross_entropy import (
+    Head,
+    linear_cross_entropy_sum,
+    softmax_gradient,
+    token_log_probabilities,
+)
 
 TOKENS, WIDTH, VOCABULARY = 23, 8, 31
 
@@ -50,6 +55,23 @@ def test_token_log_probabilities_equal_torch_and_take_weights_afterwards(chunk, 
     learned = (hidden,) if frozen else (hidden, weight)
     pairs = zip(gradients((ours * later).sum(), *learned), gradients((plain * later).sum(), *learned), strict=True)
     assert all(torch.allclose(one, other, rtol=1e-10, atol=1e-12) for one, other in pairs)
+
+
+def test_losses_without_gradients_come_from_a_softmax_that_computes_in_place():
+    hidden, weight, labels = inputs()
+    calls = []
+
+    def softmax(logits, labels, scale):
+        calls.append(len(logits))
+        losses, gradient = softmax_gradient(logits, labels, scale)
+        return losses, logits.copy_(gradient)
+
+    for work in (token_log_probabilities, linear_cross_entropy_sum):
+        with torch.no_grad():
+            plain = work(hidden, weight, labels)
+            ours = work(hidden, weight, labels, head=Head(softmax=softmax, chunk=9, in_place=True))
+        assert torch.allclose(ours, plain, rtol=1e-12)
+    assert calls == [9, 9, 5, 9, 9, 5]
 
 
 def test_linear_cross_entropy_with_a_frozen_head_gives_it_no_gradient():

@@ -92,22 +92,27 @@ def _replace(path: Path, content: bytes) -> None:
 def whole(path: Path) -> Iterator[Path]:
     """Yield the path of a file or folder to write, which becomes `path` at the block's end.
 
-    After an error, Ctrl-C included, nothing of it is left.
+    After an error, Ctrl-C included, nothing of it is left; what a killed program left is removed before.
 
     Raises:
         OSError: with the file's name and, where the disk is full, this as its cause.
     """
     partial = path.with_name(f".{path.name}.partial")
+    _remove(partial)
     try:
         yield partial
         partial.rename(path)
     except OSError as error:
         raise with_file(error, path) from error
     finally:
-        if partial.is_dir():
-            shutil.rmtree(partial, ignore_errors=True)
-        else:
-            partial.unlink(missing_ok=True)
+        _remove(partial)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def with_file(error: OSError, path: Path) -> OSError:

@@ -101,3 +101,13 @@ def test_folder_whose_writing_was_stopped_is_not_left(tmp_path: Path, error) -> 
         raise error
     assert list(tmp_path.iterdir()) == []
     assert not isinstance(raised.value, OSError) or raised.value.errno == errno.ENOSPC
+
+
+def test_folder_that_a_killed_program_left_is_not_mixed_into_the_next(tmp_path: Path) -> None:
+    (tmp_path / ".model.partial").mkdir()
+    (tmp_path / ".model.partial" / "model-00002-of-00002.safetensors").write_bytes(b"of another model")
+    with whole(tmp_path / "model") as partial:
+        partial.mkdir()
+        (partial / "config.json").write_bytes(b"{}")
+    assert [path.name for path in (tmp_path / "model").iterdir()] == ["config.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]

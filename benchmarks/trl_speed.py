@@ -151,7 +151,7 @@ def measured(what: str, shape: str, batch: int, flags: list[str], alone: Alone) 
 
     marks: dict[int, float] = {}
 
-    class Marks(TrainerCallback):
+    class Marks(TrainerCallback):  # type: ignore[misc]  # its types are not read
         """Holds the card from WARM to the last step."""
 
         def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:

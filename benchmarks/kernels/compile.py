@@ -82,7 +82,7 @@ def properties(architecture: str) -> Any:
         type="hip",
         index=0,
         multi_processor_count=peaks[0]["units"] if peaks else UNITS,
-        cc=architecture,  # type: ignore[arg-type]  # a name, where NVIDIA has a number
+        cc=architecture,  # a name, where NVIDIA has a number
         major=int(architecture[3:-2]),
         regs_per_multiprocessor=65536,
         max_threads_per_multi_processor=2048,

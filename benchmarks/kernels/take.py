@@ -72,11 +72,11 @@ def recording(taken: Taken, *, card: bool) -> Iterator[None]:
         taken.add(name, source)
         return load(self, name, source, *more, **options) if card else NotRun()
 
-    AsyncCompile.triton = loaded  # type: ignore[method-assign,assignment]
+    AsyncCompile.triton = loaded
     try:
         yield
     finally:
-        AsyncCompile.triton = load  # type: ignore[method-assign]
+        AsyncCompile.triton = load
 
 
 def write_for(architecture: str) -> None:
@@ -96,7 +96,7 @@ def write_for(architecture: str) -> None:
     torch.version.hip = "7.2"
     torch._inductor.config.cpu_backend = "triton"
     torch.utils._triton.triton_hash_with_backend = lambda: "none"  # type: ignore[assignment]  # which asks for a driver
-    hints.DeviceProperties.create = classmethod(lambda cls, device: found)  # type: ignore[method-assign,assignment]
+    hints.DeviceProperties.create = classmethod(lambda cls, device: found)
 
 
 def take(names: list[str], device: Any) -> Taken:

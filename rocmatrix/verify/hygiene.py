@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import PurePosixPath
 
 from rocmatrix.verify.devicecode.filetree import Entry
 from rocmatrix.verify.files.dpkg import NODES
@@ -61,7 +60,7 @@ def check(violations: dict[str, tuple[str, ...]], *, files: int) -> Check:
 
 
 def _name(entry: Entry) -> str:
-    return PurePosixPath(entry.path).name
+    return entry.path.rpartition("/")[2]
 
 
 def _left(entry: Entry) -> bool:

@@ -55,6 +55,7 @@ def test_files_of_a_container_belong_to_the_user_who_started_it(runs):
     assert owners == {os.getuid()}
 
 
+@long
 def test_data_of_the_host_is_mounted_read_only(tmp_path, debian):
     data = tmp_path / "mine.csv"
     data.write_bytes((ROOT / "trainer/data/sp500_vix_daily.csv").read_bytes())

@@ -206,6 +206,7 @@ def typed(clone, tmp_path):
     return typed
 
 
+@long
 def test_owner_of_two_rx_7900_xt_comes_from_6_2_to_6_3_in_three_commands(typed):
     making.machine(typed.tree, sysfs.RX_7900_XT, cards=2)
     assert f"built rocmatrix:simulated-{OLD}" in typed("build --rocm 6.2 --torch 2.5.1")

@@ -16,6 +16,7 @@ import pytest
 
 from tests.fixtures import other_machine
 from tests.fixtures import slurm as harness
+from tests.left_out import long
 
 pytestmark = pytest.mark.slurm
 
@@ -105,6 +106,7 @@ def test_missing_tool_of_a_node_is_named_with_its_code(elsewhere, tmp_path):
     assert f"rocmatrix RM425: no /dev/infiniband on {other_machine.NAME}" in log
 
 
+@long
 def test_two_ranks_of_one_node_train_in_the_real_engine_without_a_network(tmp_path):
     image = os.environ.get("ROCMATRIX_TEST_IMAGE", f"rocmatrix:test-{CPU}")
     if lacking := harness.lacking() or other_machine.lacking():

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.left_out import WHOLE
 
 ROOT = Path(__file__).resolve().parents[2]
-KILLS, DAMAGES = (5, 30) if WHOLE else (2, 5)
+KILLS, DAMAGES = (5, 30) if WHOLE else (1, 3)
 
 
 def test_killed_runs_and_damaged_checkpoints_end_like_an_undisturbed_run(tmp_path: Path) -> None:

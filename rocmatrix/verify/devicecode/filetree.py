@@ -93,7 +93,7 @@ def in_tar(stream: IO[bytes]) -> Iterator[Entry]:
     """Yield everything in a tar stream, in its order. Raises `tarfile.TarError` for a broken one."""
     with tarfile.open(fileobj=stream, mode="r|") as tar:
         for member in tar:
-            content = _Content(tar.extractfile(member) if member.isreg() else None)
+            content = _Content(tar.extractfile(member) if member.isreg() else None, member.size)
             try:
                 yield _member(member, content)
             finally:
@@ -128,20 +128,26 @@ def _device(member: tarfile.TarInfo) -> tuple[str, int, int] | None:
 class _Content:
     """Content of a stream's member: read once, then kept until the next member, for several readers."""
 
-    def __init__(self, rest: IO[bytes] | None) -> None:
+    def __init__(self, rest: IO[bytes] | None, size: int) -> None:
         self.head = rest.read(HEAD) if rest else b""
-        self._rest, self._copy = rest, cast(BinaryIO | None, None)
+        self._rest, self._size, self._copy = rest, size, cast(BinaryIO | None, None)
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
         """Give the whole content, from its begin."""
         if self._copy is None:
-            self._copy = cast(BinaryIO, tempfile.SpooledTemporaryFile(max_size=IN_MEMORY))  # noqa: SIM115
-            self._copy.write(self.head)
-            if self._rest is not None:
-                shutil.copyfileobj(self._rest, self._copy, 1024 * 1024)
+            self._copy = self._copied()
         self._copy.seek(0)
         yield self._copy
+
+    def _copied(self) -> BinaryIO:
+        """Return the content; in memory where it is small, which most of an image's files are."""
+        if self._rest is None or self._size <= IN_MEMORY:
+            return io.BytesIO(self.head + (self._rest.read() if self._rest else b""))
+        copy = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115
+        copy.write(self.head)
+        shutil.copyfileobj(self._rest, copy, 1024 * 1024)
+        return copy
 
     def close(self) -> None:
         """Drop the copy."""

@@ -24,7 +24,7 @@ from tests.container.rehearsal.scenario import (
     merge_journal,
     small_disk,
 )
-from tests.left_out import long, one_of
+from tests.left_out import long
 
 pytestmark = pytest.mark.container
 
@@ -233,7 +233,8 @@ def test_engine_that_is_not_there_begins_nothing(refused):
     refused.says(*GREEN)
 
 
-@pytest.mark.parametrize("stage", one_of(["smoke", "build", "prove", "promote"]))
+@long
+@pytest.mark.parametrize("stage", ["smoke", "build", "prove", "promote"])
 def test_engine_that_goes_away_in_a_stage_is_no_failure_of_the_cell(play, stage):
     play.checkout.change_trainer()
     proxy = play.proxied(lambda _: "gone" if play.checkout.leg(stage) == "running" else None)

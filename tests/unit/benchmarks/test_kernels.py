@@ -43,17 +43,19 @@ def test_trainers_kernels_keep_the_budget_on_the_architectures_of_the_matrix():
 
 @needs_triton
 def test_inductors_kernels_keep_the_budget_on_a_card_of_each_set_of_instructions():
-    """Each kernel on one card, in turn, so that every card and every kernel has its share of the minute this takes.
+    """Each kernel on one card, in turn, so that every card has its share of the minute this takes.
 
-    Every other architecture has one kernel: most of them are refused by this Triton, which takes no time.
+    A stop takes every second kernel, the night all. Every other architecture has one: most of them are refused by
+    this Triton, which takes no time.
     """
-    cards = budget.REPRESENTATIVES
-    numbers = {card: list(range(place, len(GENERATED), len(cards))) for place, card in enumerate(cards)}
+    cards, taken = budget.REPRESENTATIVES, range(0, len(GENERATED), 1 if WHOLE else 2)
+    numbers = {card: list(taken[place :: len(cards)]) for place, card in enumerate(cards)}
     others = [name for name in budget.architectures() if name not in cards]
     numbers |= {card: [place % len(GENERATED)] for place, card in enumerate(others)}
     plan = budget.plan_of([*cards, *others], own=False, configurations=1) | {"numbers": numbers}
     found = budget.figures(budget.compile_rows(plan)[1])
-    assert sum(map(len, found.values())) == len(GENERATED) + len(others) >= 25
+    assert sum(map(len, found.values())) == len(taken) + len(others)
+    assert len(taken) >= 15
     assert list(budget.exceeded(found, KEPT["first_configuration"])) == []
 
 

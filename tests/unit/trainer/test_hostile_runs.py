@@ -23,6 +23,7 @@ from trainer.engine import loop
 from trainer.storage import checkpoint_store
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
+FORGED = 40 if WHOLE else 12  # of each kind of file; most cases begin anew, and so train
 QUICK = ["--device", "cpu", "--hidden-layers", "4", "--step", "eager"]
 
 
@@ -212,7 +213,10 @@ def put(path: Path, kind: str) -> None:
 
 def test_forged_log_of_epochs_ends_in_a_code(finished: Path, data: Path, tmp_path: Path, programs: Programs) -> None:
     line = json.loads((finished / "metrics.jsonl").read_text().splitlines()[0])
-    cases = [*hostile.TEXTS.items(), *((n, hostile.text_of(m)) for n, m in hostile.sample(hostile.mutations(line), 40))]
+    cases = [
+        *hostile.TEXTS.items(),
+        *((n, hostile.text_of(m)) for n, m in hostile.sample(hostile.mutations(line), FORGED)),
+    ]
     for case, content in cases:
         folder = copied(finished, tmp_path / "one")
         (folder / "metrics.jsonl").write_bytes(content + b"\n")
@@ -223,13 +227,13 @@ def test_forged_settings_of_an_unfinished_run_end_in_a_code(
     stopped: Path, data: Path, tmp_path: Path, programs: Programs
 ) -> None:
     document = json.loads((stopped / ".one.partial" / "run.json").read_text())
-    spoiled = hostile.sample(hostile.mutations(document), 25)
+    spoiled = hostile.sample(hostile.mutations(document), FORGED)
     for case, content in [*hostile.TEXTS.items(), *((name, hostile.text_of(made)) for name, made in spoiled)]:
         output = copied(stopped, tmp_path / "out")
         (output / ".one.partial" / "run.json").write_bytes(content)
         shutil.rmtree(output / ".one.partial" / "checkpoints")
         programs.end(case, resumed(data, output))
-    assert programs.codes.get("RM592", 0) > 8
+    assert programs.codes.get("RM592", 0) > FORGED / 2
 
 
 def resumed(data: Path, output: Path) -> list[str]:
@@ -259,7 +263,7 @@ def only_checkpoint(stopped: Path, target: Path) -> tuple[Path, Path]:
 def test_forged_manifests_end_in_a_code(stopped: Path, data: Path, tmp_path: Path, programs: Programs) -> None:
     _, newest = only_checkpoint(stopped, tmp_path / "out")
     content = json.loads((newest / "manifest.json").read_text())["content"]
-    for case, made in hostile.sample(hostile.mutations(content), 25):
+    for case, made in hostile.sample(hostile.mutations(content), FORGED):
         output, newest = only_checkpoint(stopped, tmp_path / "out")
         if isinstance(made, dict):
             (newest / "manifest.json").write_bytes(
@@ -271,7 +275,7 @@ def test_forged_manifests_end_in_a_code(stopped: Path, data: Path, tmp_path: Pat
 def test_forged_states_end_in_a_code(stopped: Path, data: Path, tmp_path: Path, programs: Programs) -> None:
     _, newest = only_checkpoint(stopped, tmp_path / "out")
     state = json.loads((newest / "state.json").read_text())
-    spoiled = [(name, hostile.text_of(made)) for name, made in hostile.sample(hostile.mutations(state), 40)]
+    spoiled = [(name, hostile.text_of(made)) for name, made in hostile.sample(hostile.mutations(state), FORGED)]
     for case, content in [*hostile.TEXTS.items(), *spoiled]:
         output, newest = only_checkpoint(stopped, tmp_path / "out")
         resealed(newest, lambda content: None, content)

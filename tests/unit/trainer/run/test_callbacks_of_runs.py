@@ -12,6 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests.left_out import long
 from trainer.cli import main
 from trainer.run import train as job
 from trainer.storage.metadata_schema import json_schema
@@ -109,6 +110,7 @@ def test_missing_callback_ends_a_resume_unless_callback_none_is_given(
     assert events(capsys.readouterr().out)["callbacks_changed"]["changes"] == [f"{code}:Mine is not used any more"]
 
 
+@long
 def test_callback_of_all_ranks_stops_both_from_rank_1_and_one_of_rank_0_is_called_there_alone(tmp_path: Path) -> None:
     code = tmp_path / "mine.py"
     code.write_text(

@@ -9,13 +9,14 @@ import pytest
 from safetensors.torch import load_file
 
 from tests.fixtures.configs import rows_config
+from tests.fixtures.later import imported_later
 from trainer.cli import main
 from trainer.data.bar import Floats
 from trainer.tasks.bars import prepare
 from trainer.tasks.prepared import Task
 
-datasets = pytest.importorskip("sklearn.datasets", reason="scikit-learn, which brings the data, is not installed")
-statsmodels = pytest.importorskip("statsmodels.api", reason="statsmodels is not installed")
+datasets = imported_later("sklearn.datasets", "scikit-learn, which brings the data, is not installed")
+statsmodels = imported_later("statsmodels.api", "statsmodels is not installed")
 pytestmark = pytest.mark.usefixtures("torch_as_before")
 
 FULL_BATCH = ("--hidden-layers", "none", "--batch-size", "100000", "--epochs", "1000", "--learning-rate", "0.1")

@@ -102,7 +102,7 @@ def test_bundle_of_large_logs_and_records_is_bounded(place):
     wide = tuple(Verdict(probe=f"p{n}", status="pass", summary="ü" * 4000) for n in range(60))
     for number in range(9):
         (place / "logs" / f"train-{CELL}-{number}.log").write_bytes(b"x" * 300_000 + b"\n" + b"y" * 99 * 1024 + b"\n")
-    store.add(place / "evidence.db", [record("smoke", 1, cell=CELL, verdicts=wide, log="z\n" * 140_000)])
+    store.add(place / "evidence.db", [record("smoke", 1, cell=CELL, verdicts=wide, log=("z" * 79 + "\n") * 3_500)])
     found = texts(made(place))
     assert sum(len(text.encode()) for text in found.values()) <= contents.MOST_BYTES
     assert any("left_out" in text for text in found.values())

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.fixtures.later import imported_later
 from trainer.data.conventions import ProfileConventions
 from trainer.data.profiles.developing import developing_levels
 from trainer.data.profiles.profile import bar_rows, row_centre, session_levels
 
-pandas = pytest.importorskip("pandas", reason="MarketProfile needs pandas; both are for tests alone")
+pandas = imported_later("pandas", "MarketProfile needs pandas; both are for tests alone")
 
 TICK = 0.25
 THEIRS = ProfileConventions(
@@ -32,7 +33,7 @@ def theirs(close: np.ndarray, volume: np.ndarray, high_of_row: int) -> tuple[flo
     frame = pandas.DataFrame(
         {"Open": close, "High": close, "Low": close, "Close": close, "Volume": volume}, index=times
     )
-    package = pytest.importorskip("market_profile", reason="the package MarketProfile is for tests alone")  # 4 s
+    package = imported_later("market_profile", "the package MarketProfile is for tests alone")  # 4 s
     profile = package.MarketProfile(frame, tick_size=TICK, prices_per_row=high_of_row)
     found = profile[times[0] : times[-1]]
     low, high = found.value_area

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.left_out import long
 from trainer.diagnostics.bench import all_reduce
 from trainer.diagnostics.probes import placement
 from trainer.diagnostics.probes.entry import Request
@@ -14,6 +15,7 @@ def units(verdict: Verdict) -> dict[str, str]:
     return {number.name: number.unit for number in verdict.numbers if number.unit != "%"}
 
 
+@long
 def test_two_gloo_ranks_add_up_on_the_cpu() -> None:
     verdict = all_reduce.measure(Request(expect="cpu", timeout_seconds=120))
     assert verdict.status == "pass", verdict.summary

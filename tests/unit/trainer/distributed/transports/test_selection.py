@@ -8,6 +8,7 @@ import pytest
 import torch.distributed as dist
 
 from tests.fixtures.transports import climb
+from tests.left_out import long
 from trainer.distributed.transports import attempt, selection
 from trainer.distributed.transports.selection import Place, environment, judge, vote
 from trainer.distributed.transports.transport import GLOO, HOST, NCCL, NCCL_NO_P2P, Transport
@@ -15,6 +16,7 @@ from trainer.runtime.child_process import Outcome
 from trainer.runtime.errors import TrainerError
 
 
+@long
 def test_wrong_sum_and_an_abort_lead_to_the_next_transport_and_all_ranks_agree(
     store: dist.TCPStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tests.fixtures.decoders import RAWS, folder_of
+from tests.fixtures.later import imported_later
 from trainer.analysis.language.loading import load
 from trainer.cli import main
 from trainer.models.adapters import by_peft
@@ -20,7 +21,8 @@ from trainer.models.pretrained import own_class
 from trainer.models.pretrained.folder import read_config
 from trainer.runtime.errors import TrainerError
 
-peft, transformers = pytest.importorskip("peft"), pytest.importorskip("transformers")
+peft = imported_later("peft", "peft is not installed")
+transformers = imported_later("transformers", "transformers is not installed")
 METHODS = {
     "dora": {"peft_type": "LORA", "use_dora": True, "r": 2, "lora_alpha": 4, "target_modules": "all-linear"},
     "prompt": {"peft_type": "PROMPT_TUNING", "num_virtual_tokens": 5},

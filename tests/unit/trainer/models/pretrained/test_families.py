@@ -7,11 +7,12 @@ import json
 import pytest
 import torch
 
+from tests.fixtures.later import imported_later
 from trainer.models.pretrained import families
 from trainer.models.pretrained.folder import read, write
 from trainer.runtime.errors import TrainerError
 
-transformers = pytest.importorskip("transformers")
+transformers = imported_later("transformers", "transformers is not installed")
 
 SHAPE = {
     "vocab_size": 97,

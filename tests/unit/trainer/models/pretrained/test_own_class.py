@@ -10,6 +10,7 @@ from contextlib import redirect_stdout
 import pytest
 import torch
 
+from tests.fixtures.later import imported_later
 from trainer.analysis.language.loading import load
 from trainer.cli import main
 from trainer.data.tokens.labels import PADDING
@@ -21,7 +22,7 @@ from trainer.models.pretrained.folder import read
 from trainer.runtime.errors import TrainerError
 from trainer.tasks.language.network import lora_of
 
-transformers = pytest.importorskip("transformers")
+transformers = imported_later("transformers", "transformers is not installed")
 SHAPE = {
     "vocab_size": 320,
     "hidden_size": 32,
@@ -113,7 +114,7 @@ def test_model_by_its_own_class_is_trained_and_used_through_the_same_commands(ma
     if adapter == "none":
         assert torch.equal(theirs(tmp_path / "tuned")(torch.arange(60, 72)[None]).logits, after)
         return
-    peft = pytest.importorskip("peft")
+    peft = imported_later("peft", "peft is not installed")
     peft.PeftModel.from_pretrained(theirs(base), tmp_path / "tuned")
     assert ran("merge", "--model", tmp_path / "tuned", "--output", tmp_path / "merged")[0] == 0
     (one, two) = (ran("generate", "--model", tmp_path / name, "--prompt", "5?", "--most", "4", "--temperature", "0")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.fixtures.later import imported_later
 from trainer.tasks.metrics.classification import auc, confusion, macro_f1
 
-metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is for tests alone")
+metrics = imported_later("sklearn.metrics", "scikit-learn is for tests alone")
 
 
 @pytest.mark.parametrize("classes", [2, 3, 7])

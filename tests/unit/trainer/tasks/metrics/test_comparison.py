@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.fixtures.later import imported_later
 from tests.fixtures.tables import mixed, task_of, written
 from trainer.analysis.report.command import simpler
 from trainer.cli import main
@@ -22,7 +23,7 @@ from trainer.tasks.metrics.simple_models import codes_apart
 from trainer.tasks.metrics.summary import row_lines
 from trainer.tasks.prepared import Task
 
-ensemble = pytest.importorskip("sklearn.ensemble", reason="scikit-learn is for tests alone")
+ensemble = imported_later("sklearn.ensemble", "scikit-learn is for tests alone")
 pytestmark = pytest.mark.usefixtures("torch_as_before")
 
 

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.fixtures.later import imported_later
 from tests.fixtures.tables import task_of
 from trainer.tasks.metrics import simple_models
 from trainer.tasks.metrics.simple_models import AbsentError, codes_apart, logistic, some_rows, work_of
 from trainer.tasks.prepared import Task
 
-linear_model = pytest.importorskip("sklearn.linear_model", reason="scikit-learn is for tests alone")
+linear_model = imported_later("sklearn.linear_model", "scikit-learn is for tests alone")
 pytestmark = pytest.mark.usefixtures("torch_as_before")
 
 

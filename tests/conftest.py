@@ -9,7 +9,7 @@ import tempfile
 from hypothesis import settings
 
 from tests.groups import pytest_collection_modifyitems, pytest_xdist_make_scheduler  # noqa: F401 - hooks
-from tests.left_out import WHOLE
+from tests.left_out import WHOLE, examples
 from tests.times import pytest_terminal_summary  # noqa: F401 - a hook
 
 # A program started in the background inherits an ignored SIGINT, and so do its children: the tests that
@@ -18,8 +18,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup has it ignored
 
 # How long an example takes says more about what else the machine does than about the code. A change is judged by the
-# same examples each time; the night, which nobody waits for, looks for others.
-settings.register_profile("rocmatrix", deadline=None, derandomize=not WHOLE)
+# same examples each time; the night, which nobody waits for, looks for others, and for more of them.
+settings.register_profile("rocmatrix", deadline=None, derandomize=not WHOLE, max_examples=examples(100))
 settings.load_profile("rocmatrix")
 
 # What tests run is no evidence of this machine's: it goes into a file of their own, and away with it.

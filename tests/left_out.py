@@ -10,6 +10,11 @@ long = pytest.mark.skipif(
 )
 
 
+def examples(count):
+    """Return how many generated inputs a property is tried with: `count` at night, a third of them at a stop."""
+    return count if WHOLE else count // 3
+
+
 def one_of(cases, count=1):
     """Return parameters of which the first ones are run, and the others with all that is left out.
 

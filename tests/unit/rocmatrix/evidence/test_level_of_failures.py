@@ -9,6 +9,7 @@ from rocmatrix.evidence.compare import compare
 from rocmatrix.evidence.level import LEVELS, cell_statuses, why_not
 from rocmatrix.evidence.record import Hardware, Record, Trouble, Verdict
 from tests.fixtures.evidence import ALL_PASS, CARD, record, rocm, smoke
+from tests.left_out import examples
 from tests.unit.rocmatrix.evidence.test_level import CELL, CLIMB, level
 
 PROBES = ("device", "blas", "two_gpu_step")
@@ -194,7 +195,7 @@ def expected(runs: list[Record]) -> bool:
     return True
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.lists(RUNS, max_size=7), st.lists(st.integers(0, 50), min_size=1, max_size=7), st.randoms())
 def test_level_is_what_whole_runs_bear_out_in_the_order_of_their_numbers(runs, clock, shuffled):
     records = numbered(runs, clock)
@@ -202,7 +203,7 @@ def test_level_is_what_whole_runs_bear_out_in_the_order_of_their_numbers(runs, c
     assert (RUNG[cell_status(*records).level] >= RUNG["smoked"]) == expected(runs)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(RUNS, max_size=6), RUNS, st.lists(st.integers(0, 50), min_size=1, max_size=7))
 def test_additional_run_raises_only_if_whole_and_passed_and_lowers_where_it_failed(runs, last, clock):
     before, after = cell_status(*numbered(runs, clock)), cell_status(*numbered([*runs, last], clock))

@@ -13,7 +13,7 @@ from rocmatrix.matrix.rule import Rule
 from rocmatrix.matrix.statement import Evidence, Selector
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.cells import MATRIX
-from tests.left_out import WHOLE
+from tests.left_out import WHOLE, examples
 
 ROOT = Path(__file__).resolve().parents[5]
 RULES = {rule.id: rule for rule in (*MATRIX.rules, *MATRIX.derived_rules)}
@@ -134,7 +134,7 @@ def test_cards_at_hand_give_a_working_cell_or_a_reasoned_refusal():
         check_total(Request(gpu="auto"), cards)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     rocm=st.none() | st.sampled_from(ROCM) | st.text(max_size=8),
     torch=st.none() | st.sampled_from(TORCH) | st.text(max_size=8),
@@ -283,7 +283,7 @@ def test_recorded_locks_with_a_python_of_a_base_are_images():
     assert seen > 400
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     rocm=st.none() | st.sampled_from(ROCM),
     torch=st.none() | st.sampled_from(TORCH),

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fixtures.profile_bars import BARS, CONVENTIONS, arrays, oracle
+from tests.left_out import examples
 from trainer.data.conventions import ProfileConventions
 from trainer.data.profiles.developing import developing_levels
 from trainer.data.profiles.profile import BarRows, Levels, bar_rows, difference_profile, session_levels
@@ -21,7 +22,7 @@ def found(levels: Levels, bar: int) -> tuple[int, ...]:
 
 
 @given(bars=BARS, c=CONVENTIONS, cut=st.integers(0, 10))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 def test_developing_and_finished_profiles_are_the_oracles(
     bars: list[tuple[int, int, int, int]], c: ProfileConventions, cut: int
 ) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fixtures.profile_bars import BARS, CONVENTIONS, assert_same, dense_sessions
+from tests.left_out import examples
 from trainer.data.conventions import ProfileConventions
 from trainer.data.profiles import developing, segments, zones
 from trainer.data.profiles.developing import numpy_levels
@@ -24,7 +25,7 @@ from trainer.data.profiles.profile import BarRows
     cells=st.sampled_from([1, 40, 400]),
     scale=st.sampled_from([1, 1, 37]),
 )
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 def test_segment_levels_for_any_span_and_batch_equal_those_of_rows(
     bars: list[tuple[int, int, int, int]], c: ProfileConventions, cut: int, span: int, cells: int, scale: int
 ) -> None:

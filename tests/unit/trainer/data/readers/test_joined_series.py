@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.left_out import examples
 from trainer.data.bar import joined
 from trainer.data.readers.bars import Reading, open_source
 from trainer.data.readers.joined_series import Join, open_series
@@ -50,7 +51,7 @@ def read(path, vix, **join):
 MINUTES = st.lists(st.integers(0, 4 * 1440), min_size=3, max_size=40, unique=True).map(sorted)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     *(MINUTES, MINUTES, st.sampled_from(["begin", "end"]), st.sampled_from([None, "begin", "end"])),
     *(st.integers(0, 200), st.sampled_from(["carry", "drop"])),

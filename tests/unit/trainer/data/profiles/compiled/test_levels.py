@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fixtures.profile_bars import BARS, CONVENTIONS, assert_same, dense_sessions, long_sessions
+from tests.left_out import examples
 from trainer.data.conventions import ProfileConventions
 from trainer.data.profiles.compiled import levels
 from trainer.data.profiles.compiled.levels import compiled_levels
@@ -35,7 +36,7 @@ def compiled() -> Callable[..., None]:
     scale=st.sampled_from([1, 1, 37]),
     few=st.sampled_from([0, 4, 10**6]),
 )
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 def test_compiled_levels_of_any_bars_equal_those_of_numpy(
     compiled: Callable[..., None],
     bars: list[tuple[int, int, int, int]],

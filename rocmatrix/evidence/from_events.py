@@ -194,14 +194,27 @@ def of_train(
     start, end = done.last("start") or {}, done.last("done")
     if str(_mapping(start.get("data")).get("source")).casefold().startswith("synthetic"):
         place["marks"] = (*place.get("marks", ()), "synthetic")
-    status = "pass" if end and done.status == 0 else f"ended with {done.status}"
-    verdicts = (Verdict(probe="train", status=status),) if done.host_trouble is None else ()
+    whole = end is not None and done.status == 0
+    untrained = _untrained(done) if whole else ""
+    passed = whole and not untrained
+    verdict = Verdict(probe="train", status="pass" if passed else f"ended with {done.status}", summary=untrained)
     return _of_job(
-        "train", cell, done, _hardware([start.get("device")], host), passed=done.status == 0 and end is not None,
-        verdicts=verdicts, numbers=tuple(_figures(done)), versions=_versions_of(cell), **place,
+        "train", cell, done, _hardware([start.get("device")], host), passed=passed,
+        verdicts=(verdict,) if done.host_trouble is None else (), numbers=tuple(_figures(done)),
+        versions=_versions_of(cell), **place,
     )  # fmt: skip
 
 
+def _untrained(done: Finished) -> str:
+    """Return why a run that reached its end has shown no training: nothing measured, or its last loss is no number."""
+    measured = done.last("epoch")
+    if measured is None:
+        return "it took no step that was measured"
+    void = [name for name in LOSSES if name in measured and _finite(measured[name]) is None]
+    return f"its last {void[0]} is no number" if void else ""
+
+
+LOSSES = ("train_loss", "validation_loss")
 EPOCHS = "epochs"  # how long a training was: losses of unlike ones are not drawn as one line
 BEST_LOSS = "best_validation_loss"
 # How the run of each recorded program becomes a record, by the program's name.

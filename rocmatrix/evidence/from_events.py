@@ -161,15 +161,25 @@ def _of_verdicts(
     reported = [event for event in done.events if event.get("event") == "probe"]
     stated = [_verdict(event) for event in reported]
     verdicts = (*stated, *_unstated(requested, stated, done))
-    versions: dict[str, str] = {}
-    for event in reported:
-        versions |= {str(name): str(value) for name, value in _mapping(event.get("versions")).items() if value}
+    versions = _stated_versions(reported)
     statuses = {verdict.status for verdict in verdicts}
     passed = done.status == 0 and "pass" in statuses and statuses <= {"pass", NOT_APPLICABLE}
     return _of_job(
         kind, cell, done, _hardware([event.get("device") for event in reported], host), passed=passed,
-        verdicts=verdicts, numbers=tuple(numbers_of(reported)), versions=versions or _versions_of(cell), **place,
+        verdicts=verdicts, numbers=tuple(numbers_of(reported)),
+        versions=versions or ({} if passed else _versions_of(cell)),
+        **place,
     )  # fmt: skip
+
+
+def _stated_versions(reported: Sequence[Event]) -> dict[str, str]:
+    """Return the versions that probes state; where they differ, all of one name: no release is made of two."""
+    found: dict[str, dict[str, None]] = {}
+    for event in reported:
+        for name, value in _mapping(event.get("versions")).items():
+            if value:
+                found.setdefault(str(name), {})[str(value)] = None
+    return {name: " and ".join(values) for name, values in found.items()}
 
 
 def _unstated(requested: Sequence[str], stated: Sequence[Verdict], done: Finished) -> Iterable[Verdict]:

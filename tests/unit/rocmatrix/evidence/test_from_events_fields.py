@@ -150,8 +150,18 @@ def test_record_of_verdicts_holds_the_machine_what_was_requested_and_what_was_no
     )  # fmt: skip
 
 
-def test_versions_of_a_suite_that_states_none_are_the_cells(host):
-    assert of_smoke(cells.GFX1100, Finished(status=0, events=(event(),)), host, **PLACE).versions == VERSIONS
+def test_versions_of_a_suite_that_passed_are_those_that_it_states_and_no_others(host):
+    passed = of_smoke(cells.GFX1100, Finished(status=0, events=(event(),)), host, **PLACE)
+    assert (passed.passed, passed.versions) == (True, {})
+    two = (event(versions={"torch": "2.7.1"}), event(versions={"torch": "2.6.0", "python": "3.12"}))
+    assert of_smoke(cells.GFX1100, Finished(status=0, events=two), host, **PLACE).versions == {
+        "torch": "2.7.1 and 2.6.0",
+        "python": "3.12",
+    }
+
+
+def test_versions_of_a_suite_that_failed_and_states_none_are_the_cells(host):
+    assert of_smoke(cells.GFX1100, Finished(status=1, events=(event(),)), host, **PLACE).versions == VERSIONS
     cpu = of_smoke(cells.CPU, Finished(status=0, events=()), host, **PLACE).versions
     assert cpu == {"torch": "2.13.0", "python": cells.CPU.python}
 

@@ -293,10 +293,9 @@ def _record(job_request: JobRequest, place: Place, done: Finished) -> Record:
         "requested": place.requested_probes,
     }
     record = make(place.cell, done, place.hardware, **about)
-    # What passed in an image that somebody made of the cell's own does not show that the cell's own passes, nor does
-    # what passed in a container that nothing looked into.
-    own = done.container.sealed if done.container else place.where != "container"
-    return record if own or not record.passed else record.model_copy(update={"inputs": None})
+    derived = done.container is not None and not done.container.sealed
+    # What passed in an image that somebody made of the cell's own does not show that the cell's own passes.
+    return record.model_copy(update={"inputs": None}) if derived and record.passed else record
 
 
 @contextmanager

@@ -232,7 +232,7 @@ def test_training_that_did_not_end_well_fails_with_its_status(events, status, ho
         (({"event": "epoch", "validation_loss": math.inf},), "its last validation_loss is no number"),
     ],
 )
-def test_training_without_a_measured_step_fails_whatever_its_end_says(measured, words, host):
+def test_training_without_a_measured_step_fails_whatever_its_end_states(measured, words, host):
     made = trained(host, events=(*measured, DONE))
     assert not made.passed
     assert made.verdicts == (Verdict(probe="train", status="ended with 0", summary=words),)

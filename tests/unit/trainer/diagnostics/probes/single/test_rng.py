@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -105,7 +106,7 @@ def kept(ones: torch.Tensor) -> torch.Tensor:
     return (ones >= rng.DROPPED).float() / (1 - rng.DROPPED)
 
 
-SHAPES = {
+SHAPES: dict[str, tuple[str, Callable[[], torch.Tensor], set[str]]] = {
     "coarse": ("uniform", lambda: (drawn() * 256).floor() / 256, {"uniform repeats"}),
     "a wave shares a number": (
         "uniform",

@@ -139,8 +139,8 @@ MACHINES = (
     (re.compile(r"(?P<name>\bserial number \([\w ]{1,20}\)\s{0,3}[:=]\s{0,3})\S{4,100}", re.IGNORECASE), r"\g<name><id>"),
     (re.compile(r"(?P<name>\\\\{1,4}wsl(?:\.localhost|\$)\\{1,2}[\w.-]{1,60}\\{1,2}home\\{1,2})[^\\\s\"']{1,64}", re.IGNORECASE), r"\g<name><user>"),
     # clusters and clouds
-    (re.compile(r"(?P<name>\bassigned )[a-z0-9][\w.-]{0,253}/[a-z0-9][\w.-]{0,253} to (?:<host>|[\w.-]{1,253})"), r"\g<name><name> to <host>"),
-    (re.compile(r"(?P<name>\bcontact slurm controller \()[^)\n]{1,253}"), r"\g<name><host>"),
+    (re.compile(r"(?P<name>\bSuccessfully assigned )[a-z0-9][\w.-]{0,253}/[a-z0-9][\w.-]{0,253} to (?:<host>|[\w.-]{1,253})"), r"\g<name><name> to <host>"),
+    (re.compile(r"(?P<name>\bcontact slurm controller \()[\w.-]{1,253}(?=[:)])"), r"\g<name><host>"),
     (re.compile(r"(?P<name>\b(?:Name or service not known|Temporary failure in name resolution|No address associated with hostname)[:,]? [\"']?)(?=[\w-]{0,100}[.-])[\w.-]{3,253}"), r"\g<name><host>"),
     (re.compile(r"\barn:aws[\w-]{0,20}:[\w-]{1,40}:[\w-]{0,20}:\d{12}:[^\s\"']{1,400}"), "<name>"),
     (re.compile(r"\b[\w-]{1,63}-\d{12}(?=\.d\.codeartifact\.)|\b\d{12}(?=\.dkr\.ecr\.)"), "<name>"),

@@ -147,7 +147,8 @@ def test_secret_is_removed_however_it_is_laid_out(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["2026-11-22T10:00:00Z ERROR vllm: x", "Basic Information of the card", "a basic example", "tokens: 128, max_tokens=4096", "On the host: ls /dev/kfd", "pad_token = eos_token; x",
+    "text", ["2026-11-22T10:00:00Z ERROR vllm: x", "Basic Information of the card", "Unable to contact slurm controller (connect failure)", "c10::Error: HIP error", "std::cafe::babe::f00d()",
+             "listening on [::1]:6006 and [::]:6006", "at 12:30:45, 0000:03:00.0 and c5:00.0", "session opened for user root(uid=0)", "10 nodes assigned 2/3 to a", "a basic example", "tokens: 128, max_tokens=4096", "On the host: ls /dev/kfd", "pad_token = eos_token; x",
              "tokens: [1,2]", "input_tokens=[101, 2023]", '{"tokens": [1,2], "n": 3}', "tokens=tensor([1, 2])", "tokens: [[1, 2], [3]]", "tokens: [1, ..., 7]",
              "password:\nnext: 1", "tokens:\n  input: 12\n  output: 7\n", "token counts:\n    12 in\n", "HSA_OVERRIDE_GFX_VERSION=11.0.0", "CACHE_KEY: 17", "tokens:\n- 12\n- 13\n",
              "Private-Lines are none", "https://pypi.example/simple?key=1", "auth: none",

@@ -80,6 +80,7 @@ def test_name_of_a_job_leaves_room_for_what_a_job_set_adds(prepare, nodes, added
     name = name_of(prepare, "Y" * 100, nodes)
     assert len(name + added) == 63
     assert name == name_of(prepare, "Y" * 100, nodes)
+    assert len(name_of(prepare, "y" * 60, nodes) + added) <= 63
 
 
 @pytest.mark.parametrize("folder", ["a,b", 'say "hi"', "two\nlines"])

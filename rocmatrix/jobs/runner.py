@@ -136,8 +136,12 @@ class Finished:
 
     @property
     def was_complete(self) -> bool:
-        """Whether a training found its run complete and did nothing, as the same command started again does."""
-        return self.status == 0 and self.last("complete") is not None and self.last("start") is None
+        """Whether a training found its run complete and took no step: started again, or resumed after its last one."""
+        if self.status != 0 or self.last("epoch") is not None:
+            return False
+        resumed = self.last("resumed") or {}
+        finished = self.last("done") is not None and resumed.get("from_start") is False
+        return finished or (self.last("complete") is not None and self.last("start") is None)
 
     @property
     def inapplicable(self) -> bool:

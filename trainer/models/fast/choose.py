@@ -211,8 +211,13 @@ def _candidates(
     if reasons:
         return {}, "; ".join(sorted(str(each) for each in reasons))
     ways: dict[str, Any] = {"compiled": compiled.CompiledBlock()}
-    with_own = own_gelu.there() and "triton" not in request.refused
-    if with_own and not any(own_gelu.why_not(each, activation, request.dtype) for each in blocks):
+    enough = request.rows * request.tokens >= own_gelu.LEAST or request.earlier("blocks") == OWN_GELU
+    if (
+        enough
+        and own_gelu.there()
+        and "triton" not in request.refused
+        and not any(own_gelu.why_not(each, activation, request.dtype) for each in blocks)
+    ):
         ways[OWN_GELU] = compiled.CompiledBlock(gelu=own_gelu.kernels_of(activation))
     return {name: partial(_shared, way) for name, way in ways.items()}, ""
 

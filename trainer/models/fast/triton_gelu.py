@@ -60,7 +60,7 @@ def gelu_forward(inputs, outputs, count, PIECE: tl.constexpr, TANH: tl.constexpr
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-def gelu_backward(  # type: ignore
+def gelu_backward(  # type: ignore  # noqa: PLR0913, PLR0917 -- a kernel has its pointers and sizes one by one
     inputs,
     upstream,
     again,

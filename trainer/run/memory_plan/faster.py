@@ -33,7 +33,8 @@ def use_expected(model: nn.Module, program: Program, compile_: PlannedCompile) -
         hold_frozen_weights_in(model, dtype)
     decoder: Decoder = model.decoder  # type: ignore[assignment]
     _attention(decoder, program)
-    _blocks(decoder, dtype, compile_ if program.compiler else None)
+    tokens = program.rows * program.sequence * (2 if program.method == "dpo" else 1)
+    _blocks(decoder, dtype, compile_ if program.compiler else None, own=tokens >= own_gelu.LEAST)
     model.head = _head(decoder, program, dtype)  # type: ignore[assignment]
 
 
@@ -48,7 +49,7 @@ def _attention(decoder: Decoder, program: Program) -> None:
             module.kernel = kernel
 
 
-def _blocks(decoder: Decoder, dtype: torch.dtype, compile_: PlannedCompile | None, *, own: bool = True) -> None:
+def _blocks(decoder: Decoder, dtype: torch.dtype, compile_: PlannedCompile | None, *, own: bool) -> None:
     """Have blocks computed as expected; own: with own kernels of GELU where a layer can have them."""
     blocks = [cast(Block, block) for block in decoder.model.layers]
     activation = decoder.config.feed_forward.activation

@@ -35,6 +35,7 @@ def there(quick, monkeypatch):
     """Own kernels as on a card with Triton, each way timed at half of the one before; the compiler is left out."""
     monkeypatch.setattr(own_gelu, "why_not", lambda *given: None)
     monkeypatch.setattr(own_gelu, "there", lambda: True)
+    monkeypatch.setattr(own_gelu, "LEAST", 32)
     monkeypatch.setattr(own_gelu, "kernels_of", lambda activation: StandIn())
     monkeypatch.setattr(choose.compiled.torch, "compile", lambda function, **how: function)
 
@@ -103,6 +104,11 @@ def test_own_gelu_one_tenth_wrong_in_the_bias_gradient_leaves_compiled_blocks_in
 def test_own_gelu_of_a_run_that_refuses_triton_is_not_tried(there):
     choice = choose.use_fast(wrapped(decoder("gpt2")), request(refused={"triton": "no"})).choices["blocks"]
     assert choice.name == "compiled" and len(choice.trials) == 2
+
+
+def test_own_gelu_is_tried_from_so_many_tokens_on(there):
+    for rows, name in ((1, "compiled"), (2, choose.OWN_GELU)):
+        assert choose.use_fast(wrapped(decoder("gpt2")), request(rows=rows)).names()["blocks"] == name
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def gelu_sources() -> dict[str, tuple[Any, dict[str, Any]]]:
     """Return the kernels of GELU and its backward pass, as `own_sources` does; fp16 of one form alone."""
     from trainer.models.fast import triton_gelu as made
 
-    found = {}
+    found: dict[str, tuple[Any, dict[str, Any]]] = {}
     for type_, tanh in (("bf16", False), ("bf16", True), ("fp16", False)):
         name, how = f"{type_}{', tanh' if tanh else ''}", {"num_warps": made.WARPS}
         types = {"inputs": f"*{type_}", "outputs": f"*{type_}", "count": "i32"}

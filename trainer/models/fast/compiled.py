@@ -41,7 +41,8 @@ class CompiledBlock:
         query, key, value = self._entered(block, states, turn)
         attended = block.self_attn.attend(query, key, value, layout)
         if self.gelu is not None:
-            return narrowed(block, *self.widen(block, states, attended), self.gelu)
+            stream, joint = self.widen(block, states, attended)
+            return narrowed(block, stream, joint, self.gelu)
         outputs: Tensor = self.leave(block, states, attended)
         return outputs
 

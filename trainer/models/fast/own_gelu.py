@@ -81,7 +81,7 @@ def narrowed(block: Block, stream: Tensor, joint: Tensor, kernels: Any) -> Tenso
 class _Narrowed(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, joint: Tensor, bias: Tensor, stream: Tensor, weight: Tensor, kernels: Any) -> Tensor:
-        wide, down = joint.flatten(0, -2), weight.to(joint.dtype)
+        wide, down = joint.flatten(0, -2).contiguous(), weight.to(joint.dtype)
         inner, flat = kernels.forward(wide), stream.view(-1, stream.shape[-1])
         if flat.dtype == inner.dtype:
             flat.addmm_(inner, down.t())
@@ -96,7 +96,7 @@ class _Narrowed(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         joint, down = ctx.saved_tensors
         bias, weight = ctx.dtypes
-        wide = joint.flatten(0, -2)
+        wide = joint.flatten(0, -2).contiguous()
         upstream = gradients[0].flatten(0, -2).to(joint.dtype)
         inner, by_joint, by_bias = ctx.kernels.backward(wide, upstream @ down)
         by_down = (upstream.t() @ inner).to(weight)
@@ -113,7 +113,7 @@ def why_not(block: Block, activation: str, dtype: torch.dtype) -> str | None:
     mlp = block.mlp
     if mlp.gated or KINDS.get(activation) not in ("gelu", "tanh"):
         return "the layer has a gate or another activation than GELU"
-    if mlp.up_proj.bias is None or mlp.down_proj.bias is None:
+    if any(layer.bias is None for layer in (mlp.up_proj, mlp.down_proj)):
         return "the layer has no biases"
     if dtype.itemsize != 2:
         return "the error function is made for 16 bits"

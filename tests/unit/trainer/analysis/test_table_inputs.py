@@ -37,3 +37,41 @@ def test_words_that_an_earlier_run_took_for_categories_are_categories_of_new_row
     made["columns"][1]["categories"] = ["+", "-", "."]
     _, inputs = recorded_inputs(made, table(tmp_path / "new.csv", STRANDS, rows=3))
     assert np.array_equal(inputs[:, 1], [1.0, 2.0, 3.0])
+
+
+def numbers(path: Path, cells: list[str], separator: str = ",") -> Path:
+    lines = [f"{cell}{separator}{'ab'[row % 2]}{separator}{row % 7}" for row, cell in enumerate(cells)]
+    path.write_text("\n".join([separator.join(("x", "word", "y")), *lines]) + "\n")
+    return path
+
+
+POINTS = [f"{2600 + row * 0.37:.2f}" for row in range(90)]
+
+
+def test_new_numbers_with_a_comma_for_the_point_are_those_of_the_training(tmp_path: Path, capsys) -> None:
+    made = task_of(numbers(tmp_path / "t.csv", POINTS)).made
+    _, plain = recorded_inputs(made, tmp_path / "t.csv")
+    _, german = recorded_inputs(
+        made, numbers(tmp_path / "n.csv", [each.replace(".", ",") for each in POINTS], separator=";")
+    )
+    assert np.array_equal(plain, german)
+    assert "read by their own marks: x" in capsys.readouterr().err
+
+
+def test_new_numbers_with_points_after_a_training_with_commas_are_not_a_hundredfold(tmp_path: Path) -> None:
+    commas = numbers(tmp_path / "t.csv", [each.replace(".", ",") for each in POINTS], separator=";")
+    made = task_of(commas).made
+    _, inputs = recorded_inputs(made, numbers(tmp_path / "n.csv", POINTS))
+    assert inputs[0, 0] == 2600.0 and inputs[1, 0] == 2600.37
+    _, grouped = recorded_inputs(made, numbers(tmp_path / "g.csv", ["2.600", "2.601"], separator=";"))
+    assert grouped[:, 0].tolist() == [2600.0, 2601.0]
+
+
+def test_rows_without_any_value_have_no_forecast_and_missing_columns_are_named(tmp_path: Path, capsys) -> None:
+    made = task_of(numbers(tmp_path / "t.csv", POINTS)).made
+    (new := tmp_path / "n.csv").write_text("x,word,y\n2600.5,a,1\n,b,1\n,,\n")
+    _, inputs = recorded_inputs(made, new)
+    assert np.isfinite(inputs).all(axis=1).tolist() == [True, True, False]
+    said = capsys.readouterr().err
+    assert "1 rows have no forecast: none of the model's columns has a value there" in said
+    assert "RM519 values are missing where the training had all, and are filled in: x (50%)" in said

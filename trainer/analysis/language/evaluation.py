@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from trainer.analysis.language.loading import Loaded
 from trainer.data.tokens.corpus import in_memory
 from trainer.models.language.model import LanguageModel
 from trainer.runtime.errors import TrainerError
+from trainer.runtime.events import progress_line
 
 
 @torch.no_grad()
@@ -32,10 +34,12 @@ def evaluate(loaded: Loaded, path: Path, *, sequence: int) -> dict[str, Any]:
     if len(stream) < 2:
         raise TrainerError("RM714", what=f"{len(stream)} tokens", where=str(path))
     measured, total, count = LanguageModel(model).eval(), 0.0, 0
-    for begin in range(0, len(stream) - 1, sequence):
-        ids = torch.from_numpy(stream.window(begin, min(begin + sequence + 1, len(stream))))
-        total += measured(ids[None, :-1], ids[None, 1:]).item()
-        count += len(ids) - 1
+    with progress_line(sys.stderr, total=len(stream) - 1, desc="evaluate", unit=" tokens", leave=False) as line:
+        for begin in range(0, len(stream) - 1, sequence):
+            ids = torch.from_numpy(stream.window(begin, min(begin + sequence + 1, len(stream))))
+            total += measured(ids[None, :-1], ids[None, 1:]).item()
+            count += len(ids) - 1
+            line.update(len(ids) - 1)
     loss = total / count
     bits = total / math.log(2) / stream.text_bytes
     return {"tokens": count, "loss": loss, "perplexity": math.exp(min(loss, 700.0)), "bits_per_byte": bits}

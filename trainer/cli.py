@@ -30,7 +30,7 @@ from trainer.runtime.advice import fitted
 from trainer.runtime.error_report import coded, report
 from trainer.runtime.errors import CATALOG, TrainerError, suggestion
 from trainer.runtime.events import emit, say
-from trainer.runtime.signals import TERMINATED, TerminatedError
+from trainer.runtime.signals import TerminatedError, status_of
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             known.next = fitted(known.next, known_flags(command))
         status = report(known)
         refusal.leave(known)  # last: the launcher ends this process for it
-        return TERMINATED if isinstance(error, TerminatedError) else status
+        return status_of(error, status)
 
 
 def launched(words: list[str], config: TrainConfig, ranks: int) -> int:

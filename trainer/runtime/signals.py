@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 AGAIN = 0.05  # seconds between two looks at whether an import has ended
-LONGEST = 1.5  # seconds that the end of an import is waited for: one that hangs would never end
+LONGEST = 1.0  # seconds that the end of an import is waited for: one that hangs would never end
 IMPORT = "<frozen importlib._bootstrap>"  # the file that frames of an import state
 TERMINATED = 128 + signal.SIGTERM  # the status that shells give a program which ended by it
 
@@ -64,7 +64,7 @@ def interrupt_once(number: int, frame: FrameType | None) -> None:
 
 def _stop_once(number: int) -> None:
     signal.signal(number, signal.SIG_IGN)
-    raise KeyboardInterrupt
+    raise KeyboardInterrupt(signal.Signals(number).name)
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
@@ -115,7 +115,6 @@ class _Deferral:
         signal.setitimer(signal.ITIMER_REAL, AGAIN)
         return True
 
-
     def _forget(self) -> None:
         """Let the stop be over: a look that comes later would break off what the stop cleans up."""
         if self.since is not None:
@@ -140,6 +139,19 @@ def importing(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def status_of(stop: BaseException, otherwise: int) -> int:
+    """Return the exit status for a stop as shells show it: 143 for SIGTERM, 129 for a closed terminal.
+
+    Args:
+        stop: what ended the command.
+        otherwise: the status for anything else.
+    """
+    if isinstance(stop, TerminatedError):
+        return TERMINATED
+    number = getattr(signal, str(stop), None) if isinstance(stop, KeyboardInterrupt) and stop.args else None
+    return otherwise if number is None else 128 + int(number)
 
 
 class TerminatedError(SystemExit):

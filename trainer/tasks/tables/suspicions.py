@@ -50,7 +50,9 @@ def report_sentinels(reading: Reading, names: Iterable[str]) -> None:
     for name in names:
         if found := sentinel(reading.parsed(name), reading.kept):
             number, count, low, high = found
-            apart = f"{number:.10g} stands in {count:,} cells of {name!r}, and all others lie within {low:g} to {high:g}"
+            apart = (
+                f"{number:.10g} stands in {count:,} cells of {name!r}, and all others lie within {low:g} to {high:g}"
+            )
             say(f"table   {apart}: if it means a missing value, leave these cells empty; it is read as a number")
 
 

@@ -28,7 +28,9 @@ def test_threads_exit_functions_and_streams_come_before_the_end_and_the_teardown
     assert (done.returncode, done.stdout.split("\n"), done.stderr) == (75, ["thread", "exit function", ""], "")
 
 
-@pytest.mark.parametrize(("initialized", "preloaded", "quick"), [(False, "", True), (True, "", False), (False, "x", False)])
+@pytest.mark.parametrize(
+    ("initialized", "preloaded", "quick"), [(False, "", True), (True, "", False), (False, "x", False)]
+)
 def test_device_that_was_used_and_preloaded_libraries_end_as_python_does(
     monkeypatch: pytest.MonkeyPatch, initialized: bool, preloaded: str, quick: bool
 ) -> None:

@@ -144,8 +144,24 @@ def test_import_that_hangs_is_ended_after_a_bound(tmp_path, monkeypatch, ended):
 
 
 def test_second_signal_within_an_import_ends_it_at_once(tmp_path, monkeypatch, ended):
-    (tmp_path / "twice.py").write_text("import os, signal\nfor _ in range(2):\n    os.kill(os.getpid(), signal.SIGTERM)\n")
+    (tmp_path / "twice.py").write_text(
+        "import os, signal\nfor _ in range(2):\n    os.kill(os.getpid(), signal.SIGTERM)\n"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(SystemExit):
         importlib.import_module("twice")
     assert ended == [signal.SIGTERM]
+
+
+@pytest.mark.parametrize(
+    ("stop", "status"),
+    [
+        (KeyboardInterrupt(), 130),
+        (KeyboardInterrupt("SIGTERM"), 143),
+        (KeyboardInterrupt("SIGHUP"), 129),
+        (signals.TerminatedError(143), 143),
+        (ValueError("SIGTERM"), 130),
+    ],
+)
+def test_status_of_a_stop_is_that_of_a_shell(stop, status):
+    assert signals.status_of(stop, 130) == status

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from trainer.data.bar import Floats
 from trainer.data.tables.encoding import Column, encode, fault, parse_cells
-from trainer.data.tables.number_marks import decimal_mark
+from trainer.data.tables.number_marks import Decimal, decimal_mark
 from trainer.data.tables.reader import Cells, read_cells
 from trainer.runtime.errors import TrainerError, suggestion
 from trainer.runtime.events import say
@@ -86,7 +86,8 @@ def rewritten(columns: Sequence[Column], cells: Cells) -> list[Column]:
     words = [each.name for each in columns if each.kind == "number" and cells.types.get(each.name) == pl.String]
     found = marks_of(Reading(cells=cells, held=(), kept=np.ones(len(cells.line), np.bool_)), words)
     pointed = [each.name for each in columns if each.name in words and each.decimal == "," and _is_pointed(each, cells)]
-    marks = dict.fromkeys(pointed, "") | found
+    plain: dict[str, Decimal] = dict.fromkeys(pointed, "")
+    marks = plain | found
     other = [each.name for each in columns if marks.get(each.name, each.decimal) != each.decimal]
     if other:
         say(f"numbers are written otherwise than in the training, and are read by their own marks: {', '.join(other)}")

@@ -125,9 +125,9 @@ def remove_left(path: Path) -> None:
     _remove(path.with_name(f".{path.name}.partial"))  # as earlier releases called it
     form = re.compile(re.escape(f".{path.name}.{OWN}") + r"(\d+)\.partial")
     with contextlib.suppress(FileNotFoundError, PermissionError):
-        for name in os.listdir(path.parent):
-            if (found := form.fullmatch(name)) and not Path(f"/proc/{found[1]}").exists():
-                _remove(path.with_name(name))
+        for left in list(path.parent.iterdir()):
+            if (found := form.fullmatch(left.name)) and not Path(f"/proc/{found[1]}").exists():
+                _remove(left)
 
 
 def _remove(path: Path) -> None:

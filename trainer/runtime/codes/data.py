@@ -62,7 +62,7 @@ DATA: tuple[CatalogEntry, ...] = entries(
     (
         "RM519",
         "The data are not like those of the training",
-        "A model forecasts well only what is like the rows that it learned from: the same spacing, price steps, ranges.",
+        "A model forecasts well only what is like the rows that it learned from: spacing, price steps, ranges.",
         "Give data like those of the training, or train a model on data like these.",
     ),
     (

@@ -11,8 +11,10 @@ from trainer.runtime.events import say
 from trainer.runtime.short_names import shortened
 from trainer.tasks.tables.row_policy import Reading
 
-SENTINELS = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, -999999.0, -200.0, -32768.0, -2147483648.0)
-SENTINELS += (99.0, 999.0, 9999.0, 99999.0, 999999.0, 32767.0, 65535.0, 2147483647.0, -999.25, -9999.99, 9999.99)
+SENTINELS = (
+    *(-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, -999999.0, -200.0, -32768.0, -2147483648.0, -999.25, -9999.99),
+    *(99.0, 999.0, 9999.0, 99999.0, 999999.0, 32767.0, 65535.0, 2147483647.0, 9999.99),
+)
 FEWEST = 2  # cells of a sentinel: one alone may be a value
 FEWEST_OTHERS = 10  # cells with other values, below which nothing is known of their range
 APART = 1.0  # widths of the range of all others, between it and the sentinel

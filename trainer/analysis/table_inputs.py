@@ -15,11 +15,13 @@ from trainer.data.bar import Floats
 from trainer.data.tables.encoding import Column, encode, fault, parse_cells
 from trainer.data.tables.number_marks import Decimal, decimal_mark
 from trainer.data.tables.reader import Cells, read_cells
-from trainer.runtime.errors import TrainerError, suggestion
+from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import say
 from trainer.tasks.tables.marked_numbers import marks_of
+from trainer.tasks.tables.requirements import require_all
 from trainer.tasks.tables.row_policy import Reading
 
+MOSTLY_NEW = 0.5  # of the cells of a column of words
 OFTEN = 0.2  # of the cells of a column that missed none in training, from which its inputs are mostly invented
 
 
@@ -34,10 +36,12 @@ def recorded_inputs(made: Mapping[str, Any], path: Path) -> tuple[dict[str, list
             RM584 for an unknown category under it.
     """
     cells = read_cells(path)
+    columns = [Column.from_dict(column_record) for column_record in made["columns"]]
+    require_all(cells, [column.name for column in columns])
     inputs: list[Floats] = []
     refused, empty = np.zeros(len(cells.line), np.bool_), np.ones(len(cells.line), np.bool_)
     unknown: dict[str, NDArray[np.bool_]] = {}
-    for column in rewritten([Column.from_dict(column_record) for column_record in made["columns"]], cells):
+    for column in rewritten(columns, cells):
         values, missing = _column(column, cells, made)
         inputs += values
         empty &= missing
@@ -54,9 +58,6 @@ def recorded_inputs(made: Mapping[str, Any], path: Path) -> tuple[dict[str, list
 
 
 def _column(column: Column, cells: Cells, made: Mapping[str, Any]) -> tuple[list[Floats], NDArray[np.bool_]]:
-    if column.name not in cells.types:
-        hint = suggestion(column.name, cells.types)
-        raise TrainerError("RM580", what=f"no column {column.name!r}; {hint}", where=str(cells.path))
     known = {each.lower() for each in column.categories}  # - was a category where the run's rows also had a +
     words = [word for word in made["missing"]["words"] if word not in known]
     parsed = parse_cells(cells.column(column.name), column.decimal, words)
@@ -67,6 +68,7 @@ def _column(column: Column, cells: Cells, made: Mapping[str, Any]) -> tuple[list
         raise TrainerError("RM580", what=what, where=cells.place(row))
     if new.any():
         _report_unknown(column, parsed.text.filter(pl.Series(new)), cells.place(int(np.flatnonzero(new)[0])), made)
+        _report_new(column, new)
     if parsed.missing.any() and made["missing"]["policy"] == "error":
         row = int(np.flatnonzero(parsed.missing)[0])
         raise TrainerError("RM581", what=f"column {column.name!r} has a missing value", where=cells.place(row))
@@ -126,3 +128,15 @@ def _report_unknown(column: Column, cells: pl.Series, where: str, made: Mapping[
     if made["unknown"] == "error":
         raise TrainerError("RM584", what=what, where=where)
     say(f"{what}; {len(cells):,} such cells count as no category at all (--unknown zero)")
+
+
+def _report_new(column: Column, new: NDArray[np.bool_]) -> None:
+    """Report a column whose words are mostly none of the training's: the model learned nothing of it.
+
+    Args:
+        new: which rows have such a word, shape (rows,).
+    """
+    if new.mean() > MOSTLY_NEW:
+        say(
+            f"RM519 {new.mean():.0%} of the cells of {column.name!r} are words that training never met: another column?"
+        )

@@ -6,9 +6,11 @@ import copy
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.fixtures.table_tasks import columns, task_of
 from trainer.analysis.table_inputs import recorded_inputs
+from trainer.runtime.errors import TrainerError
 
 STRANDS = "+-."
 
@@ -75,3 +77,29 @@ def test_rows_without_any_value_have_no_forecast_and_missing_columns_are_named(t
     said = capsys.readouterr().err
     assert "1 rows have no forecast: none of the model's columns has a value there" in said
     assert "RM519 values are missing where the training had all, and are filled in: x (50%)" in said
+
+
+def test_columns_that_a_new_table_lacks_are_named_at_once(tmp_path: Path) -> None:
+    made = task_of(numbers(tmp_path / "t.csv", POINTS)).made
+    (new := tmp_path / "n.csv").write_text("z\n1\n")
+    with pytest.raises(TrainerError) as caught:
+        recorded_inputs(made, new)
+    assert caught.value.what == "2 of 2 columns of the training are missing: 'x', 'word'"
+    new.write_text("2600.5,a\n2601.5,b\n")
+    with pytest.raises(TrainerError) as caught:
+        recorded_inputs(made, new)
+    assert caught.value.next.startswith("The first line looks like a row")
+
+
+def test_name_in_other_case_is_proposed(tmp_path: Path) -> None:
+    made = task_of(numbers(tmp_path / "t.csv", POINTS)).made
+    (new := tmp_path / "n.csv").write_text("X,word\n2600.5,a\n")
+    with pytest.raises(TrainerError, match="did you mean X"):
+        recorded_inputs(made, new)
+
+
+def test_column_of_mostly_new_words_is_named(tmp_path: Path, capsys) -> None:
+    made = task_of(numbers(tmp_path / "t.csv", POINTS)).made
+    (new := tmp_path / "n.csv").write_text("x,word\n2600.5,0\n2601.5,1\n2602.5,a\n")
+    recorded_inputs(made, new)
+    assert "RM519 67% of the cells of 'word' are words that training never met" in capsys.readouterr().err

@@ -24,7 +24,7 @@ SHOWN = 3  # groups of names that are listed
 def sentinel(cells: Parsed, kept: Flags) -> tuple[float, int, float, float] | None:
     """Return the number that seems to stand for a missing value, its cells, and the range of all others; None for none.
 
-    It is a usual one for that, stands in several cells, and lies apart from all others by more than their range.
+    It is a usual one for that, stands in several cells, and is apart from all others by more than their range.
 
     Args:
         cells: of a column of numbers.

@@ -74,9 +74,9 @@ def test_rows_without_any_value_have_no_forecast_and_missing_columns_are_named(t
     (new := tmp_path / "n.csv").write_text("x,word,y\n2600.5,a,1\n,b,1\n,,\n")
     _, inputs = recorded_inputs(made, new)
     assert np.isfinite(inputs).all(axis=1).tolist() == [True, True, False]
-    said = capsys.readouterr().err
-    assert "1 rows have no forecast: none of the model's columns has a value there" in said
-    assert "RM519 values are missing where the training had all, and are filled in: x (50%)" in said
+    stderr = capsys.readouterr().err
+    assert "1 rows have no forecast: none of the model's columns has a value there" in stderr
+    assert "RM519 values are missing where the training had all, and are filled in: x (50%)" in stderr
 
 
 def test_columns_that_a_new_table_lacks_are_named_at_once(tmp_path: Path) -> None:

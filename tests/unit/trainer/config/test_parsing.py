@@ -104,7 +104,7 @@ def test_words_of_help_show_the_choices():
     assert parsing.or_none(parsing.whole(1)).metavar == "INT|none"
 
 
-def test_flag_that_is_given_again_with_another_value_is_said_and_with_the_same_one_is_not() -> None:
+def test_flag_that_is_given_again_is_named_with_the_value_that_counts() -> None:
     words = ["--epochs", "3", "--seed=1", "--epochs=5", "--seed", "1", "--set", "a=1", "--set", "a=2"]
     assert parsing.given_twice(words, {"--epochs", "--seed"}) == [
         "--epochs is given 2 times, and the last one counts: 5"

@@ -46,6 +46,6 @@ def test_table_names_both_before_the_training(tmp_path: Path, capsys: pytest.Cap
     lines = [f"{-999 if row % 9 == 0 else row * 0.5},{('Yes', 'yes', 'no')[row % 3]}" for row in range(90)]
     (path := tmp_path / "t.csv").write_text("\n".join(["x,y", *lines]) + "\n")
     task_of(path)
-    said = capsys.readouterr().err
-    assert "-999 stands in 10 cells of 'x', and all others lie within 0.5 to 44.5" in said
-    assert "in 'y' these differ by case or blanks alone, and count as different words: 'Yes', 'yes'" in said
+    stderr = capsys.readouterr().err
+    assert "-999 stands in 10 cells of 'x', and all others lie within 0.5 to 44.5" in stderr
+    assert "in 'y' these differ by case or blanks alone, and count as different words: 'Yes', 'yes'" in stderr

@@ -120,6 +120,7 @@ def test_parts_of_another_program_that_writes_the_same_stay_and_those_of_a_dead_
     dead.write_bytes(b"half")
     with whole(tmp_path / "model") as partial:
         assert partial not in (alive, dead) and not dead.exists()
+        assert partial.name == f".model.{OWN}{os.getpid()}.partial"
         partial.write_bytes(b"whole")
     assert sorted(tmp_path.iterdir()) == sorted([alive, tmp_path / "model"])
 

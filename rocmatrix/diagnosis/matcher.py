@@ -15,7 +15,7 @@ from rocmatrix.diagnosis.log_prefixes import views
 from rocmatrix.diagnosis.pattern import WIDEST, Pattern, squeeze
 from rocmatrix.diagnosis.search.chunk import Chunk
 from rocmatrix.diagnosis.search.frames import MOST_LINES, is_ignored, packages
-from rocmatrix.diagnosis.search.index import Reach, built, without
+from rocmatrix.diagnosis.search.index import Reach, Run, around, built, without
 from rocmatrix.diagnosis.signature import Signature
 
 KEPT = 2 * WIDEST  # squeezed bytes that are read again with the next chunk, so that no match is cut
@@ -192,9 +192,10 @@ class Scanner:
             matches = (match.span() for span in spans for match in pattern.compiled.finditer(chunk.squeezed, *span))
             new = (match for match in matches if match[1] > chunk.known)
             whole = (match for match in new if _is_whole(chunk, pattern, match) and _counts(chunk, signature, match))
-            for match in islice(whole, MOST_COUNTED):
-                _record(found, signature, place, pattern, match[0], chunk)
-                seen.add(((signature.id, place), chunk.line(match[0])))
+            for start, _ in islice(whole, MOST_COUNTED):
+                row = chunk.line(start)
+                _record(found, signature, place, pattern, (start, row), chunk)
+                seen.add(((signature.id, place), row))
         counts = Counter(name for name, _ in seen)
         for name, kept in found.items():
             kept.count = min(counts[name], MOST_COUNTED)
@@ -204,27 +205,28 @@ class Scanner:
 
         A match holds a literal, so it begins at most its width before the literal's end and ends alike after its start.
         """
-        spans: dict[int, list[list[int]]] = {}
         index = self._lean[1] if self._lean[0] <= spent else self._index
-        needed: list[list[Reach] | None] = [None] * len(index.reaches)  # filled at the first hit: most texts have none
+        needed: list[list[Reach]] = [[]] * len(index.reaches)
+        gaps: list[int | None] = [None] * len(index.reaches)  # filled at the first hit: most texts have none
+        runs: dict[int, list[Run]] = {}
         idle = 0
         for literal, start, end in index.automaton.find_matches_as_indexes(text, overlapping=True):
-            reaches = needed[literal]
-            if reaches is None:
-                reaches = needed[literal] = _left(index.reaches[literal], spent)
-            idle += not reaches
-            for number, before, after in reaches:
-                first, last = end - before, start + after
-                known = spans.get(number)
-                if known is None:
-                    spans[number] = [[max(0, first), last]]
-                elif first > known[-1][1]:
-                    known.append([first, last])
-                elif last > known[-1][1]:
-                    known[-1][1] = last
+            gap = gaps[literal]
+            if gap is None:
+                needed[literal] = _left(index.reaches[literal], spent)
+                gap = gaps[literal] = min((before + after for _, before, after in needed[literal]), default=0)
+            known = runs.get(literal)
+            if not gap:
+                idle += 1
+            elif known is None:
+                runs[literal] = [[end, start]]
+            elif end - known[-1][1] > gap:
+                known.append([end, start])
+            else:  # what lies around it touches what lies around the last one, for each of its patterns
+                known[-1][1] = start
         if idle > MANY_IDLE:
             self._lean = (spent, without(index, [_left(reaches, spent) for reaches in index.reaches]))
-        return spans
+        return around(runs, needed)
 
 
 def _left(reaches: list[Reach], spent: frozenset[int]) -> list[Reach]:
@@ -326,10 +328,25 @@ def _searched(signatures: Iterable[Signature]) -> Iterator[tuple[Signature, int 
 
 
 def _record(
-    found: dict[_Place, Match], signature: Signature, place: int | None, pattern: Pattern, start: int, chunk: Chunk
+    found: dict[_Place, Match],
+    signature: Signature,
+    place: int | None,
+    pattern: Pattern,
+    at: tuple[int, int],
+    chunk: Chunk,
 ) -> None:
+    """Keep the first match of a signature, and of later ones their line and weight.
+
+    Args:
+        found: what is kept.
+        signature: whose match it is.
+        place: which of its causes the pattern is a sign of, if any.
+        pattern: what matched.
+        at: where the match begins in the squeezed text, and the index of its line.
+        chunk: the lines.
+    """
     known = found.get((signature.id, place))
-    line = chunk.first + chunk.line(start)
+    start, line = at[0], chunk.first + at[1]
     if known is None or line < known.line:
         weight, last = (known.weight, known.last) if known else (0, 0)
         text = _readable(*chunk.around(start))

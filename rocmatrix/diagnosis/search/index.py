@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import ahocorasick_rs
 
 Reach = tuple[int, int, int]  # a pattern's number, and how far before and after a text a match of it goes
+Run = list[int]  # of hits of a text that follow one another closely: the end of the first, and the start of the last
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,3 +35,29 @@ def without(index: Index, needed: list[list[Reach]]) -> Index:
     """
     rows = zip(index.literals, index.reaches, needed, strict=True)
     return built({text: reaches for text, reaches, left in rows if left})
+
+
+def around(runs: Mapping[int, Iterable[Run]], needed: Sequence[Iterable[Reach]]) -> dict[int, list[list[int]]]:
+    """Return, by pattern, what lies around the runs of hits of each text, joined where it touches.
+
+    Args:
+        runs: by text, its hits.
+        needed: the patterns of each text.
+    """
+    spans: dict[int, list[list[int]]] = {}
+    for literal, rows in runs.items():
+        for number, before, after in needed[literal]:
+            spread = ([max(0, end - before), start + after] for end, start in rows)
+            spans.setdefault(number, []).extend(spread)
+    return {number: _joined(rows) for number, rows in spans.items()}
+
+
+def _joined(spans: list[list[int]]) -> list[list[int]]:
+    """Return spans in order, those that touch as one."""
+    joined: list[list[int]] = []
+    for first, last in sorted(spans):
+        if not joined or first > joined[-1][1]:
+            joined.append([first, last])
+        elif last > joined[-1][1]:
+            joined[-1][1] = last
+    return joined

@@ -13,7 +13,7 @@ from itertools import islice
 
 from rocmatrix.diagnosis.log_prefixes import views
 from rocmatrix.diagnosis.pattern import WIDEST, Pattern, squeeze
-from rocmatrix.diagnosis.search.chunk import Chunk
+from rocmatrix.diagnosis.search.chunk import Chunk, Shape
 from rocmatrix.diagnosis.search.frames import MOST_LINES, is_ignored, packages
 from rocmatrix.diagnosis.search.index import Reach, Run, around, built, without
 from rocmatrix.diagnosis.signature import Signature
@@ -185,13 +185,14 @@ class Scanner:
 
     def _search(self, chunk: Chunk, found: dict[_Place, Match], spent: frozenset[int]) -> None:
         seen: set[tuple[_Place, int]] = set()
-        for number, around in self._around_hits(chunk.squeezed, spent).items():
+        for number, near_hits in self._around_hits(chunk.squeezed, spent).items():
             signature, place, pattern = self._patterns[number]
             near = place is not None and place < 0 and signature.uncaught  # counts near the end only
-            spans = _last(around, max(0, len(chunk.squeezed) - MOST_HINTED)) if near else around
+            spans = _last(near_hits, max(0, len(chunk.squeezed) - MOST_HINTED)) if near else near_hits
             matches = (match.span() for span in spans for match in pattern.compiled.finditer(chunk.squeezed, *span))
             new = (match for match in matches if match[1] > chunk.known)
-            whole = (match for match in new if _is_whole(chunk, pattern, match) and _counts(chunk, signature, match))
+            refused: set[Shape] = set()
+            whole = (match for match in new if _stands(chunk, signature, pattern, match, refused))
             for start, _ in islice(whole, MOST_COUNTED):
                 row = chunk.line(start)
                 _record(found, signature, place, pattern, (start, row), chunk)
@@ -210,20 +211,21 @@ class Scanner:
         gaps: list[int | None] = [None] * len(index.reaches)  # filled at the first hit: most texts have none
         runs: dict[int, list[Run]] = {}
         idle = 0
-        for literal, start, end in index.automaton.find_matches_as_indexes(text, overlapping=True):
-            gap = gaps[literal]
-            if gap is None:
-                needed[literal] = _left(index.reaches[literal], spent)
-                gap = gaps[literal] = min((before + after for _, before, after in needed[literal]), default=0)
-            known = runs.get(literal)
-            if not gap:
-                idle += 1
-            elif known is None:
-                runs[literal] = [[end, start]]
-            elif end - known[-1][1] > gap:
-                known.append([end, start])
-            else:  # what lies around it touches what lies around the last one, for each of its patterns
-                known[-1][1] = start
+        for base, hits in index.hits(text):
+            for literal, start, end in hits:
+                gap = gaps[literal]
+                if gap is None:
+                    needed[literal] = _left(index.reaches[literal], spent)
+                    gap = gaps[literal] = min((before + after for _, before, after in needed[literal]), default=0)
+                known = runs.get(literal)
+                if not gap:
+                    idle += 1
+                elif known is None:
+                    runs[literal] = [[base + end, base + start]]
+                elif base + end - known[-1][1] > gap:
+                    known.append([base + end, base + start])
+                else:  # what lies around it touches what lies around the last one, for each of its patterns
+                    known[-1][1] = base + start
         if idle > MANY_IDLE:
             self._lean = (spent, without(index, [_left(reaches, spent) for reaches in index.reaches]))
         return around(runs, needed)
@@ -251,6 +253,37 @@ def _merge(matches: dict[str, Match], name: str, match: Match, *, counts: bool) 
         known.weight = max(known.weight, match.weight)
 
 
+def _stands(chunk: Chunk, signature: Signature, pattern: Pattern, span: tuple[int, int], refused: set[Shape]) -> bool:
+    """Return whether a match is whole, begins its line where it has to, and its lines are none that do not count.
+
+    Args:
+        chunk: the lines.
+        signature: whose match it is.
+        pattern: what matched.
+        span: where, in the squeezed text.
+        refused: matches of this pattern that do not count for their own lines; more are added. A log may repeat a
+            warning a million times.
+    """
+    if not (pattern.whole_start or pattern.whole_end or signature.uncaught or signature.unless):
+        return True
+    shape = chunk.shape(span)
+    if shape in refused:
+        return False
+    refusal = _refusal(chunk, signature, pattern, span)
+    if refusal == "own" and shape is not None and not signature.excused_by_number:
+        refused.add(shape)
+    return refusal is None
+
+
+def _refusal(chunk: Chunk, signature: Signature, pattern: Pattern, span: tuple[int, int]) -> str | None:
+    """Return why a match does not count: for its `own` lines, or for what is `around` them; None where it does."""
+    if not _is_whole(chunk, pattern, span) or (signature.uncaught and not _begins_its_line(chunk, span)):
+        return "own"
+    if signature.uncaught and b"Exception ignored " in chunk.text and is_ignored(_before(chunk, span[0])):
+        return "around"
+    return _excuse(chunk, signature, span) if signature.unless else None
+
+
 def _is_whole(chunk: Chunk, pattern: Pattern, span: tuple[int, int]) -> bool:
     """Return whether a match begins and ends at the edges of words in the text, where the pattern asks for it."""
     if not (pattern.whole_start or pattern.whole_end):
@@ -263,30 +296,27 @@ def _is_whole(chunk: Chunk, pattern: Pattern, span: tuple[int, int]) -> bool:
     return not (pattern.whole_end and after and _in_word(after[0]))
 
 
-def _counts(chunk: Chunk, signature: Signature, span: tuple[int, int]) -> bool:
-    """Return whether a match begins its line where it has to, and its lines are none that do not count."""
-    if signature.uncaught:
-        line, place = chunk.around(span[0])
-        near = line[max(0, place - MOST_BEFORE) : place]  # of a line of a megabyte each match would read all else
-        before = _BEFORE_TEXT.sub(b"", _MODULE.sub(b"", near), count=1).strip()
-        of_program = line[place : place + 5].lower() in (b"error", b"fatal") and _PROGRAM.fullmatch(before)
-        if before and before[-1] not in _DECORATION and before != b"E" and not of_program:
-            return False
-        if b"Exception ignored " in chunk.text and is_ignored(_before(chunk, span[0])):
-            return False
-    if not signature.unless:
-        return True
-    return not _is_excused(chunk, signature, span)
+def _begins_its_line(chunk: Chunk, span: tuple[int, int]) -> bool:
+    """Return whether nothing but decoration, or the program that prints it, stands before a match in its line."""
+    line, place = chunk.around(span[0])
+    near = line[max(0, place - MOST_BEFORE) : place]  # of a line of a megabyte each match would read all else
+    before = _BEFORE_TEXT.sub(b"", _MODULE.sub(b"", near), count=1).strip()
+    of_program = line[place : place + 5].lower() in (b"error", b"fatal") and _PROGRAM.fullmatch(before)
+    return not before or before[-1] in _DECORATION or before == b"E" or bool(of_program)
 
 
-def _is_excused(chunk: Chunk, signature: Signature, span: tuple[int, int]) -> bool:
+def _excuse(chunk: Chunk, signature: Signature, span: tuple[int, int]) -> str | None:
     """Return whether a line that does not count begins in the lines of a match; it may be wrapped into the next.
 
     What stands before the words excuses, too, so lines are read as they came; colours and a journal's numbers may hide
-    a word there, so they are read without decoration as well.
+    a word there, so they are read without decoration as well. `own`: the match's own lines suffice.
     """
     first, last = chunk.line(span[0]), chunk.line(span[1] - 1)
-    return any(_excuses(rows, signature, first, last) for rows in (chunk.printed, chunk.lines))
+    if not any(_excuses(rows, signature, first, last) for rows in (chunk.printed, chunk.lines)):
+        return None
+    texts = [squeeze(b"".join(rows[first : last + 1])) for rows in (chunk.printed, chunk.lines)]
+    alone = any(one.compiled.search(text) for text in texts for one in signature.exceptions)
+    return "own" if alone else "around"
 
 
 def _excuses(rows: list[bytes], signature: Signature, first: int, last: int) -> bool:

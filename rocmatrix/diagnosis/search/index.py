@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import ahocorasick_rs
 
+PART = 1 << 20  # bytes of text that are searched at once
 Reach = tuple[int, int, int]  # a pattern's number, and how far before and after a text a match of it goes
 Run = list[int]  # of hits of a text that follow one another closely: the end of the first, and the start of the last
 
@@ -18,6 +19,17 @@ class Index:
     literals: list[bytes]
     reaches: list[list[Reach]]
     automaton: ahocorasick_rs.BytesAhoCorasick
+
+    def hits(self, text: bytes) -> Iterator[tuple[int, list[tuple[int, int, int]]]]:
+        """Yield parts of a text by their offset, with the (literal, start, end) of the hits that end in each.
+
+        Each hit is an object of its own: all of a chunk of warnings at once would take more memory than the log.
+        """
+        before = max(map(len, self.literals), default=1) - 1  # a hit may begin in the part before
+        for start in range(0, len(text), PART):
+            base = max(0, start - before)
+            found = self.automaton.find_matches_as_indexes(text[base : start + PART], overlapping=True)
+            yield base, [hit for hit in found if base + hit[2] > start] if base else found
 
 
 def built(reaches: Mapping[bytes, list[Reach]]) -> Index:

@@ -168,7 +168,9 @@ def test_network_plugin_without_a_device_is_no_program_without_a_card():
     assert diagnosed("node49:49:49 [0] NCCL INFO NET/IB : No device found.\n", KNOWN).best is None
 
 
-@pytest.mark.parametrize("line", ["\tlibfoo.so.4 => /usr/lib/libfoo.so.4 (0x00007f)\n", "libnccl-foo.so => not found\n"])
+@pytest.mark.parametrize(
+    "line", ["\tlibfoo.so.4 => /usr/lib/libfoo.so.4 (0x00007f)\n", "libnccl-foo.so => not found\n"]
+)
 def test_library_that_is_found_or_optional_is_no_missing_one(line):
     best = diagnosed(line, KNOWN).best
     assert best is None or best.signature.id != "library-not-opened"

@@ -15,7 +15,7 @@ from rocmatrix.diagnosis.log_prefixes import views
 from rocmatrix.diagnosis.pattern import WIDEST, Pattern, squeeze
 from rocmatrix.diagnosis.search.chunk import Chunk, Shape
 from rocmatrix.diagnosis.search.frames import MOST_LINES, is_ignored, packages
-from rocmatrix.diagnosis.search.index import Reach, Run, around, built, without
+from rocmatrix.diagnosis.search.index import Reach, built, without
 from rocmatrix.diagnosis.signature import Signature
 
 KEPT = 2 * WIDEST  # squeezed bytes that are read again with the next chunk, so that no match is cut
@@ -185,10 +185,10 @@ class Scanner:
 
     def _search(self, chunk: Chunk, found: dict[_Place, Match], spent: frozenset[int]) -> None:
         seen: set[tuple[_Place, int]] = set()
-        for number, near_hits in self._around_hits(chunk.squeezed, spent).items():
+        for number, around in self._around_hits(chunk.squeezed, spent).items():
             signature, place, pattern = self._patterns[number]
             near = place is not None and place < 0 and signature.uncaught  # counts near the end only
-            spans = _last(near_hits, max(0, len(chunk.squeezed) - MOST_HINTED)) if near else near_hits
+            spans = _last(around, max(0, len(chunk.squeezed) - MOST_HINTED)) if near else around
             matches = (match.span() for span in spans for match in pattern.compiled.finditer(chunk.squeezed, *span))
             new = (match for match in matches if match[1] > chunk.known)
             refused: set[Shape] = set()
@@ -206,29 +206,27 @@ class Scanner:
 
         A match holds a literal, so it begins at most its width before the literal's end and ends alike after its start.
         """
+        spans: dict[int, list[list[int]]] = {}
         index = self._lean[1] if self._lean[0] <= spent else self._index
-        needed: list[list[Reach]] = [[]] * len(index.reaches)
-        gaps: list[int | None] = [None] * len(index.reaches)  # filled at the first hit: most texts have none
-        runs: dict[int, list[Run]] = {}
+        needed: list[list[Reach] | None] = [None] * len(index.reaches)  # filled at the first hit: most texts have none
         idle = 0
-        for base, hits in index.hits(text):
-            for literal, start, end in hits:
-                gap = gaps[literal]
-                if gap is None:
-                    needed[literal] = _left(index.reaches[literal], spent)
-                    gap = gaps[literal] = min((before + after for _, before, after in needed[literal]), default=0)
-                known = runs.get(literal)
-                if not gap:
-                    idle += 1
-                elif known is None:
-                    runs[literal] = [[base + end, base + start]]
-                elif base + end - known[-1][1] > gap:
-                    known.append([base + end, base + start])
-                else:  # what lies around it touches what lies around the last one, for each of its patterns
-                    known[-1][1] = base + start
+        for literal, start, end in index.automaton.find_matches_as_indexes(text, overlapping=True):
+            reaches = needed[literal]
+            if reaches is None:
+                reaches = needed[literal] = _left(index.reaches[literal], spent)
+            idle += not reaches
+            for number, before, after in reaches:
+                first, last = end - before, start + after
+                known = spans.get(number)
+                if known is None:
+                    spans[number] = [[max(0, first), last]]
+                elif first > known[-1][1]:
+                    known.append([first, last])
+                elif last > known[-1][1]:
+                    known[-1][1] = last
         if idle > MANY_IDLE:
             self._lean = (spent, without(index, [_left(reaches, spent) for reaches in index.reaches]))
-        return around(runs, needed)
+        return spans
 
 
 def _left(reaches: list[Reach], spent: frozenset[int]) -> list[Reach]:

@@ -254,7 +254,7 @@ def test_line_that_the_one_after_it_excuses_is_looked_at_each_time():
     assert [match.line for match in found] == [3]
 
 
-def test_excuse_that_names_a_digit_tells_lines_apart_that_differ_in_digits():
+def test_excuse_that_names_a_digit_keeps_lines_of_other_digits_apart():
     one = next(one for one in SIGNATURES if one.unless)
     assert one.model_copy(update={"unless": [r"ends with code 0", r"x\d{1,3}"]}).excused_by_number
     assert not one.model_copy(update={"unless": [r"retr.{0,40}\d{1,3}"]}).excused_by_number

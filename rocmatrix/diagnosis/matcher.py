@@ -22,6 +22,7 @@ KEPT = 2 * WIDEST  # squeezed bytes that are read again with the next chunk, so 
 LONGEST_KEPT = 1 << 20
 MOST_COUNTED = 1000
 MANY_IDLE = 20_000  # hits in one block that lead to nothing any more: worth another automaton
+UNSEEN = -1 << 40  # where a span ends that no hit has opened
 MOST_HINTED = 1 << 16  # squeezed bytes at the end of a chunk in which hints of an exception are looked for
 LONGEST_SHOWN = 240
 # in patterns of lines that follow a failure and excuse it: the program went on
@@ -207,6 +208,8 @@ class Scanner:
         A match holds a literal, so it begins at most its width before the literal's end and ends alike after its start.
         """
         spans: dict[int, list[list[int]]] = {}
+        # the span of each pattern that is still open: plain numbers, as a log may hold a text a million times
+        opened, closing = [0] * len(self._patterns), [UNSEEN] * len(self._patterns)
         index = self._lean[1] if self._lean[0] <= spent else self._index
         needed: list[list[Reach] | None] = [None] * len(index.reaches)  # filled at the first hit: most texts have none
         idle = 0
@@ -216,17 +219,17 @@ class Scanner:
                 reaches = needed[literal] = _left(index.reaches[literal], spent)
             idle += not reaches
             for number, before, after in reaches:
-                first, last = end - before, start + after
-                known = spans.get(number)
-                if known is None:
-                    spans[number] = [[max(0, first), last]]
-                elif first > known[-1][1]:
-                    known.append([first, last])
-                elif last > known[-1][1]:
-                    known[-1][1] = last
+                known = closing[number]
+                if end - before > known:
+                    rows = spans.setdefault(number, [])
+                    if known != UNSEEN:
+                        rows.append([opened[number], known])
+                    opened[number], closing[number] = max(0, end - before), start + after
+                elif start + after > known:
+                    closing[number] = start + after
         if idle > MANY_IDLE:
             self._lean = (spent, without(index, [_left(reaches, spent) for reaches in index.reaches]))
-        return spans
+        return {number: [*rows, [opened[number], closing[number]]] for number, rows in spans.items()}
 
 
 def _left(reaches: list[Reach], spent: frozenset[int]) -> list[Reach]:

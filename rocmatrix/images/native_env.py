@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocmatrix.images.native import plain_wheels
+from rocmatrix.images.native.lock_parts import parts_of
 from rocmatrix.matrix.matrix import Cell, Matrix
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.kernel_lock import HeldError, held
@@ -38,6 +39,7 @@ for name in sys.argv[1:]:
         pass
 print(json.dumps(found))
 """
+MOST_PIPS = 4  # side by side: more of them wait for one disk and one index
 _BYTE_CODE = "PIP_NO_COMPILE"
 PIP_INSTALL = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes")
 
@@ -236,9 +238,21 @@ def install_requirements(root: Path, name: str) -> None:
         print(f"Installing {lock.relative_to(root)} ...", file=sys.stderr)
         content = lock.read_bytes()
         stamp.unlink(missing_ok=True)
-        # The lock is complete; without --no-deps pip would ask for the torch that excludes.txt leaves out.
-        run_pip([*PIP_INSTALL, "--no-deps", f"--requirement={lock}"])
+        _install_side_by_side(content.decode(), min(MOST_PIPS, len(os.sched_getaffinity(0))))
         stamp.write_bytes(content)
+
+
+def _install_side_by_side(lock: str, count: int) -> None:
+    """Install a lock by as many pips; it is complete, so --no-deps: else pip asks for what excludes.txt leaves out."""
+    import tempfile
+    from concurrent.futures import ThreadPoolExecutor  # both are slow to import, and few calls install anything
+
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(count) as pips:
+        places = [Path(folder, f"{number}.txt") for number in range(count)]
+        for place, text in zip(places, parts_of(lock, count), strict=False):
+            place.write_text(text, encoding="utf-8")
+        argvs = [[*PIP_INSTALL, "--no-deps", f"--requirement={place}"] for place in places if place.exists()]
+        list(pips.map(run_pip, argvs))
 
 
 def run_pip(argv: list[str], *, environment: Mapping[str, str] = os.environ) -> None:

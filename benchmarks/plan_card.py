@@ -2,6 +2,7 @@
 
     python -m benchmarks.plan_card '*' --workers 8      # a process each, on a machine with a card
     python -m benchmarks.plan_card '*' --part 1/2       # every second one, on a second card
+    python -m benchmarks.plan_card '*' --later          # the second list, whose plans stand in plan_later.json
     python -m benchmarks.plan_card --one tiny           # one in this process; on a CPU: the mechanics alone
 
 A configuration is a run as `train` makes it: its data, its choice of faster ways, its loop with guard and telemetry.
@@ -39,7 +40,7 @@ sys.path.insert(0, str(ROOT))
 import torch  # noqa: E402
 
 from benchmarks.language_speed import facts  # noqa: E402
-from benchmarks.plan_card_cases import CONFIGURATIONS, STEPS, Configuration, settings_of  # noqa: E402
+from benchmarks.plan_card_cases import CONFIGURATIONS, LATER, STEPS, Configuration, settings_of  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "plan_card.json"
 GIB = 2**30
@@ -380,6 +381,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--one")
+    parser.add_argument("--later", action="store_true", help="of the second list, planned before it was run")
     parser.add_argument("--gate")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--part", default="0/1", help="which shares of the names of how many, as 1/2 or 0,1/5")
@@ -389,7 +391,8 @@ def main() -> None:
     if given.one:
         print("FIGURES " + json.dumps(one_run(given.one, Gate(given.gate))), flush=True)
         return
-    names = [name for name in CONFIGURATIONS if name != "tiny" and any(fnmatch(name, each) for each in given.names)]
+    listed = [name for name in CONFIGURATIONS if name != "tiny" and (name in LATER) == given.later]
+    names = [name for name in listed if any(fnmatch(name, each) for each in given.names)]
     own, parts = given.part.split("/")
     ordered = sorted(names, key=lambda name: CONFIGURATIONS[name].expected)
     names = [name for part in own.split(",") for name in ordered[int(part) :: int(parts)]]

@@ -134,6 +134,42 @@ def _known() -> Iterator[tuple[str, Configuration]]:
     yield "tiny", of(shape="tiny", sequence=64, rows=4, adapter="lora")
 
 
+def _later() -> Iterator[tuple[str, Configuration]]:
+    """Yield configurations that were planned before any of them was run; what was mended before was seen on others."""
+    gpt, small, big, tiny, llama = "gpt2-124m", "qwen2.5-0.5b", "qwen2.5-1.5b", "tinyllama-1.1b", "llama-3.2-3b"
+    smol, smaller, three, gemma = "smollm2-1.7b", "smollm2-360m", "qwen3-1.7b", "gemma-2b"
+    of = Configuration
+    each = [
+        of(shape="smollm2-135m", sequence=2048, rows=4, expected=14),
+        of(shape=smaller, sequence=1024, rows=8, checkpointing="full", expected=10),
+        of(shape=smaller, adapter="lora", sequence=4096, rows=4, expected=20),
+        of(shape=smol, adapter="lora", sequence=2048, rows=4, checkpointing="selective", expected=18),
+        of(shape=smol, adapter="qlora", sequence=512, rows=8, expected=12),
+        of(shape=tiny, sequence=2048, rows=2, limit=24, expected=24),
+        of(shape=tiny, adapter="lora", method="sft", sequence=1024, rows=4, expected=12),
+        of(shape=tiny, adapter="qlora", sequence=4096, rows=2, checkpointing="full", expected=10),
+        of(shape=three, adapter="lora", sequence=2048, rows=2, expected=16),
+        of(shape=three, adapter="lora", method="dpo", sequence=1024, rows=2, checkpointing="full", expected=10),
+        of(shape=llama, adapter="qlora", sequence=2048, rows=2, checkpointing="full", limit=16, expected=16),
+        of(shape=llama, adapter="lora", sequence=4096, rows=1, checkpointing="full", expected=14),
+        of(shape=gemma, adapter="lora", sequence=1024, rows=2, expected=16),
+        of(shape=gemma, adapter="qlora", sequence=2048, rows=1, checkpointing="full", expected=12),
+        of(shape=gpt, sequence=512, rows=48, expected=16),
+        of(shape=gpt, adapter="lora", precision="fp32", sequence=512, rows=4, expected=8),
+        of(shape=gpt, sequence=1024, rows=12, micro_batch=4, expected=8),
+        of(shape=small, sequence=1536, rows=3, expected=16),
+        of(shape=small, adapter="lora", method="dpo", sequence=768, rows=6, micro_batch=2, expected=10),
+        of(shape=small, adapter="qlora", method="sft", sequence=1024, rows=8, expected=16),
+        of(shape=big, adapter="lora", sequence=3072, rows=3, checkpointing="full", expected=10),
+        of(shape=big, sequence=512, rows=2, checkpointing="full", limit=28, expected=28),
+        of(shape="qwen3-4b", adapter="qlora", sequence=2048, rows=1, checkpointing="full", expected=14),
+        of(shape="llama-2-7b", layers=4, adapter="lora", sequence=4096, rows=2, expected=16),
+        of(shape="mistral-7b", layers=6, adapter="qlora", sequence=1024, rows=4, expected=14),
+    ]
+    for one in each:
+        yield name_of(one), one
+
+
 def name_of(one: Configuration) -> str:
     """Return a configuration as text."""
     depth = f" ({one.layers} layers)" if one.layers else ""
@@ -146,7 +182,8 @@ def name_of(one: Configuration) -> str:
     return ", ".join([f"{one.shape}{depth}", f"{kind} {one.method} {one.precision}", size, *more])
 
 
-CONFIGURATIONS: dict[str, Configuration] = dict(_known())
+LATER: dict[str, Configuration] = dict(_later())
+CONFIGURATIONS: dict[str, Configuration] = {**dict(_known()), **LATER}
 
 
 def base_folder(one: Configuration, folder: Path) -> Path:

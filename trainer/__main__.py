@@ -6,6 +6,7 @@ import sys
 
 from trainer.cli import main
 from trainer.runtime.closed_streams import open_closed_streams
+from trainer.runtime.leaving import leave
 from trainer.runtime.signals import ending_signals, interrupt, interrupt_once
 
 if __name__ == "__main__":
@@ -19,4 +20,4 @@ if __name__ == "__main__":
         signal.signal(number, interrupt_once)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else a shell's `&` had it ignored
         signal.signal(signal.SIGINT, interrupt)
-    sys.exit(main())
+    leave(main())

@@ -18,7 +18,7 @@ from trainer.analysis.command_table import flags_of
 from trainer.analysis.language import options as language
 from trainer.config import synonyms
 from trainer.config.listing import ABOUT, OUTSIDE, flags, options, train_help
-from trainer.config.parsing import Store
+from trainer.config.parsing import Store, given_twice
 from trainer.config.sections.bars import FeaturesConfig
 from trainer.config.setting import settings_of
 from trainer.config.train import TrainConfig, notices, settings
@@ -30,7 +30,7 @@ from trainer.runtime.advice import fitted
 from trainer.runtime.error_report import coded, report
 from trainer.runtime.errors import CATALOG, TrainerError, suggestion
 from trainer.runtime.events import emit, say
-from trainer.runtime.signals import TERMINATED, TerminatedError
+from trainer.runtime.signals import TerminatedError, status_of
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,6 +45,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             return bench(words[1:])
         arguments = parse(words)
         command = arguments.pop("command")
+        if LAUNCHED not in os.environ:  # the ranks of a launch would all repeat it
+            for sentence in given_twice(words[1:], {*known_flags(command)} - {"--set", "--help"}):
+                say(sentence)
         if command == "train" and LAUNCHED not in os.environ:
             words, config = with_ranks_resolved(words, arguments)
             arguments = {name: value for name, value in parse(words).items() if name != "command"}
@@ -58,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             known.next = fitted(known.next, known_flags(command))
         status = report(known)
         refusal.leave(known)  # last: the launcher ends this process for it
-        return TERMINATED if isinstance(error, TerminatedError) else status
+        return status_of(error, status)
 
 
 def launched(words: list[str], config: TrainConfig, ranks: int) -> int:

@@ -113,12 +113,29 @@ def own_sources() -> dict[str, tuple[Any, dict[str, Any]]]:
     """Return the trainer's own kernels, each as Triton's source and its options."""
     from trainer.models.fast import triton_softmax
 
-    found = {}
+    found = gelu_sources()
     for type_ in ("bf16", "fp16", "fp32"):
         types = {"logits": f"*{type_}", "labels": "*i64", "scales": "*fp32", "losses": "*fp32"}
         types |= dict.fromkeys(("stride", "vocabulary", "ignored"), "i32")
         source = ast_source(triton_softmax.softmax_rows, types, {"PIECE": triton_softmax.PIECE})
         found[f"softmax_rows {type_}"] = (source, {"num_warps": triton_softmax.WARPS})
+    return found
+
+
+def gelu_sources() -> dict[str, tuple[Any, dict[str, Any]]]:
+    """Return the kernels of GELU and its backward pass, as `own_sources` does; fp16 of one form alone."""
+    from trainer.models.fast import triton_gelu as made
+
+    found: dict[str, tuple[Any, dict[str, Any]]] = {}
+    for type_, tanh in (("bf16", False), ("bf16", True), ("fp16", False)):
+        name, how = f"{type_}{', tanh' if tanh else ''}", {"num_warps": made.WARPS}
+        types = {"inputs": f"*{type_}", "outputs": f"*{type_}", "count": "i32"}
+        forward = ast_source(made.gelu_forward, types, {"PIECE": made.PIECE, "TANH": tanh})
+        types = dict.fromkeys(("inputs", "upstream", "again", "gradient"), f"*{type_}") | {"sums": "*fp32"}
+        types |= dict.fromkeys(("tokens", "width"), "i32")
+        sizes = {"ROWS": made.ROWS, "COLUMNS": made.COLUMNS, "TANH": tanh}
+        backward = ast_source(made.gelu_backward, types, sizes)
+        found |= {f"gelu_forward {name}": (forward, how), f"gelu_backward {name}": (backward, how)}
     return found
 
 

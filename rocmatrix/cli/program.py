@@ -13,6 +13,7 @@ if INTERRUPTIBLE:  # Ctrl-C while what follows is imported has no traceback
 
 import errno
 import io
+import os
 import re
 import shlex
 import sys
@@ -124,8 +125,10 @@ class TaskProgram(Program):
 
     def parse_core(self, argv: list[str] | None) -> None:
         """Read the program's own options; end with 2 where one has a value that it does not take."""
+        kept = sys.dont_write_bytecode or bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))  # -E hides the variable
         with self._explained(), self._written_out():
             super().parse_core(argv)
+        sys.dont_write_bytecode = kept and not self.args["write-pyc"].value  # invoke compiles all anew in each call
 
     def parse_collection(self) -> None:
         """Load the tasks; end with 2 where --collection names none."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -50,17 +51,30 @@ def _from_file(file: Path, here: Mapping[str, str]) -> Iterator[tuple[str, str]]
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
         raise _refused(str(file), str(why)) from None
-    for number, line in enumerate(text.splitlines(), 1):
+    # Not splitlines(): a form feed or a line separator of Unicode belongs to a value, and what follows it is no name
+    for number, line in enumerate(text.split("\n"), 1):
         if (bare := line.strip()) and not bare.startswith("#"):
-            yield from _pair(_unquoted(bare), f"{file}:{number}", here).items()
+            where = f"{file}:{number}"
+            yield from _pair(_unquoted(bare, where), where, here).items()
 
 
-def _unquoted(line: str) -> str:
-    """Return a line as a shell would take it: without `export`, and without quotes around the whole value."""
-    name, equals, value = line.removeprefix("export ").strip().partition("=")
-    value = value.strip()
-    whole = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
-    return f"{name.rstrip()}{equals}{value[1:-1] if whole else value}"
+def _unquoted(line: str, where: str) -> str:
+    """Return a line as a shell would take it: without `export`, a comment at its end, and the quotes of a value."""
+    name, equals, value = re.sub(r"^export\s+", "", line).partition("=")
+    return f"{name.rstrip()}{equals}{_value(value, where)}"
+
+
+def _value(text: str, where: str) -> str:
+    """Return a value without quotes where it begins with one. Raises RM111 where no single word remains."""
+    if text.lstrip()[:1] not in ("'", '"'):
+        return re.sub(r"\s#.*", "", text).strip()
+    try:
+        words = shlex.split(text, comments=True)
+    except ValueError:
+        words = []
+    if len(words) != 1:
+        raise _refused(where, "a quote of the value is not closed, or more stands after it")
+    return words[0]
 
 
 def _pair(text: str, where: str, here: Mapping[str, str]) -> dict[str, str]:
@@ -73,6 +87,8 @@ def _pair(text: str, where: str, here: Mapping[str, str]) -> dict[str, str]:
         value = here[name]
     if {"\n", "\r", "\0"} & {*value}:
         raise _refused(where, f"the value of {name} has a line break; put it into a file and mount it with --data")
+    if not settings.is_legible(value):
+        raise _refused(where, f"the value of {name} is not text in UTF-8; put it into a file and mount it with --data")
     return {name: value}
 
 

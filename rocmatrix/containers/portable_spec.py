@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocmatrix.containers import least_privilege
-from rocmatrix.containers.runspec import RunSpec
+from rocmatrix.containers.runspec import RunSpec, require_legible
 from rocmatrix.containers.settings import UNLIMITED, Group, HostText, Limit, Mount, Network, Setting
 from rocmatrix.matrix.matrix import Cell
 
@@ -47,7 +47,8 @@ def elsewhere_spec(
 ) -> RunSpec:
     """Return how to run `cell` on other machines. `user` is "uid:gid", None where the node finds it out.
 
-    `groups` own the device nodes there. With several nodes or RDMA the network is the machines' own.
+    `groups` own the device nodes there. With several nodes or RDMA the network is the machines' own. Raises RM404 for
+    text that no engine can be handed.
 
     Args:
         image: reference or id of the image, as the other machines know it.
@@ -71,7 +72,9 @@ def elsewhere_spec(
         *least_privilege.environment(cell, network=network),
         *least_privilege.safe_path(),
     ]
-    return RunSpec(cell=cell.name, image=image, command=tuple(command), settings=tuple(settings))
+    spec = RunSpec(cell=cell.name, image=image, command=tuple(command), settings=tuple(settings))
+    require_legible(spec)
+    return spec
 
 
 def locked_memory() -> Limit:

@@ -15,10 +15,11 @@ from typing import TypeVar
 from rocmatrix.containers import capability, least_privilege
 from rocmatrix.containers.device_selection import choose_cards, usable_nodes
 from rocmatrix.containers.least_privilege import DATA_FOLDER, RUN_FOLDER
-from rocmatrix.containers.settings import Environment, Group, HostText, Ipc, Setting, SharedMemory
+from rocmatrix.containers.settings import Environment, Group, HostText, Ipc, Mount, Setting, SharedMemory, is_legible
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.host.sysfs import DeviceNode
 from rocmatrix.matrix.matrix import Cell
+from rocmatrix.runtime.errors import RocmatrixError
 
 S = TypeVar("S", bound=Setting)
 
@@ -110,8 +111,9 @@ class Chosen:
 def run_spec(cell: Cell, hardware: Hardware, chosen: Chosen) -> RunSpec:
     """Return how to run `cell` on this host.
 
-    Raises RM404 for an unknown feature, RM410 where the host has no adapter, RM301 where the cell needs a card and
-    the host has none, RM302 where a device node is missing or closed to the user, RM303 where no card fits.
+    Raises RM404 for an unknown feature and for text that no engine can be handed, RM410 where the host has no adapter,
+    RM301 where the cell needs a card and the host has none, RM302 where a device node is missing or closed to the
+    user, RM303 where no card fits.
     """
     _check(chosen.user, chosen.run_folder, chosen.data)
     given = {*(chosen.environment or {}), *(row.name for row in chosen.more if isinstance(row, Environment))}
@@ -142,7 +144,7 @@ def run_spec(cell: Cell, hardware: Hardware, chosen: Chosen) -> RunSpec:
         *capability.settings_of(chosen.features, rdma=chosen.rdma),
         *(setting for setting in chosen.more if not isinstance(setting, Environment)),
     ]
-    return RunSpec(
+    spec = RunSpec(
         cell=cell.name,
         image=chosen.image,
         command=tuple(chosen.command),
@@ -150,6 +152,20 @@ def run_spec(cell: Cell, hardware: Hardware, chosen: Chosen) -> RunSpec:
         entrypoint=chosen.entrypoint,
         features=frozenset(chosen.features),
     )
+    require_legible(spec)
+    return spec
+
+
+def require_legible(spec: RunSpec) -> None:
+    """Raise RM404 for a word or a path that an engine would get as another one, and for a program without a name."""
+    if spec.entrypoint == "":
+        raise RocmatrixError("RM404", what="the program to run has an empty name", next="Name one after `--`.")
+    words = [spec.image, *spec.command, spec.entrypoint or ""]
+    paths = [(mount.origin, mount.is_legible) for mount in spec.of(Mount)]
+    for text, legible in (*((word, is_legible(word)) for word in words), *paths):
+        if not legible:
+            what = f"{text!r} is not text in UTF-8, or has a line's end of Windows, and engines would read another name"
+            raise RocmatrixError("RM404", what=what, next="Rename it, or reach it by a link with a plain name.")
 
 
 def portable_spec(cell: Cell) -> RunSpec:

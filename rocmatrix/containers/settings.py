@@ -20,6 +20,15 @@ class HostText(str):
     __slots__ = ()
 
 
+def is_legible(text: str) -> bool:
+    """Return whether every engine can be handed a text: bytes that are not UTF-8 have no place in JSON and YAML."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reasoned:
     """Reason of a setting, and its source."""
@@ -95,6 +104,11 @@ class Mount(Reasoned):
     origin: str
     target: str
     read_only: bool
+
+    @property
+    def is_legible(self) -> bool:
+        """Whether engines read both paths as they are: Go reads a line's end of Windows in CSV as that of Unix."""
+        return all(is_legible(path) and "\r\n" not in path for path in (self.origin, self.target))
 
     @property
     def value(self) -> str:

@@ -38,7 +38,7 @@ form of a message alone, such as an error code, a driver's function or a compile
 in detail.
 
 **How often the first answer is right.** `python -m benchmarks.diagnose_cases` judges by words of the cause that each
-thread settled on (benchmarks/results/diagnose_cases.json, 2026-11-28). An answer is wrong where it states another cause
+thread settled on (benchmarks/results/diagnose_cases.json, 2026-11-29). An answer is wrong where it states another cause
 as certain; one that states no identified cause is neither.
 
 | threads | right first | among the first three | wrong first |
@@ -47,13 +47,14 @@ as certain; one that states no identified cause is neither.
 
 The rows after the second were measured at their freeze (benchmarks/results/diagnose_frozen.json); their threads have
 been learned from since, of the eighth freeze the four that were wrong first alone, of the ninth the 33 misses as
-classes, of the tenth none, of the later ones the misses but for the 95 and the second halves of 22, 24 and 34. With the
-signatures before them the 41 gave 68 %, 71 % and 2 %, the 87 61 %, 64 % and 5 %, the 75 52 %, 56 % and 4 %. Six of the
-75 were read for the signatures, too; of the other 69 51 % were right first, 48 % before. The writer of the signatures
-gathered the 41, the 60, the 25 after them, the 189, the 93 of the four rows after these (which together gave 78 %, 78 %
-and 2 %) and the 34 of the last row (82 %, 82 % and 0 %), and others the 87 and the 75, so of new logs expect five to
-eight in ten to be right at once, up to one in seven to match nothing, up to one in four to get an answer that states no
-identified cause and one in 25 to 50 a wrong one.
+classes, of the tenth none, of the later ones the misses but for the 95 and the halves of 22, 24, 18 and 22 of which
+only the counts were read. With the signatures before them the 41 gave 68 %, 71 % and 2 %, the 87 61 %, 64 % and 5 %,
+the 75 52 %, 56 % and 4 %. Six of the 75 were read for the signatures, too; of the other 69 51 % were right first, 48 %
+before. The writer of the signatures gathered the 41, the 60, the 25 after them, the 189, the 93 of the four rows after
+these (which together gave 78 %, 78 % and 2 %), the 34 (82 %, 82 % and 0 %) and the 43 of the last row (56 %, 63 % and
+0 %), and others the 87 and the 75. Of the 43 the 22 that nothing was learned from gave 50 % and 55 %, and after the
+mends 55 % and 59 %. So of new logs expect five to eight in ten to be right at once, up to one in seven to match
+nothing, up to one in four to get an answer that states no identified cause and one in 25 to 50 a wrong one.
 
 Of the 60 logs 22, and of the 25 after them ten, were put together from what their threads describe; without these the
 figures are 61 %, 66 % and 8 %, and 73 %, 73 % and 0 %. Seven signatures and five further causes were written from the
@@ -61,13 +62,13 @@ figures are 61 %, 66 % and 8 %, and 73 %, 73 % and 0 %. Seven signatures and fiv
 explains its own kind of failure, and seldom the next one. Nor does the order of the listed causes matter much: put by
 how often each was right in the other learned threads, 992 of 1,230 failures with a list get the right cause first, as
 the files have it 994. Where a failure stays open, its cause is most often not on its list: of the 34 misses of the 75
-one has it there. Each symptom has such a list; of the six misses of the last 34 five matched nothing, three of them
-crashes whose log is a trace alone.
+one has it there, of the 19 of the 43 three. Each symptom has such a list; of the six misses of the 34 five matched
+nothing, three of them crashes whose log is a trace alone, and five of the 19.
 
-Where no failure is found, the first remark is printed in full; it counts as no right answer here. In 416 logs of runs
-that went well (60 of real tools, 356 synthetic, benchmarks/diagnose_healthy.py) no cause was named. With the signatures
-of the row before the last the 356 were asked again, and one that named a network plugin's missing device was mended; of
-20 real tools one, `git log`, was taken for a failure by a commit's message. At the eighth freeze none was in 83
+Where no failure is found, the first remark is printed in full; it counts as no right answer here. In 415 logs of runs
+that went well (59 of real tools, 356 synthetic, benchmarks/diagnose_healthy.py) these signatures named no cause. Those
+before them took one of the 356, a network plugin's missing device, and one of 20 real tools, `git log` with a commit's
+message, for a failure. At the eighth freeze none was in 83
 gathered from public pages, and in 58 gathered by others one was in five, each for a line that reports a failure in a
 run that went on; these two were not asked again.
 """

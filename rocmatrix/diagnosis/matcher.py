@@ -13,7 +13,7 @@ from itertools import islice
 
 from rocmatrix.diagnosis.log_prefixes import views
 from rocmatrix.diagnosis.pattern import WIDEST, Pattern, squeeze
-from rocmatrix.diagnosis.search.chunk import Chunk
+from rocmatrix.diagnosis.search.chunk import Chunk, Shape
 from rocmatrix.diagnosis.search.frames import MOST_LINES, is_ignored, packages
 from rocmatrix.diagnosis.search.index import Reach, built, without
 from rocmatrix.diagnosis.signature import Signature
@@ -22,6 +22,7 @@ KEPT = 2 * WIDEST  # squeezed bytes that are read again with the next chunk, so 
 LONGEST_KEPT = 1 << 20
 MOST_COUNTED = 1000
 MANY_IDLE = 20_000  # hits in one block that lead to nothing any more: worth another automaton
+UNSEEN = -1 << 40  # where a span ends that no hit has opened
 MOST_HINTED = 1 << 16  # squeezed bytes at the end of a chunk in which hints of an exception are looked for
 LONGEST_SHOWN = 240
 # in patterns of lines that follow a failure and excuse it: the program went on
@@ -191,10 +192,12 @@ class Scanner:
             spans = _last(around, max(0, len(chunk.squeezed) - MOST_HINTED)) if near else around
             matches = (match.span() for span in spans for match in pattern.compiled.finditer(chunk.squeezed, *span))
             new = (match for match in matches if match[1] > chunk.known)
-            whole = (match for match in new if _is_whole(chunk, pattern, match) and _counts(chunk, signature, match))
-            for match in islice(whole, MOST_COUNTED):
-                _record(found, signature, place, pattern, match[0], chunk)
-                seen.add(((signature.id, place), chunk.line(match[0])))
+            refused: set[Shape] = set()
+            whole = (match for match in new if _stands(chunk, signature, pattern, match, refused))
+            for start, _ in islice(whole, MOST_COUNTED):
+                row = chunk.line(start)
+                _record(found, signature, place, pattern, (start, row), chunk)
+                seen.add(((signature.id, place), row))
         counts = Counter(name for name, _ in seen)
         for name, kept in found.items():
             kept.count = min(counts[name], MOST_COUNTED)
@@ -205,6 +208,8 @@ class Scanner:
         A match holds a literal, so it begins at most its width before the literal's end and ends alike after its start.
         """
         spans: dict[int, list[list[int]]] = {}
+        # the span of each pattern that is still open: plain numbers, as a log may hold a text a million times
+        opened, closing = [0] * len(self._patterns), [UNSEEN] * len(self._patterns)
         index = self._lean[1] if self._lean[0] <= spent else self._index
         needed: list[list[Reach] | None] = [None] * len(index.reaches)  # filled at the first hit: most texts have none
         idle = 0
@@ -214,17 +219,17 @@ class Scanner:
                 reaches = needed[literal] = _left(index.reaches[literal], spent)
             idle += not reaches
             for number, before, after in reaches:
-                first, last = end - before, start + after
-                known = spans.get(number)
-                if known is None:
-                    spans[number] = [[max(0, first), last]]
-                elif first > known[-1][1]:
-                    known.append([first, last])
-                elif last > known[-1][1]:
-                    known[-1][1] = last
+                known = closing[number]
+                if end - before > known:
+                    rows = spans.setdefault(number, [])
+                    if known != UNSEEN:
+                        rows.append([opened[number], known])
+                    opened[number], closing[number] = max(0, end - before), start + after
+                elif start + after > known:
+                    closing[number] = start + after
         if idle > MANY_IDLE:
             self._lean = (spent, without(index, [_left(reaches, spent) for reaches in index.reaches]))
-        return spans
+        return {number: [*rows, [opened[number], closing[number]]] for number, rows in spans.items()}
 
 
 def _left(reaches: list[Reach], spent: frozenset[int]) -> list[Reach]:
@@ -249,6 +254,37 @@ def _merge(matches: dict[str, Match], name: str, match: Match, *, counts: bool) 
         known.weight = max(known.weight, match.weight)
 
 
+def _stands(chunk: Chunk, signature: Signature, pattern: Pattern, span: tuple[int, int], refused: set[Shape]) -> bool:
+    """Return whether a match is whole, begins its line where it has to, and its lines are none that do not count.
+
+    Args:
+        chunk: the lines.
+        signature: whose match it is.
+        pattern: what matched.
+        span: where, in the squeezed text.
+        refused: matches of this pattern that do not count for their own lines; more are added. A log may repeat a
+            warning a million times.
+    """
+    if not (pattern.whole_start or pattern.whole_end or signature.uncaught or signature.unless):
+        return True
+    shape = chunk.shape(span)
+    if shape in refused:
+        return False
+    refusal = _refusal(chunk, signature, pattern, span)
+    if refusal == "own" and shape is not None and not signature.excused_by_number:
+        refused.add(shape)
+    return refusal is None
+
+
+def _refusal(chunk: Chunk, signature: Signature, pattern: Pattern, span: tuple[int, int]) -> str | None:
+    """Return why a match does not count: for its `own` lines, or for what is `around` them; None where it does."""
+    if not _is_whole(chunk, pattern, span) or (signature.uncaught and not _begins_its_line(chunk, span)):
+        return "own"
+    if signature.uncaught and b"Exception ignored " in chunk.text and is_ignored(_before(chunk, span[0])):
+        return "around"
+    return _excuse(chunk, signature, span) if signature.unless else None
+
+
 def _is_whole(chunk: Chunk, pattern: Pattern, span: tuple[int, int]) -> bool:
     """Return whether a match begins and ends at the edges of words in the text, where the pattern asks for it."""
     if not (pattern.whole_start or pattern.whole_end):
@@ -261,30 +297,27 @@ def _is_whole(chunk: Chunk, pattern: Pattern, span: tuple[int, int]) -> bool:
     return not (pattern.whole_end and after and _in_word(after[0]))
 
 
-def _counts(chunk: Chunk, signature: Signature, span: tuple[int, int]) -> bool:
-    """Return whether a match begins its line where it has to, and its lines are none that do not count."""
-    if signature.uncaught:
-        line, place = chunk.around(span[0])
-        near = line[max(0, place - MOST_BEFORE) : place]  # of a line of a megabyte each match would read all else
-        before = _BEFORE_TEXT.sub(b"", _MODULE.sub(b"", near), count=1).strip()
-        of_program = line[place : place + 5].lower() in (b"error", b"fatal") and _PROGRAM.fullmatch(before)
-        if before and before[-1] not in _DECORATION and before != b"E" and not of_program:
-            return False
-        if b"Exception ignored " in chunk.text and is_ignored(_before(chunk, span[0])):
-            return False
-    if not signature.unless:
-        return True
-    return not _is_excused(chunk, signature, span)
+def _begins_its_line(chunk: Chunk, span: tuple[int, int]) -> bool:
+    """Return whether nothing but decoration, or the program that prints it, stands before a match in its line."""
+    line, place = chunk.around(span[0])
+    near = line[max(0, place - MOST_BEFORE) : place]  # of a line of a megabyte each match would read all else
+    before = _BEFORE_TEXT.sub(b"", _MODULE.sub(b"", near), count=1).strip()
+    of_program = line[place : place + 5].lower() in (b"error", b"fatal") and _PROGRAM.fullmatch(before)
+    return not before or before[-1] in _DECORATION or before == b"E" or bool(of_program)
 
 
-def _is_excused(chunk: Chunk, signature: Signature, span: tuple[int, int]) -> bool:
+def _excuse(chunk: Chunk, signature: Signature, span: tuple[int, int]) -> str | None:
     """Return whether a line that does not count begins in the lines of a match; it may be wrapped into the next.
 
     What stands before the words excuses, too, so lines are read as they came; colours and a journal's numbers may hide
-    a word there, so they are read without decoration as well.
+    a word there, so they are read without decoration as well. `own`: the match's own lines suffice.
     """
     first, last = chunk.line(span[0]), chunk.line(span[1] - 1)
-    return any(_excuses(rows, signature, first, last) for rows in (chunk.printed, chunk.lines))
+    if not any(_excuses(rows, signature, first, last) for rows in (chunk.printed, chunk.lines)):
+        return None
+    texts = [squeeze(b"".join(rows[first : last + 1])) for rows in (chunk.printed, chunk.lines)]
+    alone = any(one.compiled.search(text) for text in texts for one in signature.exceptions)
+    return "own" if alone else "around"
 
 
 def _excuses(rows: list[bytes], signature: Signature, first: int, last: int) -> bool:
@@ -326,10 +359,25 @@ def _searched(signatures: Iterable[Signature]) -> Iterator[tuple[Signature, int 
 
 
 def _record(
-    found: dict[_Place, Match], signature: Signature, place: int | None, pattern: Pattern, start: int, chunk: Chunk
+    found: dict[_Place, Match],
+    signature: Signature,
+    place: int | None,
+    pattern: Pattern,
+    at: tuple[int, int],
+    chunk: Chunk,
 ) -> None:
+    """Keep the first match of a signature, and of later ones their line and weight.
+
+    Args:
+        found: what is kept.
+        signature: whose match it is.
+        place: which of its causes the pattern is a sign of, if any.
+        pattern: what matched.
+        at: where the match begins in the squeezed text, and the index of its line.
+        chunk: the lines.
+    """
     known = found.get((signature.id, place))
-    line = chunk.first + chunk.line(start)
+    start, line = at[0], chunk.first + at[1]
     if known is None or line < known.line:
         weight, last = (known.weight, known.last) if known else (0, 0)
         text = _readable(*chunk.around(start))

@@ -130,6 +130,11 @@ class Signature(Strict):
         """The patterns of lines that do not count, ready for squeezed text."""
         return tuple(map(pattern.parse, self.unless))
 
+    @cached_property
+    def excused_by_number(self) -> bool:
+        """Whether a pattern of lines that do not count names a digit: then lines of other digits are not alike."""
+        return any(re.search("[0-9]", re.sub(r"\{[\d,]*\}", "", text)) for text in self.unless)
+
     def pattern_texts(self) -> Iterator[str]:
         """Yield every pattern as it is written: of the failure, of lines that do not count, of signs and hints."""
         yield from (*self.match, *self.unless)

@@ -161,15 +161,25 @@ def _of_verdicts(
     reported = [event for event in done.events if event.get("event") == "probe"]
     stated = [_verdict(event) for event in reported]
     verdicts = (*stated, *_unstated(requested, stated, done))
-    versions: dict[str, str] = {}
-    for event in reported:
-        versions |= {str(name): str(value) for name, value in _mapping(event.get("versions")).items() if value}
+    versions = _stated_versions(reported)
     statuses = {verdict.status for verdict in verdicts}
     passed = done.status == 0 and "pass" in statuses and statuses <= {"pass", NOT_APPLICABLE}
     return _of_job(
         kind, cell, done, _hardware([event.get("device") for event in reported], host), passed=passed,
-        verdicts=verdicts, numbers=tuple(numbers_of(reported)), versions=versions or _versions_of(cell), **place,
+        verdicts=verdicts, numbers=tuple(numbers_of(reported)),
+        versions=versions or ({} if passed else _versions_of(cell)),
+        **place,
     )  # fmt: skip
+
+
+def _stated_versions(reported: Sequence[Event]) -> dict[str, str]:
+    """Return the versions that probes state; where they differ, all of one name: no release is made of two."""
+    found: dict[str, dict[str, None]] = {}
+    for event in reported:
+        for name, value in _mapping(event.get("versions")).items():
+            if value:
+                found.setdefault(str(name), {})[str(value)] = None
+    return {name: " and ".join(values) for name, values in found.items()}
 
 
 def _unstated(requested: Sequence[str], stated: Sequence[Verdict], done: Finished) -> Iterable[Verdict]:
@@ -194,14 +204,27 @@ def of_train(
     start, end = done.last("start") or {}, done.last("done")
     if str(_mapping(start.get("data")).get("source")).casefold().startswith("synthetic"):
         place["marks"] = (*place.get("marks", ()), "synthetic")
-    status = "pass" if end and done.status == 0 else f"ended with {done.status}"
-    verdicts = (Verdict(probe="train", status=status),) if done.host_trouble is None else ()
+    whole = end is not None and done.status == 0
+    untrained = _untrained(done) if whole else ""
+    passed = whole and not untrained
+    verdict = Verdict(probe="train", status="pass" if passed else f"ended with {done.status}", summary=untrained)
     return _of_job(
-        "train", cell, done, _hardware([start.get("device")], host), passed=done.status == 0 and end is not None,
-        verdicts=verdicts, numbers=tuple(_figures(done)), versions=_versions_of(cell), **place,
+        "train", cell, done, _hardware([start.get("device")], host), passed=passed,
+        verdicts=(verdict,) if done.host_trouble is None else (), numbers=tuple(_figures(done)),
+        versions=_versions_of(cell), **place,
     )  # fmt: skip
 
 
+def _untrained(done: Finished) -> str:
+    """Return why a run that reached its end has shown no training: nothing measured, or its last loss is no number."""
+    measured = done.last("epoch")
+    if measured is None:
+        return "it took no step that was measured"
+    void = [name for name in LOSSES if name in measured and _finite(measured[name]) is None]
+    return f"its last {void[0]} is no number" if void else ""
+
+
+LOSSES = ("train_loss", "validation_loss")
 EPOCHS = "epochs"  # how long a training was: losses of unlike ones are not drawn as one line
 BEST_LOSS = "best_validation_loss"
 # How the run of each recorded program becomes a record, by the program's name.

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from rocmatrix.evidence.level import instant
-from rocmatrix.evidence.record import LOG_BYTES, Record
+from rocmatrix.evidence.record import LOG_BYTES, Record, once
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.input.named_path import opened
 from rocmatrix.runtime.output.whole_file import write_whole
@@ -25,7 +25,7 @@ FORMAT = "rocmatrix-evidence"
 SCHEMA = 2
 READ = (1, 2)  # 1 names no places: its records stand by their times
 PLACE = ("series", "number")
-CLOCK_SLACK = timedelta(days=1)
+CLOCK_SLACK = timedelta(minutes=10)  # what is yet to come stands in front of all that this machine finds until then
 EARLIEST = "2020-01-01"  # no program of this name ran before
 # Far beyond what an export holds, and small enough that a file from elsewhere cannot use up memory, disk or time.
 MOST_BYTES, MOST_ITEMS, MOST_SECONDS, MOST_COUNT = 256 * 2**20, 10_000, 366 * 86400, 2**53
@@ -53,12 +53,13 @@ def read(path: Path, *, now: datetime | None = None) -> list[Record]:
     """Return a file's records. Raises OSError; RM622 with line and field: damaged, foreign, changed, of tomorrow."""
     text = _text(path)
     try:
-        data = json.loads(text)
+        data = json.loads(text, object_pairs_hook=once)
         lines = list(_lines_of(text))
     except json.JSONDecodeError as error:
         raise _refused(f"it is no JSON: {error.msg}", path, line=error.lineno) from error
-    except (RecursionError, ValueError) as error:  # nested too deep; a number of thousands of digits
-        raise _refused(f"it is no JSON of ours: {type(error).__name__}", path) from error
+    except (RecursionError, ValueError) as error:  # nested too deep; a number of thousands of digits; a key twice
+        what = "a key stands twice" if "twice" in str(error) else type(error).__name__
+        raise _refused(f"it is no JSON of ours: {what}", path) from error
     latest = (now or datetime.now(UTC)) + CLOCK_SLACK
     found = _rows(data, path)
     return [_record(row, path, line, latest) for row, line in zip(found, _padded(lines, len(found)), strict=True)]

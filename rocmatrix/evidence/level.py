@@ -142,9 +142,10 @@ def of_another(record: Record, cell: Subject, *, simulated: bool = False) -> str
     Args:
         simulated: leave out the comparison of torch: an image of a simulation holds any.
     """
-    torch = record.versions.get("torch", cell.release.torch)
+    # a training states none: the suite of the same image does, without which it raises nothing
+    torch = record.versions.get("torch", "" if record.kind == "smoke" else cell.release.torch)
     if not simulated and not _is_of_release(torch, cell.release):
-        return f"it ran torch {torch}, and the cell has {_named(cell.release)}"
+        return f"it ran torch {torch or '(not stated)'}, and the cell has {_named(cell.release)}"
     return _other_device(record, cell.architecture)
 
 

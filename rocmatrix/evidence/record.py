@@ -175,6 +175,21 @@ class Record(Strict):
         return cls(log=kept, log_omitted=len(log) - len(kept), **fields)
 
 
+def once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; for `object_pairs_hook`.
+
+    Args:
+        pairs: its keys and values in order.
+
+    Raises:
+        ValueError: A key stands twice: whoever reads the first value has read another record.
+    """
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
 def is_name(text: str) -> bool:
     """Return whether a record can bear `text` as the name of its cell or night."""
     return re.fullmatch(NAME.strip("^$"), text) is not None

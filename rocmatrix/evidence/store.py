@@ -16,7 +16,7 @@ from typing import Any
 
 from rocmatrix.evidence import schema
 from rocmatrix.evidence.counted import head
-from rocmatrix.evidence.record import Record, named, ordered
+from rocmatrix.evidence.record import Record, named, once, ordered
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -213,7 +213,7 @@ def _record(row: Sequence[Any], path: Path, *, logs: bool, check: bool) -> tuple
     """
     name, cell, body, packed, origin, series, number = row
     try:
-        data = json.loads(body)
+        data = json.loads(body, object_pairs_hook=once)
         log = zlib.decompress(packed).decode() if logs or check else ""
         intact = not check or (named(data | {"log": log}) == name and data["cell"] == cell)
         made = Record.model_validate_json(json.dumps(data | {"log": log if logs else ""}))

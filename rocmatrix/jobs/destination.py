@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rocmatrix.containers.settings import is_legible
 from rocmatrix.runtime.errors import RocmatrixError
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class Destination(ABC):
         for flag, number in (("--nodes", self.nodes), ("--processes", self.processes), ("--cards", self.cards)):
             if number is not None and number < 1:
                 raise RocmatrixError("RM404", what=f"{flag} takes a whole number from 1, not {number}")
+        if (self.image or "").startswith("-"):  # whatever runs it on a node would take it for an option
+            raise RocmatrixError("RM404", what=f"--image {self.image!r} is an option and no image")
 
     @property
     def cards_named(self) -> int | None:
@@ -54,6 +57,21 @@ class Destination(ABC):
     def ranks(self, cards: int) -> int:
         """Return the processes of each node: as named, else one for each card, or one."""
         return self.processes or max(1, cards)
+
+    @staticmethod
+    def readable(job: Job) -> Job:
+        """Return the job. Raises ValueError for files that are no text, and for a path that kubectl would misread.
+
+        Args:
+            job: a job as files and the command that hands them over.
+        """
+        for word in (*job.argv, *job.files.values()):
+            if not is_legible(word):
+                raise ValueError("a name of this job is not text in UTF-8")
+        for path in job.files:
+            if "\r\n" in str(path):
+                raise ValueError(f"{str(path)!r} has a line's end of Windows, which kubectl takes for another one")
+        return job
 
     @abstractmethod
     def job(self, submission: Submission) -> Job:

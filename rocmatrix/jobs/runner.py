@@ -136,8 +136,12 @@ class Finished:
 
     @property
     def was_complete(self) -> bool:
-        """Whether a training found its run complete and did nothing, as the same command started again does."""
-        return self.status == 0 and self.last("complete") is not None and self.last("start") is None
+        """Whether a training found its run complete and took no step: started again, or resumed after its last one."""
+        if self.status != 0 or self.last("epoch") is not None:
+            return False
+        resumed = self.last("resumed") or {}
+        finished = self.last("done") is not None and resumed.get("from_start") is False
+        return finished or (self.last("complete") is not None and self.last("start") is None)
 
     @property
     def inapplicable(self) -> bool:
@@ -246,7 +250,7 @@ def _started(argv: list[str], environment: Mapping[str, str] | None, stderr: int
             try:
                 yield process
             except BaseException as stop:
-                _end(process, SECONDS_IF_SENT_HERE if str(stop) in _SENT else SECONDS_IF_SENT_TO_BOTH)
+                end(process, stop)
                 raise
     except FileNotFoundError as error:
         raise RocmatrixError("RM201", what=f"there is no `{error.filename}` command on the PATH") from error
@@ -274,13 +278,14 @@ def _interrupt(number: int, _: object) -> None:
     raise KeyboardInterrupt(signal.Signals(number).name)
 
 
-def _end(process: subprocess.Popen[str], seconds: float) -> None:
+def end(process: subprocess.Popen[str], stop: BaseException) -> None:
     """Wait for a program that the signal has reached as well; signal one that was not reached, then kill it.
 
     Args:
         process: the program.
-        seconds: how long it is waited for before the first signal.
+        stop: what the signal raised here; its text is the signal's name, none for Ctrl-C.
     """
+    seconds = SECONDS_IF_SENT_HERE if str(stop) in _SENT else SECONDS_IF_SENT_TO_BOTH
     for signal_sent in (None, signal.SIGTERM, signal.SIGKILL):
         if signal_sent is not None:
             process.send_signal(signal_sent)

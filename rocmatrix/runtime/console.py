@@ -7,6 +7,7 @@ import functools
 import io
 import os
 import re
+import signal
 import sys
 import time
 import traceback
@@ -97,7 +98,7 @@ def replace_unwritable() -> None:
 
 
 def edge(function: F) -> F:
-    """Turn failures into readable ones: exit status 2 for a known error, 1 for a defect, 130 for Ctrl-C."""
+    """Turn failures into readable ones: exit status 2 for a known error, 1 for a defect, 128 + N for signal N."""
 
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
@@ -106,7 +107,7 @@ def edge(function: F) -> F:
             return _to_its_end(function, *args, **kwargs)
         except KeyboardInterrupt as stop:
             say(f"\nStopped by {str(stop) or 'Ctrl-C'}; nothing was left half-written.")
-            sys.exit(130)
+            sys.exit(128 + getattr(signal, str(stop), signal.SIGINT))
         except BrokenPipeError:
             exit_on_broken_pipe()
         except Exception as error:

@@ -127,8 +127,25 @@ SECRETS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
     (re.compile(rf"(?P<name>(?:passw(?:or)?d|passphrase|\bpin){_QUOTE}{_SIGN}{_QUOTE})\d{{1,40}}", re.IGNORECASE), r"\g<name><secret>"),
     (re.compile(r"(?P<name>\blogin\b[^\n]{0,200}? -p |(?<!\S)(?:-u|--user) (?!\d{1,10}:\d{1,10}(?!\S))(?=[^\s:]{1,64}:[^\s/]))\S{1,400}"), r"\g<name><secret>"),
 )  # fmt: skip
+# an address of IPv6 with groups left out, three at least, or two in brackets: with two a namespace of C++ would be one
+_IPV6 = r"(?:[0-9a-f]{1,4}:){2,6}(?::[0-9a-f]{1,4}){1,5}|(?:[0-9a-f]{1,4}:){1}(?::[0-9a-f]{1,4}){2,6}|(?:[0-9a-f]{1,4}:){3,7}:"
 # what names a machine or its user
 MACHINES = (
+    (re.compile(rf"(?<![\w:.])(?:{_IPV6})(?![\w:])|(?<=[a-z0-9]:)(?:{_IPV6}|(?:[0-9a-f]{{1,4}}:){{7}}[0-9a-f]{{1,4}})(?=<\d{{1,5}}>)|(?<=\[)[0-9a-f]{{1,4}}::[0-9a-f]{{1,4}}(?=\])", re.IGNORECASE), "<address>"),
+    (re.compile(r"(?P<name>\bsession \S{1,40} (?:of|for) user |\bsession (?:opened|closed) for user )(?!root\b)[\w.-]{1,64}(?<!\.)"), r"\g<name><name>"),
+    (re.compile(r"(?P<name>\bHostname set to )<[^>\n]{1,253}>"), r"\g<name><host>"),
+    (re.compile(r"(?P<name>\bby )(?!root\b|<)[\w.-]{1,64}(?=\(uid=\d)"), r"\g<name><name>"),
+    (re.compile(r"^[\w.-]{1,64}(?P<folder>:[\w./~-]{1,200} )[a-z_][\w.-]{0,63}(?=[$%] )", re.MULTILINE), r"<host>\g<folder><user>"),  # a prompt of macOS
+    (re.compile(r"(?P<name>\bserial number \([\w ]{1,20}\)\s{0,3}[:=]\s{0,3})\S{4,100}", re.IGNORECASE), r"\g<name><id>"),
+    (re.compile(r"(?P<name>\\\\{1,4}wsl(?:\.localhost|\$)\\{1,2}[\w.-]{1,60}\\{1,2}home\\{1,2})[^\\\s\"']{1,64}", re.IGNORECASE), r"\g<name><user>"),
+    # clusters and clouds
+    (re.compile(r"(?P<name>\bSuccessfully assigned )[a-z0-9][\w.-]{0,253}/[a-z0-9][\w.-]{0,253} to (?:<host>|[\w.-]{1,253})"), r"\g<name><name> to <host>"),
+    (re.compile(r"(?P<name>\bcontact slurm controller \()[\w.-]{1,253}(?=[:)])"), r"\g<name><host>"),
+    (re.compile(r"(?P<name>\b(?:Name or service not known|Temporary failure in name resolution|No address associated with hostname)[:,]? [\"']?)(?=[\w-]{0,100}[.-])[\w.-]{3,253}"), r"\g<name><host>"),
+    (re.compile(r"\barn:aws[\w-]{0,20}:[\w-]{1,40}:[\w-]{0,20}:\d{12}:[^\s\"']{1,400}"), "<name>"),
+    (re.compile(r"\b[\w-]{1,63}-\d{12}(?=\.d\.codeartifact\.)|\b\d{12}(?=\.dkr\.ecr\.)"), "<name>"),
+    (re.compile(r"(?P<name>\b(?:wandb\.ai|app\.neptune\.ai|comet\.com)/)(?!site/|authorize\b|home\b|docs\b)[\w.-]{1,100}/[\w.-]{1,100}"), r"\g<name><name>"),
+    (re.compile(r"(?P<name>\bRequest ID: (?:Root=)?)[\w-]{8,100}", re.IGNORECASE), r"\g<name><id>"),
     (re.compile(r"(?P<name>\b(?:srun|slurmstepd|sbatch|mpirun|prterun): (?:error|warning): )[\w.,\[\]-]{1,1000}(?=: tasks?\b)"), r"\g<name><host>"),
     (re.compile(r"(?<= ON )[\w.,\[\]-]{1,1000}(?= CANCELLED\b)"), "<host>"),
     (re.compile(r"(?P<name>\bhost )[\w.-]{1,253}(?= port \d)"), r"\g<name><host>"),
@@ -159,7 +176,7 @@ _FORMS = (
     (re.compile(r"\b(?P<name>[\w]{0,40}(?:TOKEN|SECRET|PASSWORD|API_KEY))(?P<sign>[=:] ?)\S{1,200}"), r"\g<name>\g<sign><secret>"),
     (re.compile(r"://[^/\s:@]{0,100}:[^/\s]{1,200}@"), "://<user>:<secret>@"),
     (re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,6}\b"), "<address>"),
-    (re.compile(r"(?P<home>/(?:home|Users|lustre/home|public/home)/|/run/user/|[A-Za-z]:\\{1,2}Users\\{1,2})[^/\\\s\"':]{1,64}"), r"\g<home><user>"),
+    (re.compile(r"(?P<home>/(?:home|Users|lustre/home|public/home)/|/run/user/|[A-Za-z]:\\{1,2}Users\\{1,2})(?:(?<=\\)[^/\\\n\"':<>]{1,64}(?=\\)|[^/\\\s\"':]{1,64})"), r"\g<home><user>"),
     (re.compile(r"\b(?:[0-9a-f]{2}:){5}[0-9a-f]{2}\b", re.IGNORECASE), "<mac>"),
     (re.compile(rf"{NO_VERSION}(?<![\w.])(?!127\.0\.0\.1\b|0\.0\.0\.0\b)(?:\d{{1,3}}\.){{3}}\d{{1,3}}(?![\w.])", re.IGNORECASE), "<address>"),
     (re.compile(r"(?<![\w:])(?:[0-9a-f]{1,4}:){4,7}[0-9a-f]{1,4}(?![\w:])|(?<![\w:])fe80::[0-9a-f:%\w]{1,60}", re.IGNORECASE), "<address>"),

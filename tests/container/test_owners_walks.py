@@ -53,6 +53,7 @@ seen = {"argv": argv, "lines": len(data.read_text().splitlines()), "nodes": node
 arch = next(word for word in argv if word.startswith("--cell=")).partition("-with-")[0].rpartition("-")[2]
 device = {"kind": "rocm", "name": f"SIMULATED {arch}", "arch": arch}
 print(json.dumps({"event": "start", "device": device, "data": {"source": "STAND-IN"}}))
+print(json.dumps({"event": "epoch", "train_loss": 1.0, "validation_loss": 1.0}))
 print(json.dumps({"event": "done", "run": "stand-in", "best": {"validation_loss": 1.0}}))
 """
 TUNE = """

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trainer.analysis.likeness import require_same_bars
 from trainer.data.bar import Dates
 from trainer.data.conventions import ProfileConventions, SessionConventions
 from trainer.data.features.catalog import CATALOG
@@ -18,6 +19,7 @@ from trainer.data.profiles.session_blocks import Counts
 from trainer.data.readers.bars import CHUNK, Reading, Source, columns_of, open_source
 from trainer.data.readers.joined_series import KNOWN_OF_DAYS, ROLE, Join, Series
 from trainer.runtime.errors import TrainerError
+from trainer.runtime.events import say
 from trainer.storage.metadata_schema import Metadata
 
 
@@ -35,7 +37,7 @@ def open_bars(metadata: Metadata, new: NewBars) -> Source:
 
     Raises:
         TrainerError: RM510 to RM516 for the data, RM511 to RM513 for the second file; RM512 where its values are of
-            days and the run's were of minutes, or the other way round.
+            days and the run's were of minutes, or the other way round, RM519 for bars unlike those of the training.
     """
     config = metadata.config
     named = columns_of(new.columns or config.get("columns", ()))
@@ -54,6 +56,7 @@ def open_bars(metadata: Metadata, new: NewBars) -> Source:
     if same and source.times.zone == source.columns.zone and before.get("time_zone") == reading.zone:
         source.times = replace(source.times, zone=None)  # earlier trainers did not read `Gmt time` as a zone
     require_alike(source.series, metadata)
+    require_same_bars(source, metadata)
     return source
 
 
@@ -114,9 +117,12 @@ def recorded_features(metadata: Metadata, new: NewBars) -> tuple[Dates, NDArray[
     settings = settings_of(metadata)
     source = open_bars(metadata, new)
     require_vix(source, metadata, new)
-    parts = list(intraday_rows(source.chunks(), settings, counts=Counts()))
+    counts = Counts()
+    parts = list(intraday_rows(source.chunks(), settings, counts=counts))
     if not parts:
         raise _outside(source, settings)
+    if counts.outside:
+        say(f"{counts.outside:,} of {counts.bars:,} bars have no forecast: they are outside of the {_hours(settings)}")
     names = [feature.name for feature in metadata.features]
     chosen = [settings.names.index(name) for name in names]
     return np.concatenate([part.date for part in parts]), np.concatenate([part.features for part in parts])[:, chosen]
@@ -124,13 +130,17 @@ def recorded_features(metadata: Metadata, new: NewBars) -> tuple[Dates, NDArray[
 
 def _outside(source: Source, settings: Settings) -> TrainerError:
     """Return the error for new bars of which none is within the sessions that the model was trained on."""
-    hours = settings.sessions
-    what = f"no bar is within the model's session, {hours.begin}-{hours.end} {hours.zone}"
+    what = f"no bar is within the {_hours(settings)}"
     if source.zone is None:
         advice = f"Give intraday bars, {settings.spacing} seconds long as those of the training: these are days."
     else:
         advice = f"Give bars of these hours; their times are taken as {source.zone}, as in the training."
     return TrainerError("RM578", what=what, where=str(source.path), next=advice)
+
+
+def _hours(settings: Settings) -> str:
+    hours = settings.sessions
+    return f"model's session, {hours.begin}-{hours.end} {hours.zone}"
 
 
 def settings_of(metadata: Metadata) -> Settings:

@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 from torch import nn
 
 from trainer.analysis.bar_inputs import NewBars, needs_vix, open_bars, recorded_features, require_vix
+from trainer.analysis.likeness import report_far
 from trainer.analysis.table_inputs import recorded_inputs
 from trainer.data.bar import Bars, Floats
 from trainer.data.features.daily_features import FEATURES
@@ -66,6 +67,7 @@ def predict(
     known = usable(metadata, features)
     rows = {name: [value for value, use in zip(values, known, strict=True) if use] for name, values in names.items()}
     require_near(features[known], rows, metadata, data)
+    report_far(features[known], metadata, [record.name for record in metadata.features])
     forecasts = forecast(network, metadata, features[known])
     require_finite(forecasts, rows, data)
     named = rows | forecasts

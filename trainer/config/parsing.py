@@ -6,7 +6,7 @@ import json
 import math
 import re
 from argparse import Action, ArgumentParser, ArgumentTypeError
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,26 @@ class Store(Action):
 
 def _are_names(value: Any) -> bool:
     return isinstance(value, tuple) and bool(value) and all(isinstance(each, str) for each in value)
+
+
+def given_twice(words: Sequence[str], known: Collection[str]) -> list[str]:
+    """Return a sentence for each flag that is given again with another value, of which the last one counts.
+
+    Args:
+        words: a command line, without its command.
+        known: flags that take one value.
+    """
+    values: dict[str, list[str]] = {}
+    for place, word in enumerate(words):
+        flag, equals, value = word.partition("=")
+        if flag in known:
+            follows = words[place + 1 : place + 2]
+            values.setdefault(flag, []).append(value if equals else (follows[0] if follows else ""))
+    return [
+        f"{flag} is given {len(found)} times, and the last one counts: {found[-1]}"
+        for flag, found in values.items()
+        if len(set(found)) > 1
+    ]
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 import signal
-import sys
 
 from trainer.runtime.events import say
+from trainer.runtime.leaving import leave
 
 
 def main() -> int:
@@ -48,4 +48,4 @@ def ending(status: int) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

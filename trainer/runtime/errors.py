@@ -117,7 +117,8 @@ def from_log_settings(error: BaseException) -> TrainerError | None:
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return "did you mean …?" for an unknown name, or the whole list where nothing comes near."""
     known = list(known)
-    hits = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
+    alike = [each for each in known if each.casefold() == name.casefold()]
+    hits = alike or difflib.get_close_matches(name, known, n=2, cutoff=0.5)
     return f"did you mean {' or '.join(hits)}?" if hits else f"known: {', '.join(known)}"
 
 

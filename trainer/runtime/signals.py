@@ -6,13 +6,16 @@ A closed terminal (SIGHUP) is one, too, where it is not ignored, as nohup does.
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
 
 AGAIN = 0.05  # seconds between two looks at whether an import has ended
+LONGEST = 1.0  # seconds that the end of an import is waited for: one that hangs would never end
 IMPORT = "<frozen importlib._bootstrap>"  # the file that frames of an import state
 TERMINATED = 128 + signal.SIGTERM  # the status that shells give a program which ended by it
 
@@ -54,34 +57,79 @@ def interrupt_once(number: int, frame: FrameType | None) -> None:
 
     A scheduler may send one to every process, and the first process sends it on.
     """
-    if deferred(interrupt_once, number, frame):
+    if _deferred.by(number, frame, _stop_once):
         return
+    _stop_once(number)
+
+
+def _stop_once(number: int) -> None:
     signal.signal(number, signal.SIG_IGN)
-    raise KeyboardInterrupt
+    raise KeyboardInterrupt(signal.Signals(number).name)
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
     """Interrupt as Python's own handler of Ctrl-C does, but not within an import."""
-    if not deferred(interrupt, number, frame):
-        raise KeyboardInterrupt
+    if not _deferred.by(number, frame, _stop):
+        _stop(number)
 
 
-def deferred(handler: Callable[[int, FrameType | None], None], number: int, frame: FrameType | None) -> bool:
-    """Call `handler` again in a moment, and return True, where modules are imported now.
+def _stop(number: int) -> None:
+    raise KeyboardInterrupt
 
-    Packages drop an exception that ends an import of theirs (torch's C++ does), or take it for a package that is
-    missing: the stop would be lost, or reported as another error.
 
-    Args:
-        handler: handler of the signal.
-        number: the signal.
-        frame: where the signal arrived.
-    """
-    if not importing(frame):
-        return False
-    signal.signal(signal.SIGALRM, lambda _, later: handler(number, later))
-    signal.setitimer(signal.ITIMER_REAL, AGAIN)
-    return True
+@dataclass(kw_only=True)
+class _Deferral:
+    """A stop that came while modules were imported; `since` is when it came, None while there is none."""
+
+    since: float | None = None
+
+    def by(self, number: int, frame: FrameType | None, stop: Callable[[int], None]) -> bool:
+        """Call `stop` in a moment, and return True, where modules are imported now.
+
+        Packages drop an exception that ends an import of theirs (torch's C++ does), or take it for a package that is
+        missing: the stop would be lost, or reported as another error. An import that takes longer than LONGEST, or
+        a second signal, ends the process at once, as its default does.
+
+        Args:
+            number: the signal.
+            frame: where the signal arrived.
+            stop: what is called, with the signal, once no module is imported.
+        """
+        if not importing(frame):
+            self._forget()
+            return False
+        if self.since is not None:
+            leave_at_once(number)
+        self.since = time.monotonic()
+
+        def look(_: int, later: FrameType | None) -> None:
+            if not importing(later):
+                self._forget()
+                stop(number)
+            elif time.monotonic() - (self.since or 0.0) > LONGEST:
+                leave_at_once(number)
+            else:
+                signal.setitimer(signal.ITIMER_REAL, AGAIN)
+
+        signal.signal(signal.SIGALRM, look)
+        signal.setitimer(signal.ITIMER_REAL, AGAIN)
+        return True
+
+    def _forget(self) -> None:
+        """Let the stop be over: a look that comes later would break off what the stop cleans up."""
+        if self.since is not None:
+            self.since = None
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+_deferred = _Deferral()
+
+
+def leave_at_once(number: int) -> None:
+    """End this process by a signal that it got, without unwinding: a shell shows 130 for Ctrl-C, 143 for SIGTERM."""
+    os.write(2, b"Stopped while modules were being loaded.\n")
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 def importing(frame: FrameType | None) -> bool:
@@ -91,6 +139,19 @@ def importing(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def status_of(stop: BaseException, otherwise: int) -> int:
+    """Return the exit status for a stop as shells show it: 143 for SIGTERM, 129 for a closed terminal.
+
+    Args:
+        stop: what ended the command.
+        otherwise: the status for anything else.
+    """
+    if isinstance(stop, TerminatedError):
+        return TERMINATED
+    number = getattr(signal, str(stop), None) if isinstance(stop, KeyboardInterrupt) and stop.args else None
+    return otherwise if number is None else 128 + int(number)
 
 
 class TerminatedError(SystemExit):

@@ -5,12 +5,17 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import platform
+import re
 import shutil
 import stat
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from trainer.runtime.errors import TrainerError, number_of
+from trainer.runtime.errors import TrainerError, number_of, of_system
+
+OWN = f"{zlib.crc32(platform.node().encode()):08x}-"  # of this machine: others have processes of the same numbers
 
 
 def require_output(output: Path, flag: str, inputs: Mapping[str, Path], *, through: bool = True) -> None:
@@ -92,20 +97,37 @@ def _replace(path: Path, content: bytes) -> None:
 def whole(path: Path) -> Iterator[Path]:
     """Yield the path of a file or folder to write, which becomes `path` at the block's end.
 
-    After an error, Ctrl-C included, nothing of it is left; what a killed program left is removed before.
+    After an error, Ctrl-C included, nothing of it is left; what a killed program left is removed before. Each program
+    writes under a name of its own, so that two that write one output do not mix their parts: the later one's stays.
 
     Raises:
         OSError: with the file's name and, where the disk is full, this as its cause.
     """
-    partial = path.with_name(f".{path.name}.partial")
-    _remove(partial)
+    remove_left(path)
+    partial = path.with_name(f".{path.name}.{OWN}{os.getpid()}.partial")
     try:
         yield partial
         partial.rename(path)
-    except OSError as error:
+    except Exception as error:
+        if not of_system(error):  # safetensors reports a full disk by a class of its own
+            raise
         raise with_file(error, path) from error
     finally:
         _remove(partial)
+
+
+def remove_left(path: Path) -> None:
+    """Remove what killed programs of this machine left of an output; what others write now stays.
+
+    Args:
+        path: the output.
+    """
+    _remove(path.with_name(f".{path.name}.partial"))  # as earlier releases called it
+    form = re.compile(re.escape(f".{path.name}.{OWN}") + r"(\d+)\.partial")
+    with contextlib.suppress(FileNotFoundError, PermissionError):
+        for left in list(path.parent.iterdir()):
+            if (found := form.fullmatch(left.name)) and not Path(f"/proc/{found[1]}").exists():
+                _remove(left)
 
 
 def _remove(path: Path) -> None:
@@ -115,8 +137,8 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def with_file(error: OSError, path: Path) -> OSError:
-    """Return the error with its file and its number.
+def with_file(error: Exception, path: Path) -> Exception:
+    """Return the system's error with its file and its number.
 
     polars has the number in its text alone; numpy leaves it out where fewer bytes were written than asked. A file name
     added to an error without a number would replace its text.
@@ -125,6 +147,6 @@ def with_file(error: OSError, path: Path) -> OSError:
         path: file that was written.
     """
     number = number_of(error) or (errno.ENOSPC if "requested and" in str(error) else None)
-    if number is not None and (error.errno is None or error.filename is None):
+    if number is not None and (getattr(error, "errno", None) is None or getattr(error, "filename", None) is None):
         return OSError(number, os.strerror(number), str(path))
     return error

@@ -157,7 +157,7 @@ def daily_rows(config: BarsConfig, source: Source, found: DataSummary) -> Prepar
         dates=used.date,
         rows=rows[int(np.searchsorted(rows.date, used.date[0])) :],
         features=features,
-        made={"set": "daily", "why": chosen(config, found)},
+        made={"set": "daily", "why": chosen(config, found), "bar_seconds": found.spacing},
         past_too_short=int((~np.isfinite(feature_matrix(bars)[-len(used) :]).all(axis=1)).sum()),
     )
 

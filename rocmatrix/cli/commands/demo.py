@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rocmatrix.cli.options.command import command
 from rocmatrix.jobs import stderr_tee as tee
+from rocmatrix.jobs.runner import end, interruptible
 from rocmatrix.runtime.console import say, writing
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.option import option
@@ -80,7 +81,11 @@ def demo(args: Demo) -> None:
     with writing(folder, flag="--out"):
         _clear(folder)
         (folder / LOG).write_text(SYNTHETIC_LOG, encoding="utf-8")
-    ended = [_ran(stage) for stage in stages(Path(args.out), args.gpu)]
+    try:
+        ended = [_ran(stage) for stage in stages(Path(args.out), args.gpu)]
+    except KeyboardInterrupt:  # half a demo shows nothing
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     with writing(folder, flag="--out"):
         (folder / PAGE).write_text(page(ended), encoding="utf-8")
     print(f"page    {Path(args.out) / PAGE} ({time.monotonic() - began:.0f} s)", flush=True)
@@ -146,11 +151,30 @@ def _ran(stage: Stage) -> Ended:
     program = [sys.executable, "-E", "-P", str(ROOT / "rocmatrix/cli/program.py")]  # as invokew starts it
     argv = [*program, "--search-root", str(ROOT), *stage.arguments]
     with tee.tee_stderr(sys.stderr) as stderr:
-        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=stderr.writable, text=True, check=False)
+        status, printed = _to_its_end(argv, stderr.writable)
     seconds = time.monotonic() - began
-    text = f"{_lines(stderr.tail)}\n{done.stdout}".strip()
-    say(f"  {'done' if done.returncode == 0 else f'ended with {done.returncode}'} in {seconds:.1f} s")
-    return Ended(stage=stage, status=done.returncode, seconds=seconds, text=text)
+    text = f"{_lines(stderr.tail)}\n{printed}".strip()
+    say(f"  {'done' if status == 0 else f'ended with {status}'} in {seconds:.1f} s")
+    return Ended(stage=stage, status=status, seconds=seconds, text=text)
+
+
+def _to_its_end(argv: list[str], stderr: int) -> tuple[int, str]:
+    """Return the status of a program and what it printed; a signal that ends the demo ends it, too.
+
+    Args:
+        argv: the whole command.
+        stderr: descriptor for its standard error.
+    """
+    with (
+        interruptible(),
+        subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=stderr, text=True, errors="replace") as process,
+    ):
+        try:
+            printed, _ = process.communicate()
+        except BaseException as stop:
+            end(process, stop)
+            raise
+    return process.returncode, printed
 
 
 def _lines(written: bytes) -> str:

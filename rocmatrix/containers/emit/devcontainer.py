@@ -7,6 +7,7 @@ reference). What the editor itself needs differs from a run: see `LEFT_OUT`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +15,10 @@ from typing import Any
 from rocmatrix.containers.emit import podman
 from rocmatrix.containers.emit.parts import refuse_portable
 from rocmatrix.containers.emit.target import Target
+from rocmatrix.containers.least_privilege import RUN_FOLDER
 from rocmatrix.containers.runspec import Explanation, RunSpec, explained
 from rocmatrix.containers.settings import Environment, Init, Mount, ReadOnlyRoot, Tmpfs, User
+from rocmatrix.runtime.errors import RocmatrixError
 
 HEAD = (
     "Made by `./invokew devcontainer` for one host: device nodes, numeric groups and the user's number are its own.",
@@ -23,6 +26,11 @@ HEAD = (
 )
 FORMAT = "containers.dev, devcontainer.json reference"
 WORKSPACE = "${containerWorkspaceFolder}"
+# What an editor replaces in every text of the file, and for which the format has no escape (devcontainers/cli,
+# src/spec-common/variableSubstitution.ts); any other ${name} stays as it is.
+REPLACED = re.compile(
+    r"\$\{(?:(?:local|container)Env|env|localHomeFolder|(?:local|container)WorkspaceFolder(?:Basename)?|devcontainerId)[:}]"
+)
 ROOT_INSIDE = "root"  # what a rootless engine takes its own user for
 HOME = "/home/developer"
 PYTHON = f"{HOME}/venv/bin/python"
@@ -53,12 +61,14 @@ class Commented:
 def devcontainer_json(spec: RunSpec, *, engine: str = "docker") -> str:
     """Return the text of devcontainer.json. The spec's command is what proves the container once it is made.
 
-    Raises ValueError for a portable spec: an editor has no variables for numeric groups.
+    Raises ValueError for a portable spec: an editor has no variables for numeric groups; RM414 for text of the caller's
+    that an editor would replace.
 
     Args:
         engine: "docker", or "podman" where an editor calls one that is run by a user.
     """
     refuse_portable(spec)
+    _require_literal(spec)
     return "".join(f"// {line}\n" for line in HEAD) + written(document(spec, engine=engine)) + "\n"
 
 
@@ -94,6 +104,14 @@ def document(spec: RunSpec, *, engine: str = "docker") -> dict[str, Any]:
     }
 
 
+def _require_literal(spec: RunSpec) -> None:
+    mounts = spec.of(Mount)
+    paths = (path for mount in mounts for path in (mount.origin, mount.target))
+    for text in (spec.image, spec.entrypoint or "", *spec.command, *paths):
+        if REPLACED.search(text):
+            raise RocmatrixError("RM414", what=f"an editor would put another text in the place of {text!r}")
+
+
 def devcontainer_rows(spec: RunSpec, *, engine: str = "docker") -> tuple[Explanation, ...]:
     """Return every argument with its reason, then what was left out and why.
 
@@ -113,7 +131,7 @@ def _arguments(spec: RunSpec, engine: str) -> tuple[Explanation, ...]:
 
 def _mounts(spec: RunSpec, uid: str) -> Iterator[Commented | str]:
     for mount in spec.of(Mount):
-        if mount.kind == "volume" or mount.read_only:
+        if mount.target != RUN_FOLDER:  # results are written below the workspace, which the editor mounts
             yield Commented(note=_comment(explained(mount)), value=mount.value)
     pip = f"type=volume,source=rocmatrix-pip-{uid},target={HOME}/.cache/pip"
     yield Commented(note="pip's downloads outlive the container", value=pip)

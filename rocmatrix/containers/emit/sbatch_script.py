@@ -28,7 +28,8 @@ from rocmatrix.containers.runspec import RunSpec
 
 WARNING_SECONDS = 120  # before the time limit: enough to write a checkpoint
 NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
-LOG = re.compile(r"/[^%\"\\\n]*")  # a percent sign begins a field of Slurm's own
+LOG = re.compile(r"/[^%\"\\\r\n]*")  # a percent sign begins a field of Slurm's own
+PLAIN = re.compile(r"[\w./%+=,@-]+")  # sbatch takes quotes apart as a shell does, and ends a line at #
 CONTAINER = '"rocmatrix-$SLURM_JOB_ID"'
 
 HEAD = """\
@@ -153,7 +154,7 @@ def _options(batch: Batch, launcher: Launcher) -> Iterator[str]:
     yield "--requeue"
     yield "--open-mode=append"
     yield f"--signal=B:USR1@{WARNING_SECONDS}"
-    yield f'--output="{batch.log}"' if " " in batch.log else f"--output={batch.log}"
+    yield f"--output={batch.log}" if PLAIN.fullmatch(batch.log) else f'--output="{batch.log}"'
     yield "--export=NONE"  # the environment of a login on the node, and nothing of the submitter's
     yield "--propagate=NONE"  # else the limits of the submitter's shell hold there, locked memory among them
 

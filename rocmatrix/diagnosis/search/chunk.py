@@ -1,7 +1,7 @@
 """Lines of a log with an index from squeezed text to the text itself: a place costs the same in a line of any length.
 
-The index counts the kept bytes and the lines before every `STEP` bytes, once for a chunk. A place is found by bisection
-among these counts and then within one step.
+The index counts the kept bytes before every `STEP` bytes and before every line, once for a chunk. A place is found by
+bisection among these counts and then within one step.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from rocmatrix.diagnosis.pattern import DROPPED, squeeze
 
 STEP = 1024  # bytes of text between two entries of the index
 REACH = 1024  # bytes before and after a place that are looked at: more than is shown of a line
+LONGEST_SHAPE = 2000  # bytes of the lines of a match that are compared with others
+_DIGITS = bytes.maketrans(b"0123456789", b"0" * 10)
+Shape = tuple[int, int, bytes, bytes]  # where a match begins in its lines, its length, and the lines in both forms
 
 
 @dataclass(frozen=True)
@@ -51,10 +54,9 @@ class Chunk:
         return list(accumulate((len(step.translate(None, DROPPED)) for step in steps), initial=0))
 
     @cached_property
-    def _ended(self) -> list[int]:
-        """How many lines end before each step."""
-        starts = range(0, len(self.text), STEP)
-        return list(accumulate((self.text.count(b"\n", start, start + STEP) for start in starts), initial=0))
+    def _starts(self) -> list[int]:
+        """How many bytes of the squeezed text stand before each line."""
+        return list(accumulate((len(row.translate(None, DROPPED)) for row in self.lines), initial=0))
 
     def offset(self, position: int) -> int:
         """Return the place in the text of a byte of the squeezed text."""
@@ -72,8 +74,14 @@ class Chunk:
 
     def line(self, position: int) -> int:
         """Return the index of the line of a position in the squeezed text."""
-        offset = self.offset(position)
-        return self._ended[offset // STEP] + self.text.count(b"\n", offset // STEP * STEP, offset)
+        return bisect_right(self._starts, position, hi=len(self.lines)) - 1
+
+    def shape(self, span: tuple[int, int]) -> Shape | None:
+        """Return what is the same for a match in lines that differ in their digits alone; None where they are long."""
+        first, last = self.line(span[0]), self.line(span[1] - 1)
+        rows = (b"\n".join(rows[first : last + 1]) for rows in (self.lines, self.printed))
+        own, printed = (row.translate(_DIGITS) if len(row) <= LONGEST_SHAPE else b"" for row in rows)
+        return (span[0] - self._starts[first], span[1] - span[0], own, printed) if own and printed else None
 
     def around(self, position: int) -> tuple[bytes, int]:
         """Return the line of a position in the squeezed text and the place in it; of a long line what is in REACH."""

@@ -16,11 +16,13 @@ SHORTEST = 5  # characters that a fixed text has at least
 MOST_JOINED = 64  # texts that neighbouring alternatives are joined to: all of them are searched for
 # words of many healthy lines: a rarer part of the pattern is looked for first
 COMMON = frozenset((
-    "amdgpu", "error", "errors", "failed", "found", "notfound", "missing", "kernel", "kernels", "available",
-    "container", "detected", "device", "devices", "loading", "torch", "python", "version", "warning", "couldnot",
+    "amdgpu", "failed", "found", "notfound", "missing", "kernel", "kernels", "available",
+    "container", "detected", "device", "devices", "loading", "torch", "python", "version", "couldnot",
     "couldnotfind", "cannotfind", "unabletofind", "notsupported", "nosuchfile", "invalid", "nosuchfileordirectory",
     "connectionrefused", "oserror", "exitcode",
 ))  # fmt: skip
+# words of nearly every line of some logs: what stands beside them is looked for wherever it can be
+MOST_COMMON = frozenset(("error", "errors", "warning"))
 _Texts = frozenset[str]
 
 
@@ -36,6 +38,8 @@ def required(tree: Any) -> _Texts | None:
 
 def _rarity(literal: str) -> float:
     """Return how well a literal separates lines: its length, and for a common word less than any that is allowed."""
+    if literal in MOST_COMMON:
+        return SHORTEST - 1
     return SHORTEST - 0.5 if literal in COMMON else len(literal)
 
 

@@ -23,7 +23,6 @@ BEFORE_PATHS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
     (re.compile(r"(?P<name>\bslurm(?:step)?d-)[\w.-]{1,253}(?=:)"), r"\g<name><host>"),
     (re.compile(r"(?P<name>\b(?:resolve|unknown|reach|find|lookup) host(?:name)?:? [\"']?)[\w.-]{1,253}", re.IGNORECASE), r"\g<name><host>"),
     (re.compile(rf"(?<![\w.@/-])(?:[\w-]{{1,63}}\.){{2,8}}{_COUNTRIES}(?![\w-]|\.\w|\()"), "<host>"),
-    (re.compile(r"(?P<name>\bHostname set to )<[^>\n]{1,253}>"), r"\g<name><host>"),
     # people
     (re.compile(r"(?P<name>\b(?:Author|Committer|Maintainer|[A-Z][a-z]{1,12}(?:-[a-z]{2,12}){0,2}-by)\s{0,3}:\s{0,3})[^<\n]{1,100}(?=<)"), r"\g<name><name> "),
     (re.compile(r"(?P<name>\bsudo(?:\[\d{1,9}\])?:\s{1,8})[\w.-]{1,64}(?= : )"), r"\g<name><name>"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import hashlib
+import io
 import re
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from rocmatrix.jobs.destination import IMAGE_USER, Destination, Submission
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from rocmatrix.jobs.job import JobRequest
     from rocmatrix.jobs.runner import Job
 
+LONGEST = 63  # of a label, which the names of jobs and pods are
 _GROUPS = (
     "Say it: --groups with what `stat -c %g /dev/kfd /dev/dri/renderD*` prints there, or --groups none where the "
     "nodes' runtime gives devices to the pod's user (containerd: device_ownership_from_security_context)."
@@ -79,7 +83,7 @@ class KubernetesDestination(Destination):
 
     def job(self, submission: Submission) -> Job:
         """Return the manifest and its `kubectl apply`. Raises RM422, RM423, RM424 and RM426."""
-        return _job(self, submission)
+        return self.readable(_job(self, submission))
 
 
 def _destination(options: KubernetesOptions) -> KubernetesDestination:
@@ -121,7 +125,7 @@ def _job(to: KubernetesDestination, submission: Submission) -> Job:
     _require_adapters(to)
     spec = _spec(to, submission, on_claim)
     placement = kubernetes_manifest.Placement(
-        name=_label(str(job_request.options["run"])),
+        name=_label(str(job_request.options["run"]), nodes=to.nodes),
         site=to.site,
         nodes=to.nodes,
         processes=to.ranks(submission.cards),
@@ -130,7 +134,7 @@ def _job(to: KubernetesDestination, submission: Submission) -> Job:
     emit = kubernetes_manifest.kubernetes_job if to.nodes == 1 else kubernetes_manifest.train_job
     path = job_request.output / f"{placement.name}.yaml"
     return Job(
-        argv=["kubectl", "apply", f"--filename={path}"],
+        argv=["kubectl", "apply", f"--filename={_listed(path)}"],
         environment=None,
         why=_rows_of_pods(to, placement, spec=spec, data=on_claim),
         files={path: emit(spec, placement)},
@@ -195,7 +199,25 @@ def _on_claim(job_request: JobRequest) -> str | None:
     return str(path) if named else None
 
 
-def _label(name: str) -> str:
-    """Return a run's name as Kubernetes takes one: small letters, digits and dashes, a letter first."""
+def _listed(path: Path) -> str:
+    """Return a path as kubectl takes one: its option holds a list in CSV, in which a comma ends a path."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow([path])
+    return line.getvalue().removesuffix("\n")
+
+
+def _label(name: str, *, nodes: int) -> str:
+    """Return a run's name as Kubernetes takes one: small letters, digits and dashes, a letter first.
+
+    A name that loses letters ends with a digest of the whole, or two runs would be one job.
+
+    Args:
+        nodes: a JobSet adds a pod's place to the name, and refuses what is longer than a label then.
+    """
+    room = LONGEST if nodes == 1 else LONGEST - len(f"-node-0-{nodes - 1}-abcde")
     plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    return (plain if plain[:1].isalpha() else f"run-{plain}")[:63].rstrip("-")
+    plain = plain if plain[:1].isalpha() else f"run-{plain}"
+    if len(plain) > room or re.search(r"[^\w.-]", name, re.ASCII):
+        digest = hashlib.sha256(name.encode(errors="surrogateescape")).hexdigest()[:6]
+        plain = f"{plain[: room - len(digest) - 1].rstrip('-')}-{digest}"
+    return plain.rstrip("-")

@@ -75,6 +75,8 @@ class SlurmDestination(Destination):
         super().__post_init__()
         if self.under not in UNDER:
             raise RocmatrixError("RM404", what=f"--under takes no {self.under!r}", why=suggestion(self.under, UNDER))
+        if ":" in (self.checkout or ""):  # it goes into PYTHONPATH, where a colon ends a path
+            raise RocmatrixError("RM404", what=f"--checkout {self.checkout!r}: Python finds no code below a colon")
         if self.cards and self.slurm.cards not in (None, self.cards):
             raise RocmatrixError("RM404", what=f"--cards is {self.cards}, Slurm's options ask for {self.slurm.cards}")
 
@@ -85,7 +87,7 @@ class SlurmDestination(Destination):
 
     def job(self, submission: Submission) -> Job:
         """Return the batch script and its sbatch. Raises what making a native job raises."""
-        return _job(self, submission)
+        return self.readable(_job(self, submission))
 
 
 def _destination(options: SlurmOptions) -> SlurmDestination:

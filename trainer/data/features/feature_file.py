@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from trainer.data.bar import Dates, Floats
 from trainer.data.features.intraday import Rows
 from trainer.runtime.errors import TrainerError
 from trainer.storage.arrow_file import ArrowFile
-from trainer.storage.output_file import with_file
+from trainer.storage.output_file import whole
 
 FIXED: dict[str, Any] = {"time": pl.Datetime("ms"), "session": pl.Int64, "close": pl.Float64}
 
@@ -60,6 +59,8 @@ def write_table(
 ) -> dict[str, Any]:
     """Write features to `path` and what `record` returns at the end to `path`.json; both appear whole or not at all.
 
+    The metadata come last, and earlier ones go first: a program killed in between leaves features that are not read.
+
     Args:
         path: the Arrow file; the metadata's path is this with ".json".
         rows: blocks of rows, in order.
@@ -70,16 +71,12 @@ def write_table(
         OSError: where they cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial, note = path.with_name(f".{path.name}.{os.getpid()}.partial"), metadata_path(path)
-    try:
+    note = metadata_path(path)
+    with whole(note) as partial_note, whole(path) as partial:
         _write(partial, rows, names)
         content = {**record(), "bytes": partial.stat().st_size}
-        note.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        raise with_file(error, path) from error
-    finally:
-        partial.unlink(missing_ok=True)
+        partial_note.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+        note.unlink(missing_ok=True)
     return content
 
 

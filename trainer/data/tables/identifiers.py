@@ -10,7 +10,7 @@ from trainer.data.tables.encoding import Flags, Parsed
 
 FEWEST_ROWS = 20  # fewer differ by chance
 LAST_WORDS = frozenset({"id", "identifier", "uuid", "guid", "rowid"})
-WHOLE_NAMES = frozenset({"index", "row", "row number", "unnamed 0"})
+WHOLE_NAMES = frozenset({"index", "row", "row number", "unnamed 0", "index level 0", "level 0"})  # pandas has four
 NAMELESS = "column 1"  # as the reader calls a first column without a name; Column1 and column_1 are a file's own
 
 

@@ -85,6 +85,7 @@ def _typed(path: Path, folder: Path | None) -> Cells:
     if folder is None:
         frame = _collected(frame, path).lazy()
     rows = _collected(frame.select(pl.len()), path).item()
+    frame = frame.with_columns(selectors.categorical().cast(pl.String), selectors.enum().cast(pl.String))
     return Cells(
         types=frame.collect_schema(),
         column=lambda name: _collected(frame.select(selectors.by_name(name)), path)[name],

@@ -15,10 +15,11 @@ from trainer.device.memory import OutOfMemory
 from trainer.models.decoder.attention import Attention
 from trainer.models.decoder.masks import AttentionLayout
 from trainer.models.decoder.model import Block, Decoder
-from trainer.models.fast import adapted, attention, compiled, cross_entropy, elementwise
+from trainer.models.fast import adapted, attention, compiled, cross_entropy, elementwise, own_gelu
 from trainer.models.fast.block_trial import FEW, MOST, Request, exact_results, examined, few, timed_again
 from trainer.models.fast.proof import AGAIN, FASTER, Choice, Trial, first_line, judged, reason, relative_error
 
+OWN_GELU = "compiled, own GELU"  # holds less than "compiled" by GELU's output of each layer
 LEANER = 1.25  # times as slow as plain torch at most, where less is held: launches of short blocks vary by so much
 Work = Callable[[Block, Tensor, AttentionLayout, Any], Tensor]
 
@@ -102,7 +103,7 @@ def _blocks(decoder: Decoder, request: Request) -> Choice:
         plain = _plain(blocks[0], request, exact)
     trials, kept = [plain], None
     for name, make in candidates.items():
-        if earlier not in (None, name):
+        if earlier not in (None, name) or (earlier is None and name == OWN_GELU):
             continue
         trials.append(_tried(blocks[0], make, request, plain, exact, name))
         if earlier is None:
@@ -111,6 +112,9 @@ def _blocks(decoder: Decoder, request: Request) -> Choice:
         if _better(trials[-1], plain, requested=earlier is not None):
             kept = name
             break
+    if kept == "compiled" and earlier is None and OWN_GELU in candidates:
+        trials = _refined(blocks[0], candidates, request, trials, exact)
+        kept = OWN_GELU if _better(trials[2], trials[1], requested=False) else kept
     decoder.model.stream = request.stream if request.dtype.itemsize == 2 else None
     if kept is None:
         return Choice(name="plain", why=why or reason(trials), trials=tuple(trials) if candidates else ())
@@ -163,6 +167,33 @@ def _confirmed(
     return plain, found
 
 
+def _refined(
+    block: Block,
+    candidates: dict[str, Callable[[Block], Work]],
+    request: Request,
+    trials: list[Trial],
+    exact: list[Tensor],
+) -> list[Trial]:
+    """Return the trials with that of compiled blocks with own kernels; the block keeps these where they are better.
+
+    Args:
+        candidates: see `_candidates`.
+        trials: of plain torch, and of compiled blocks, which the block has.
+        exact: see `exact_results`.
+    """
+    plain, one = trials
+    found = _tried(block, candidates[OWN_GELU], request, plain, exact, OWN_GELU)
+    for _ in range(AGAIN):
+        if found.refused or not _leaner(found, one) or _better(found, one, requested=False):
+            break
+        block.fast = candidates["compiled"](block)
+        one = timed_again(block, one, request)
+        block.fast = candidates[OWN_GELU](block)
+        found = timed_again(block, found, request)
+    block.fast = candidates[OWN_GELU if _better(found, one, requested=False) else "compiled"](block)
+    return [plain, one, found]
+
+
 def _candidates(
     blocks: list[Block], activation: str, request: Request
 ) -> tuple[dict[str, Callable[[Block], Work]], str]:
@@ -179,8 +210,20 @@ def _candidates(
     reasons = {compiled.why_not(block) or request.refused.get("compile") for block in blocks} - {None}
     if reasons:
         return {}, "; ".join(sorted(str(each) for each in reasons))
-    shared = compiled.CompiledBlock()
-    return {"compiled": lambda block: shared}, ""
+    ways: dict[str, Any] = {"compiled": compiled.CompiledBlock()}
+    enough = request.rows * request.tokens >= own_gelu.LEAST or request.earlier("blocks") == OWN_GELU
+    if (
+        enough
+        and own_gelu.there()
+        and "triton" not in request.refused
+        and not any(own_gelu.why_not(each, activation, request.dtype) for each in blocks)
+    ):
+        ways[OWN_GELU] = compiled.CompiledBlock(gelu=own_gelu.kernels_of(activation))
+    return {name: partial(_shared, way) for name, way in ways.items()}, ""
+
+
+def _shared(way: Work, block: Block) -> Work:
+    return way
 
 
 def _adapted(activation: str, ops: elementwise.Elementwise, how: dict[str, Any], block: Block) -> Work:

@@ -13,18 +13,21 @@ from torch import Tensor, nn
 
 from trainer.models.decoder.masks import AttentionLayout
 from trainer.models.decoder.model import Block
+from trainer.models.fast.own_gelu import narrowed, widened
 
 
 class CompiledBlock:
     """Computes a block's forward; one compiled function serves all blocks of a model.
 
     The compiler keeps the results of products and forms element-wise ones again, as selective checkpointing does.
+    gelu: kernels of the feed-forward layer's activation, see models.fast.own_gelu; None: it is compiled, too.
     """
 
     selective = True
 
-    def __init__(self, *, compile_: Any = None) -> None:
+    def __init__(self, *, gelu: Any = None, compile_: Any = None) -> None:
         make: Any = compile_ or torch.compile
+        self.gelu, self.widen = gelu, make(widened, dynamic=False)
         self.enter, self.leave = make(Block.entered, dynamic=False), make(Block.left, dynamic=False)
         self.stack = make(Block.stacked, dynamic=False)
 
@@ -36,7 +39,11 @@ class CompiledBlock:
     ) -> Tensor:
         """Return (rows, tokens, width)."""
         query, key, value = self._entered(block, states, turn)
-        outputs: Tensor = self.leave(block, states, block.self_attn.attend(query, key, value, layout))
+        attended = block.self_attn.attend(query, key, value, layout)
+        if self.gelu is not None:
+            stream, joint = self.widen(block, states, attended)
+            return narrowed(block, stream, joint, self.gelu)
+        outputs: Tensor = self.leave(block, states, attended)
         return outputs
 
     def _entered(

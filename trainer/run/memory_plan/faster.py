@@ -14,7 +14,7 @@ from trainer.device.precision import DTYPES
 from trainer.models.decoder.attention import Attention
 from trainer.models.decoder.masks import AttentionLayout
 from trainer.models.decoder.model import Block, Decoder
-from trainer.models.fast import adapted, attention, compiled, cross_entropy, elementwise
+from trainer.models.fast import adapted, attention, compiled, cross_entropy, elementwise, own_gelu
 from trainer.models.fast.block_trial import MOST
 from trainer.models.fast.choose import hold_frozen_weights_in, last_norm
 from trainer.models.language.linear_cross_entropy import Head, softmax_gradient
@@ -33,7 +33,8 @@ def use_expected(model: nn.Module, program: Program, compile_: PlannedCompile) -
         hold_frozen_weights_in(model, dtype)
     decoder: Decoder = model.decoder  # type: ignore[assignment]
     _attention(decoder, program)
-    _blocks(decoder, dtype, compile_ if program.compiler else None)
+    tokens = program.rows * program.sequence * (2 if program.method == "dpo" else 1)
+    _blocks(decoder, dtype, compile_ if program.compiler else None, own=tokens >= own_gelu.LEAST)
     model.head = _head(decoder, program, dtype)  # type: ignore[assignment]
 
 
@@ -48,7 +49,8 @@ def _attention(decoder: Decoder, program: Program) -> None:
             module.kernel = kernel
 
 
-def _blocks(decoder: Decoder, dtype: torch.dtype, compile_: PlannedCompile | None) -> None:
+def _blocks(decoder: Decoder, dtype: torch.dtype, compile_: PlannedCompile | None, *, own: bool) -> None:
+    """Have blocks computed as expected; own: with own kernels of GELU where a layer can have them."""
     blocks = [cast(Block, block) for block in decoder.model.layers]
     activation = decoder.config.feed_forward.activation
     stream = torch.float32 if dtype == torch.float16 else dtype
@@ -57,7 +59,8 @@ def _blocks(decoder: Decoder, dtype: torch.dtype, compile_: PlannedCompile | Non
     if not {adapted.why_not(block, activation) for block in blocks} - {None}:
         make = partial(adapted.AdaptedBlock, activation=activation, dtype=dtype, stream=stream, ops=ops)
     elif compile_ and not any(adapted.is_adapted(block) or compiled.why_not(block) for block in blocks):
-        shared = compiled.CompiledBlock(compile_=compile_)
+        with_own = own and not any(own_gelu.why_not(block, activation, dtype) for block in blocks)
+        shared = compiled.CompiledBlock(gelu=_PlannedGelu() if with_own else None, compile_=compile_)
         make = lambda block: shared  # noqa: E731
     decoder.model.stream = stream if dtype.itemsize == 2 else None
     if make is None:
@@ -65,6 +68,18 @@ def _blocks(decoder: Decoder, dtype: torch.dtype, compile_: PlannedCompile | Non
     for block in blocks:
         block.fast = make(block)
     decoder.model.last_norm = partial(last_norm, ops, dtype)
+
+
+class _PlannedGelu:
+    """Holds what own_gelu's kernels hold; their partial sums are fp32, a row for 128 tokens."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return torch.empty_like(inputs)
+
+    def backward(self, inputs: Tensor, upstream: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        again, gradient = torch.empty_like(inputs), torch.empty_like(inputs)
+        sums = inputs.new_empty(-(-len(inputs) // 128), inputs.shape[1], dtype=torch.float32)
+        return again, gradient, sums.sum(0)
 
 
 def _head(decoder: Decoder, program: Program, dtype: torch.dtype) -> Head:

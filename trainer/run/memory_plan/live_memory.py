@@ -23,6 +23,8 @@ BLAS_WORKSPACE = 32 * 2**20
 HANDLES = 2  # the program's thread and autograd's, each with a workspace of its own
 PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "workspace", TRIALS)
 aten = torch.ops.aten
+# Written where it is told to: nothing is made. FakeTensor of torch 2.11 takes its dtype for a factor and raises.
+SUMMED_PRODUCT = getattr(aten.addmm, "dtype_out", object())
 AROUND_DISPATCH = ("_python_dispatch.py", "_compile.py", "eval_frame.py")  # torch's own, around a mode's function
 SEGMENTS = (TRIALS, "forward", "backward", "end of backward", "optimizer")
 
@@ -64,7 +66,8 @@ class LiveMemory(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation, follow what it makes."""
         self._settle()
-        outputs = func(*args, **(kwargs or {}))
+        named = kwargs or {}
+        outputs = named["out"] if func is SUMMED_PRODUCT else func(*args, **named)
         if not self._paused and self._adds_gradients(func, args, outputs):
             self._sum = (args[0].untyped_storage()._cdata, weakref.ref(outputs))
         elif not self._paused:

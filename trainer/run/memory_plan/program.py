@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils.checkpoint import DefaultDeviceType
 
 from trainer.config.sections.decoder import AdapterConfig, DecoderConfig
 from trainer.device.precision import Precision
@@ -127,7 +128,7 @@ def measured(program: Program, *, limit: int | None = None) -> Footprint:
     )
     fake, compile_ = _bench()
     compile_.memory, compile_.network = memory, json.dumps({**program.raw, **dict.fromkeys(DEPTH)}, sort_keys=True)
-    with fake, memory, attention.used():
+    with fake, memory, attention.used(), _checkpoints_of_host():
         model = network(program, compile_)
         training = training_of(program, model)
         memory.begin()
@@ -140,6 +141,21 @@ def measured(program: Program, *, limit: int | None = None) -> Footprint:
         step(training, program, memory)
         memory.peaks[TRIALS] = tried
         return _footprint(memory, model, program)
+
+
+@contextlib.contextmanager
+def _checkpoints_of_host() -> Iterator[None]:
+    """Have torch's checkpoint look at the host's state within the context.
+
+    It finds no card among tensors without data, looks at the first kind there is, and raises where planning has made
+    torch start that card in the meantime: with a card in the machine no plan with full checkpointing was made.
+    """
+    before = DefaultDeviceType.get_device_type()
+    DefaultDeviceType.set_device_type(DEVICE.type)
+    try:
+        yield
+    finally:
+        DefaultDeviceType.set_device_type(before)
 
 
 @functools.cache

@@ -60,6 +60,12 @@ DATA: tuple[CatalogEntry, ...] = entries(
         "Check the column that is forecast, which is close for bars and the one named with `--target` for a table.",
     ),
     (
+        "RM519",
+        "The data are not like those of the training",
+        "A model forecasts well only what is like the rows that it learned from: spacing, price steps, ranges.",
+        "Give data like those of the training, or train a model on data like these.",
+    ),
+    (
         "RM571",
         "Volumes are too large to be counted",
         "Profiles count volume exactly, in millionths of a contract, and 64 bits hold no more than about 2e12.",

@@ -26,7 +26,17 @@ def settle_marks(reading: Reading, names: Sequence[str], config: TableConfig) ->
     Args:
         names: columns that may be inputs or the target.
     """
-    words = [name for name in names if _may_be_words(reading, name, config)]
+    found = marks_of(reading, [name for name in names if _may_be_words(reading, name, config)])
+    reading.decimals |= found
+    _report(found)
+
+
+def marks_of(reading: Reading, words: Sequence[str]) -> dict[str, Decimal]:
+    """Return the decimal mark of each column whose numbers are not written plainly and whose mark is known.
+
+    Args:
+        words: columns of text that may be numbers.
+    """
     texts = {name: _text(reading, name) for name in words if _is_marked(reading, name)}
     marks = {name: decimal_mark(text) for name, text in texts.items()}
     bare = {name for name in marks if not texts[name].str.contains("[.,]").any()}  # 12 % tells nothing of the others
@@ -36,8 +46,7 @@ def settle_marks(reading: Reading, names: Sequence[str], config: TableConfig) ->
     found = {name: mark or usual or _by_sign(texts[name], reading) for name, mark in marks.items() if mark is not None}
     if usual == ",":
         found |= {name: "," for name in words if name not in marks and is_grouped(_text(reading, name))}
-    reading.decimals |= {name: mark for name, mark in found.items() if mark}
-    _report({name: mark for name, mark in found.items() if mark})
+    return {name: mark for name, mark in found.items() if mark}
 
 
 def _may_be_words(reading: Reading, name: str, config: TableConfig) -> bool:

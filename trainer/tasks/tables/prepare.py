@@ -34,6 +34,7 @@ from trainer.tasks.tables.marked_numbers import settle_marks
 from trainer.tasks.tables.remarks import is_coded, mixed, report_coded, report_columns, report_mixed, report_unused
 from trainer.tasks.tables.requirements import require_columns, require_flat, require_rows
 from trainer.tasks.tables.row_policy import Reading, first_marked, refuse_marked, settle_missing, settle_wrong
+from trainer.tasks.tables.suspicions import report_alike, report_sentinels, words_of
 from trainer.tasks.tables.target import classes_of, require_apart, target_values
 
 MOST_SHOWN = 5  # classes that are named
@@ -67,6 +68,9 @@ def prepare_table(config: TableConfig, *, disk: Path | None = None) -> Task:
         "task_why": why,
     }
     report_columns(made, matrix.columns, parts)
+    report_alike(words_of(matrix.columns, config.target, labels))
+    if not labels:
+        report_sentinels(reading, [config.target])
     say(f"task    {described(config.target, labels)}: {why}; --task changes it")
     features = tuple(feature for column in matrix.columns for feature in features_of(column))
     report_unused(split.train, [feature["name"] for feature in features])
@@ -140,6 +144,8 @@ def settled(reading: Reading, names: Sequence[str], config: TableConfig) -> Kind
             coded.append(name)
         settle_wrong(reading, name, kinds[name][0], config)
         settle_missing(reading, name, config)
+        if kinds[name][0] == "number":
+            report_sentinels(reading, [name])
     if found := {name: cell for name, cell in marked.items() if cell is not None}:
         raise refuse_marked(found, reading.cells.path)
     report_mixed(half)

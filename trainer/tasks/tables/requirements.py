@@ -26,6 +26,24 @@ def require_columns(cells: Cells, names: Sequence[str]) -> None:
             raise TrainerError("RM580", what=what, where=str(cells.path), next=_remedy(name, list(cells.types)))
 
 
+def require_all(cells: Cells, names: Sequence[str]) -> None:
+    """Raise RM580 for the columns of a finished run that a new table lacks, all of them at once.
+
+    Args:
+        names: columns that the run learned from.
+    """
+    absent = [name for name in names if name not in cells.types]
+    if len(absent) < 2:
+        require_columns(cells, absent)
+        return
+    shown = ", ".join(repr(name) for name in absent[:MOST_SHOWN])
+    more = f" and {len(absent) - MOST_SHOWN} more" if len(absent) > MOST_SHOWN else ""
+    what = f"{len(absent)} of {len(names)} columns of the training are missing: {shown}{more}"
+    why = f"the file has {', '.join(list(cells.types)[: 2 * MOST_SHOWN])}"
+    advice = _remedy(absent[0], list(cells.types)) or "Give a file with the columns of the training, named as there."
+    raise TrainerError("RM580", what=what, where=str(cells.path), why=why, next=advice)
+
+
 def _remedy(name: str, names: Sequence[str]) -> str:
     """Return what may be done about a column that is not there, None for the usual advice.
 

@@ -15,6 +15,8 @@ from typing import Any
 from trainer.runtime.listing import matching
 from trainer.telemetry.health import counters, metrics_table
 
+LOST = ("ras/", "pages/")  # counters whose files are there as long as the driver has the card
+OF_LISTS = ("pages/", "pcie/")  # counters that have no entry at 0
 SYS, DEV = Path("/sys"), Path("/dev")
 
 
@@ -39,8 +41,8 @@ class Change:
     """Change of one card's health: counters that rose or fell as (before, after), throttled shares, joules.
 
     `limited` counts the cycles in which a limit held, where no total makes a share of them. `lost` names counters of
-    RAS that could be read before and no longer: the driver withholds them while it resets a card (amdgpu_ras.c, "Query
-    currently inaccessible").
+    RAS and bad pages that could be read before and no longer: the driver withholds them while it resets a card
+    (amdgpu_ras.c, "Query currently inaccessible").
     `known` counts the counters that were read both times; with none, nothing is known of the card's errors.
     """
 
@@ -151,8 +153,9 @@ def read_card(folder: Path) -> CardSnapshot:
 def compare(before: CardSnapshot, after: CardSnapshot | None, seconds: float = 0.0) -> Change:
     """Return what became of a card between two snapshots; None for `after` is a card that is no longer there.
 
-    A counter that was absent before is compared with 0 only where its file lists what happened (bad pages, replays) and
-    could be read then: that of a card that slept is unknown.
+    A counter that is absent at one moment is compared as 0 only where its file lists what happened (bad pages, replays)
+    and could be read then: that of a card that slept is unknown. Replays that fall to 0 are those of a driver or card
+    that began anew.
 
     Args:
         before: the card at the start.
@@ -162,6 +165,8 @@ def compare(before: CardSnapshot, after: CardSnapshot | None, seconds: float = 0
     if after is None:
         return Change(known=0, rose={}, fell={}, gone=True, throttled={}, energy_j=None)
     old, new = before.counters, after.counters
+    emptied = [name for name in old if name.startswith(OF_LISTS) and name.startswith(after.listed) and name not in new]
+    new = {**new, **dict.fromkeys(emptied, 0)}
     pairs = {name: (old[name], new[name]) for name in old if name in new}
     listed = {name: (0, new[name]) for name in new if name not in old and name.startswith(before.listed)}
     return Change(
@@ -172,7 +177,7 @@ def compare(before: CardSnapshot, after: CardSnapshot | None, seconds: float = 0
         throttled=metrics_table.throttled(before.cycles, after.cycles),
         energy_j=_energy(before, after, seconds),
         limited=metrics_table.held(before.limits, after.limits),
-        lost=tuple(name for name in old if name.startswith("ras/") and name not in new),
+        lost=tuple(name for name in old if name.startswith(LOST) and name not in new),
     )
 
 

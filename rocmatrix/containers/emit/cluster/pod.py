@@ -101,6 +101,8 @@ def _mount(mount: settings.Mount, site: Site) -> dict[str, Any]:
         return _volume(mount.target, {"persistentVolumeClaim": {"claimName": site.claim}})
     if not mount.target.startswith(f"{DATA_FOLDER}/") or mount.origin.startswith("/"):
         raise ValueError(f"a pod cannot mount {mount.origin}: a node need not have it")
+    if ":" in mount.target:
+        raise ValueError(f"a pod cannot mount {mount.origin}: Kubernetes takes no colon in the path of a mount")
     about = {"name": "data", "persistentVolumeClaim": {"claimName": site.data_claim or site.claim}}
     found = {"name": "data", "mountPath": mount.target, "subPath": mount.origin, "readOnly": True}
     return {"pod": {"volumes": [about]}, "container": {"volumeMounts": [found]}}

@@ -218,3 +218,14 @@ def test_interrupt_while_tasks_are_loaded_ends_with_130_and_no_traceback(capsys)
         raise KeyboardInterrupt
     assert ended.value.code == 130
     assert "Ctrl-C" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("variable", "kept"), [("", False), ("1", True)])
+def test_compiled_modules_are_kept_for_the_next_call_but_where_the_environment_forbids_it(monkeypatch, variable, kept):
+    """Invoke switches this off for each call, which then compiles all modules again."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", variable)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    made = TaskProgram(name="Invoke", binary="./invokew", config_class=OwnConfig)
+    made.create_config()
+    made.parse_core(["invokew", "errors"])
+    assert sys.dont_write_bytecode is kept

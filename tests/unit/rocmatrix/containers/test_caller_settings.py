@@ -50,6 +50,30 @@ def test_file_of_variables_is_read_as_a_shell_takes_it(tmp_path):
     assert found == {"A": "one two", "B": "#x=y", "C": "4", "HERE": "from the shell", "D": "", "E": "a=b"}
 
 
+@pytest.mark.parametrize("inside", ["\u2028", "\x0c", "\x85", "\x1c", "\x0b"])
+def test_line_of_a_file_ends_where_it_does_for_a_shell(tmp_path, inside):
+    path = env_file(tmp_path, f"A=one{inside}HERE\nB=2\n")
+    assert caller_settings.variables([], path, here={"HERE": SECRET}) == {"A": f"one{inside}HERE", "B": "2"}
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ('A="x" # note', "x"),
+        (r'A="a\"b"', 'a"b'),
+        (r"A='it'\''s'", "it's"),
+        ("A=x # note", "x"),
+        ("A=a#b", "a#b"),
+        ("A='x'y", "xy"),
+        ("A='$HOME'", "$HOME"),
+        ("export\tA=1", "1"),
+        ('A={"k": "v w"}', '{"k": "v w"}'),
+    ],
+)
+def test_value_of_a_line_is_the_one_of_a_shell(tmp_path, line, value):
+    assert caller_settings.variables([], env_file(tmp_path, line), here={}) == {"A": value}
+
+
 @pytest.mark.parametrize(
     ("typed", "text", "where"),
     [
@@ -57,6 +81,9 @@ def test_file_of_variables_is_read_as_a_shell_takes_it(tmp_path):
         (["A=1", f"{SECRET[:3]} x={SECRET}"], "", "--env, number 2"),
         (["NOT_SET_ANYWHERE"], "", "--env, number 1"),
         ([f"KEY={SECRET}\nmore"], "", "--env, number 1"),
+        ([f"KEY={SECRET}\udcff"], "", "--env, number 1"),
+        ([], f'A="{SECRET}', "my.env:1"),
+        ([], f"A='{SECRET}' more", "my.env:1"),
         ([], f"A=1\n{SECRET}-key={SECRET}\n", "my.env:2"),
         ([], b"A=\xff\xfe\n", "my.env"),
     ],

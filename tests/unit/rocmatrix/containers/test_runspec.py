@@ -9,7 +9,7 @@ import pytest
 
 from rocmatrix.containers import emit
 from rocmatrix.containers.emit.podman import podman_run_argv
-from rocmatrix.containers.runspec import _agreed, explain, portable_spec
+from rocmatrix.containers.runspec import Chosen, _agreed, explain, portable_spec, run_spec
 from rocmatrix.containers.settings import (
     Device,
     Group,
@@ -17,6 +17,7 @@ from rocmatrix.containers.settings import (
     Mount,
     User,
 )
+from rocmatrix.host.hardware import read_hardware
 from rocmatrix.images import build
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells, sysfs
@@ -125,3 +126,26 @@ def test_access_list_of_a_node_opens_it_under_a_rootless_engine(tmp_path, monkey
     machine = sysfs.two_rx_7900_xt(tmp_path)
     with nullcontext() if opens else pytest.raises(RocmatrixError, match="RM302"):
         spec_for(machine, rootless=True)
+
+
+@pytest.mark.parametrize("word", ["q\udcff", "a\0b"])
+def test_word_that_no_engine_can_be_handed_is_refused(tmp_path, word):
+    hardware = read_hardware(sysfs.no_driver(tmp_path))
+    plan = {"image": "i", "run_folder": Path("/srv"), "user": "1000:1000"}
+    for chosen in (Chosen(command=["p", word], **plan), Chosen(command=[], entrypoint=word, **plan)):
+        with pytest.raises(RocmatrixError, match="RM404"):
+            run_spec(cells.CPU, hardware, chosen)
+
+
+@pytest.mark.parametrize("name", ["q\udcff", "a\r\nb"])
+def test_path_that_an_engine_reads_as_another_is_refused(tmp_path, name):
+    hardware = read_hardware(sysfs.no_driver(tmp_path))
+    for plan in ({"run_folder": Path("/srv") / name}, {"run_folder": Path("/srv"), "data": Path("/srv") / name}):
+        with pytest.raises(RocmatrixError, match="RM404"):
+            run_spec(cells.CPU, hardware, Chosen(image="i", command=[], user="1000:1000", **plan))
+
+
+def test_program_with_an_empty_name_is_refused(tmp_path):
+    chosen = Chosen(image="i", command=[], entrypoint="", run_folder=Path("/srv"), user="1000:1000")
+    with pytest.raises(RocmatrixError, match=r"RM404[\s\S]*empty name"):
+        run_spec(cells.CPU, read_hardware(sysfs.no_driver(tmp_path)), chosen)

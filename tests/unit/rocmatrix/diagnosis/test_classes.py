@@ -47,6 +47,11 @@ CLASSES = (
     ("mpirun has detected an attempt to run as root.\n", "mpi-run-as-root", "root"),
     ("sudo: a terminal is required to read the password\n", "sudo-refused", "root"),
     ("modprobe: ERROR: could not insert 'amdgpu': Operation not permitted\n", "module-not-permitted", "root"),
+    # a compiler's own fault, a library that ldd does not find, a value that an option does not take
+    ("foo.cpp:7:1: internal compiler error: in foo_expand, at foo.c:1234\n", "compiler-crashed", "in foo_expand"),
+    ("\tlibfoo-render.so.4 => not found\n", "library-not-opened", "libfoo-render.so.4"),
+    ("error: invalid value 'foo' for --backend: possible values are bar, baz\n", "option-unrecognized", "value"),
+    ("error: invalid value: foo\n", "option-unrecognized", "value"),
     # compilers of the host
     ("#error \"C++17 or later compatible compiler is required to use Foo.\"\n", "cxx-standard-too-old", "standard"),
     ("#error -- unsupported GNU version! gcc versions later than 12 are not supported!\n", "host-compiler-version-refused", "gcc"),
@@ -122,6 +127,14 @@ def test_message_that_states_its_cause_is_answered_with_its_values(text, words):
         ("#0 Tensile::PlaceholderLibrary() from librocblas.so.5\nSegmentation fault (core dumped)\n", "incomplete"),
         ("ImportError: cannot import name '_C' from 'sam2' (../sam2/__init__.py)\n", "compiled extension"),
         ("No OpenCL device found\n", ".icd"),
+        ("foo.cpp:7:1: internal compiler error: Killed (program cc1plus)\n", "out of memory"),
+        ("error: invalid value 'foo' for --backend: possible values are bar, baz\n", "does not know that value"),
+        ("NCCL WARN NET/IB : Got completion with error 12, opcode 1, len 0, vendor err 129\n", "GID"),
+        ("NCCL WARN NET/IB : Got completion from peer 10.2.0.5<33092> with error 5, opcode 0\n", "died"),
+        ("Unable to open /dev/kfd read-write: Invalid argument\n", "unplugged"),
+        ("RuntimeError: Triton Error [HIP]: Code: 719, Messsage: unspecified launch failure\n", "release of Triton"),
+        ("DKMS: amdtPwrProf\nError! Bad return status for module build on kernel: 4.11.0-foo\n", "Another AMD driver"),
+        ("Free memory: 7.75GiB\nfailed to allocate 8.00G from device: hipError_t(1002)\n", "goes on with less"),
         ("No GPU to monitor.\n", "built without support for AMD"),
         ("nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1\n", "another path"),
         ("dxcore initialization failed\nnvidia-container-cli: initialization error: driver error\n", "Windows"),
@@ -153,3 +166,27 @@ def test_rpm_that_excludes_another_decides_among_the_reasons_for_a_missing_requi
 
 def test_network_plugin_without_a_device_is_no_program_without_a_card():
     assert diagnosed("node49:49:49 [0] NCCL INFO NET/IB : No device found.\n", KNOWN).best is None
+
+
+@pytest.mark.parametrize(
+    "line", ["\tlibfoo.so.4 => /usr/lib/libfoo.so.4 (0x00007f)\n", "libnccl-foo.so => not found\n"]
+)
+def test_library_that_is_found_or_optional_is_no_missing_one(line):
+    best = diagnosed(line, KNOWN).best
+    assert best is None or best.signature.id != "library-not-opened"
+
+
+def test_crash_without_a_trace_lists_first_the_card_that_the_build_has_no_code_for():
+    causes = [text for text, _ in answers(diagnosed("Segmentation fault (core dumped)\n", KNOWN))]
+    assert "not supported" in causes[0]
+    assert "mixed versions" in causes[2]
+
+
+def test_driver_of_windows_leads_where_the_log_names_it():
+    log = "failed to initialize ROCm: no ROCm-capable device is detected\ndriver: Adrenalin Edition 26.1.1\n"
+    assert "Adrenalin on Windows" in next(answers(diagnosed(log, KNOWN)))[0]
+
+
+def test_module_not_loaded_lists_an_image_without_lsmod_among_three():
+    causes = [text for text, _ in answers(diagnosed("ROCk module is NOT loaded, possibly no GPU devices\n", KNOWN))]
+    assert any("kmod" in text for text in causes[:3])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocmatrix.diagnosis import log_prefixes, log_reader
+from rocmatrix.diagnosis import log_prefixes, log_reader, matcher
 from rocmatrix.diagnosis.matcher import LAST_LINES, MOST_COUNTED, Scanner
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, ranked, scanner
 
@@ -220,3 +220,41 @@ def test_exception_that_python_ignores_ends_no_program():
 )
 def test_figure_of_an_error_is_no_message(line, found):
     assert len(ranked(f"epoch 1\n{line}\ndone\n").failures) == found
+
+
+REFUSED = "error: the file of settings {n} is missing, falling back\n"
+
+
+def refusals(monkeypatch):
+    """Collect why matches that were looked at in full do not count."""
+    reasons = []
+    whole = matcher._refusal
+
+    def watched(*given):
+        reasons.append(whole(*given))
+        return reasons[-1]
+
+    monkeypatch.setattr(matcher, "_refusal", watched)
+    return reasons
+
+
+def test_warning_that_repeats_with_other_numbers_is_looked_at_a_few_times_and_hides_no_failure(monkeypatch):
+    reasons = refusals(monkeypatch)
+    log = "".join(REFUSED.format(n=100 + n) for n in range(500))
+    assert not ranked(log).failures
+    assert 0 < reasons.count("own") < 100
+    assert "around" not in reasons
+    found = ranked(log + "error: the file of settings 700 is missing\n").failures
+    assert [match.line for match in found] == [501]
+
+
+def test_line_that_the_one_after_it_excuses_is_looked_at_each_time():
+    went_on = "error: the file of settings 1 is missing\nretrying with the defaults\n"
+    found = ranked(went_on + "error: the file of settings 2 is missing\nthe end\n").failures
+    assert [match.line for match in found] == [3]
+
+
+def test_excuse_that_names_a_digit_keeps_lines_of_other_digits_apart():
+    one = next(one for one in SIGNATURES if one.unless)
+    assert one.model_copy(update={"unless": [r"ends with code 0", r"x\d{1,3}"]}).excused_by_number
+    assert not one.model_copy(update={"unless": [r"retr.{0,40}\d{1,3}"]}).excused_by_number

@@ -9,7 +9,7 @@ import pytest
 
 from rocmatrix.evidence import from_events
 from rocmatrix.evidence.from_events import of_bench, of_build, of_lost_proof, of_proof, of_smoke, of_train
-from rocmatrix.evidence.level import instant
+from rocmatrix.evidence.level import instant, why_not
 from rocmatrix.evidence.record import Hardware, Number, Trouble, Verdict
 from rocmatrix.host import simulated
 from rocmatrix.host.hardware import read_hardware
@@ -150,8 +150,18 @@ def test_record_of_verdicts_holds_the_machine_what_was_requested_and_what_was_no
     )  # fmt: skip
 
 
-def test_versions_of_a_suite_that_states_none_are_the_cells(host):
-    assert of_smoke(cells.GFX1100, Finished(status=0, events=(event(),)), host, **PLACE).versions == VERSIONS
+def test_versions_of_a_suite_that_passed_are_those_that_it_states_and_no_others(host):
+    passed = of_smoke(cells.GFX1100, Finished(status=0, events=(event(),)), host, **PLACE)
+    assert (passed.passed, passed.versions) == (True, {})
+    two = (event(versions={"torch": "2.7.1"}), event(versions={"torch": "2.6.0", "python": "3.12"}))
+    assert of_smoke(cells.GFX1100, Finished(status=0, events=two), host, **PLACE).versions == {
+        "torch": "2.7.1 and 2.6.0",
+        "python": "3.12",
+    }
+
+
+def test_versions_of_a_suite_that_failed_and_states_none_are_the_cells(host):
+    assert of_smoke(cells.GFX1100, Finished(status=1, events=(event(),)), host, **PLACE).versions == VERSIONS
     cpu = of_smoke(cells.CPU, Finished(status=0, events=()), host, **PLACE).versions
     assert cpu == {"torch": "2.13.0", "python": cells.CPU.python}
 
@@ -211,6 +221,27 @@ def test_training_that_did_not_end_well_fails_with_its_status(events, status, ho
     made = trained(host, events=events, status=status, marks=("forced",))
     assert (made.passed, made.verdicts) == (False, (Verdict(probe="train", status=f"ended with {status}"),))
     assert made.marks == ("forced",)
+
+
+@pytest.mark.parametrize(
+    ("measured", "words"),
+    [
+        ((), "it took no step that was measured"),
+        (({"event": "step", "loss": 1.0},), "it took no step that was measured"),
+        (({"event": "epoch", "train_loss": None, "validation_loss": 0.5},), "its last train_loss is no number"),
+        (({"event": "epoch", "validation_loss": math.inf},), "its last validation_loss is no number"),
+    ],
+)
+def test_training_without_a_measured_step_fails_whatever_its_end_states(measured, words, host):
+    made = trained(host, events=(*measured, DONE))
+    assert not made.passed
+    assert made.verdicts == (Verdict(probe="train", status="ended with 0", summary=words),)
+    assert why_not(made, cells.GFX1100) is None  # it counts, against the cell
+
+
+def test_training_that_recovered_from_a_loss_that_is_no_number_has_passed(host):
+    events = ({"event": "epoch", "train_loss": None}, {"event": "epoch", "train_loss": 0.5}, DONE)
+    assert trained(host, events=events).passed
 
 
 def test_record_of_a_training_holds_its_end_its_figures_and_its_log(host):

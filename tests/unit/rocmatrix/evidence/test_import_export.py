@@ -2,7 +2,8 @@
 
 import json
 import os
-from datetime import UTC, datetime
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from rocmatrix.evidence import import_export
 from rocmatrix.evidence.record import LOG_BYTES, Record
 from rocmatrix.runtime.errors import RocmatrixError
-from tests.fixtures.evidence import record, smoke
+from tests.fixtures.evidence import START, record, smoke
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 RECORDS = [record("build"), smoke(1, tflops=91.25, log='a "quoted" [log] {with} "records": ['), record("train", 2)]
@@ -199,3 +200,17 @@ def test_place_that_leaves_no_number_for_the_next_record_is_refused(tmp_path):
     with pytest.raises(RocmatrixError, match="RM622") as caught:
         import_export.read(path)
     assert caught.value.what.startswith("number: ")
+
+
+def test_key_that_stands_twice_is_refused(tmp_path):
+    path = tmp_path / "twice.json"
+    path.write_text(import_export.written([smoke()]).replace('"passed": true', '"passed": false, "passed": true', 1))
+    assert "a key stands twice" in refused(path)
+
+
+@pytest.mark.parametrize(("ahead", "taken"), [(timedelta(minutes=9), True), (timedelta(minutes=11), False)])
+def test_time_that_is_yet_to_come_is_refused_but_for_clocks_that_differ_by_minutes(tmp_path, ahead, taken):
+    path = tmp_path / "ahead.json"
+    import_export.write(path, [smoke()])
+    with nullcontext() if taken else pytest.raises(RocmatrixError, match=r"RM622[\s\S]*yet to come"):
+        import_export.read(path, now=START - ahead)

@@ -345,9 +345,15 @@ def test_image_on_another_base_is_not_compared_with_the_checkout(marks, current)
     assert found.current is current
 
 
-def test_run_that_states_no_version_of_torch_is_of_its_cell():
-    assert why_not(smoke(versions={}), CELL) is None
-    assert why_not(smoke(versions={"python": "3.12"}), CELL) is None
+@pytest.mark.parametrize("versions", [{}, {"python": "3.12"}, {"torch": "2.7.1 and 2.6.0"}, {"torch": ""}])
+def test_suite_that_does_not_state_the_cells_torch_shows_nothing_and_fails_all_the_same(versions):
+    assert "torch" in (why_not(smoke(versions=versions), CELL) or "")
+    assert why_not(smoke(versions=versions, status="fail"), CELL) is None
+    assert trust.tested([record("prove"), smoke(1, versions=versions)], INPUTS, cell=CELL) is None
+
+
+def test_training_that_states_no_torch_has_that_of_the_suite_in_its_image():
+    assert why_not(record("train", versions={}), CELL) is None
 
 
 def test_run_of_every_status_but_a_failure_holds():

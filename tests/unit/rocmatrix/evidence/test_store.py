@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import zlib
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -287,3 +288,14 @@ def test_records_of_two_copies_of_this_file_stand_by_their_times(path):
     store.add(path, [placed(smoke(5), series, 11)], origin="b.json")
     store.add(path, [placed(smoke(9, status="fail"), series, 10)], origin="c.json")
     assert [each.passed for each in store.read(path)] == [True, True, False]
+
+
+def test_row_in_which_a_key_stands_twice_is_refused(tmp_path):
+    path = tmp_path / "evidence.db"
+    store.add(path, [smoke()])
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(
+            """UPDATE record SET body = replace(body, '"passed": true', '"passed": 0, "passed": true')"""
+        )
+    with pytest.raises(RocmatrixError, match="RM621"):
+        store.read(path)

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocmatrix.jobs.destination import Destination
+from rocmatrix.jobs.schedulers.slurm import SlurmDestination
 from rocmatrix.runtime.errors import RocmatrixError
 
 
@@ -24,3 +25,9 @@ def test_number_below_one_is_refused_with_its_option(field, flag, number):
     with pytest.raises(RocmatrixError, match=f"{flag} takes a whole number from 1, not {number}") as refused:
         Nowhere(**{field: number})
     assert refused.value.code == "RM404"
+
+
+@pytest.mark.parametrize("image", ["-v", "--privileged"])
+def test_image_that_an_engine_takes_for_an_option_is_refused(image):
+    with pytest.raises(RocmatrixError, match="RM404"):
+        SlurmDestination(under="docker", image=image)

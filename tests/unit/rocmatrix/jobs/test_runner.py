@@ -104,3 +104,23 @@ def test_refusal_of_a_persons_own_file_or_setting_is_none_of_the_cell(code):
 
 def test_input_error_after_the_begin_is_the_runs_own():
     assert not ended_with("RM730", {"event": "start"}).has_input_error
+
+
+START, END = {"event": "start"}, {"event": "done"}
+
+
+@pytest.mark.parametrize(
+    ("events", "complete"),
+    [
+        (({"event": "complete"},), True),
+        ((START, {"event": "resumed", "from_start": False}, END), True),  # after its last step, before its files
+        ((START, {"event": "resumed", "from_start": False}), False),
+        ((START, {"event": "resumed", "from_start": True}, END), False),
+        ((START, {"event": "resumed", "from_start": False}, {"event": "epoch"}, END), False),
+        ((START, END), False),
+        ((START, {"event": "complete"}), False),
+    ],
+)
+def test_training_is_complete_where_it_found_no_step_to_take(events, complete):
+    assert runner.Finished(status=0, events=events).was_complete is complete
+    assert not runner.Finished(status=1, events=events).was_complete

@@ -71,7 +71,8 @@ def test_defect_keeps_its_traceback(capsys, tmp_path, monkeypatch):
 def test_ctrl_c_ends_with_130(capsys):
     assert ends(KeyboardInterrupt()) == 130
     assert "Stopped by Ctrl-C" in capsys.readouterr().err
-    assert ends(KeyboardInterrupt("SIGTERM")) == 130
+    assert ends(KeyboardInterrupt("SIGTERM")) == 143
+    assert ends(KeyboardInterrupt("SIGHUP")) == 129
     assert "Stopped by SIGTERM" in capsys.readouterr().err
 
 

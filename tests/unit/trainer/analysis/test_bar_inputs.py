@@ -151,6 +151,7 @@ def test_zone_that_a_column_names_counts_unless_the_run_itself_did_not_read_it(
     (path := tmp_path / "new.csv").write_text(f"Gmt time,Open,High,Low,Close,Volume\n{rows}")
     run: Any = SimpleNamespace(
         config={"time_zone": "America/New_York"},
+        feature_set={},
         data=SimpleNamespace(read={"columns": {"date": name}, "time_zone": recorded}),
     )
     assert open_bars(run, NewBars(data=path)).zone == zone
@@ -159,8 +160,11 @@ def test_zone_that_a_column_names_counts_unless_the_run_itself_did_not_read_it(
 def test_days_for_a_model_of_minutes_are_refused_with_what_they_are(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    days = "".join(f"2024-03-{day:02},10,12,9,11,5,15\n" for day in range(1, 29))
-    (path := tmp_path / "days.csv").write_text(f"date,open,high,low,close,volume,vix_close\n{days}")
+    days = [f"2024-03-{day:02},10,12,9,11,5,15\n" for day in range(1, 29)]
+    (path := tmp_path / "days.csv").write_text(f"date,open,high,low,close,volume,vix_close\n{''.join(days)}")
+    message = refused(capsys, folder / "two", "--data", str(path))
+    assert "RM519" in message and "1 day apart, and two was trained on bars of 1 minute" in message
+    path.write_text(f"date,open,high,low,close,volume,vix_close\n{''.join(days[:10])}")  # too few to tell the spacing
     message = refused(capsys, folder / "two", "--data", str(path))
     assert "RM578" in message and "session, 09:30-16:00 America/New_York" in message
     assert "intraday bars, 60 seconds long" in message and "these are days" in message

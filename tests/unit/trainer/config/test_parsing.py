@@ -102,3 +102,10 @@ def test_words_of_help_show_the_choices():
     assert parsing.some_of("a").metavar == "{a}"
     assert parsing.some_of("a", "b").metavar == "{a,b},..."
     assert parsing.or_none(parsing.whole(1)).metavar == "INT|none"
+
+
+def test_flag_that_is_given_again_is_named_with_the_value_that_counts() -> None:
+    words = ["--epochs", "3", "--seed=1", "--epochs=5", "--seed", "1", "--set", "a=1", "--set", "a=2"]
+    assert parsing.given_twice(words, {"--epochs", "--seed"}) == [
+        "--epochs is given 2 times, and the last one counts: 5"
+    ]

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from trainer.runtime import signals
 from trainer.runtime.signals import ends_on_sigterm, interrupt_once, stop_on_sigterm
 
 
@@ -110,3 +111,57 @@ def test_interrupt_within_an_import_arrives_after_it(tmp_path, monkeypatch):
         signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@pytest.fixture
+def ended(monkeypatch):
+    """Return the signals by which the process would have ended at once; each lets the import end instead."""
+    found = []
+
+    def leave(number):
+        found.append(number)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        raise SystemExit(number)
+
+    before = {number: signal.signal(number, interrupt_once) for number in (signal.SIGTERM, signal.SIGALRM)}
+    monkeypatch.setattr(signals, "leave_at_once", leave)
+    monkeypatch.setattr(signals, "_deferred", signals._Deferral())
+    yield found
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_import_that_hangs_is_ended_after_a_bound(tmp_path, monkeypatch, ended):
+    monkeypatch.setattr(signals, "LONGEST", 0.1)
+    (tmp_path / "hanging.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGTERM)\ntime.sleep(10)"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(SystemExit):
+        importlib.import_module("hanging")
+    assert ended == [signal.SIGTERM]
+
+
+def test_second_signal_within_an_import_ends_it_at_once(tmp_path, monkeypatch, ended):
+    (tmp_path / "twice.py").write_text(
+        "import os, signal\nfor _ in range(2):\n    os.kill(os.getpid(), signal.SIGTERM)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(SystemExit):
+        importlib.import_module("twice")
+    assert ended == [signal.SIGTERM]
+
+
+@pytest.mark.parametrize(
+    ("stop", "status"),
+    [
+        (KeyboardInterrupt(), 130),
+        (KeyboardInterrupt("SIGTERM"), 143),
+        (KeyboardInterrupt("SIGHUP"), 129),
+        (signals.TerminatedError(143), 143),
+        (ValueError("SIGTERM"), 130),
+    ],
+)
+def test_status_of_a_stop_is_that_of_a_shell(stop, status):
+    assert signals.status_of(stop, 130) == status

@@ -9,9 +9,10 @@ import threading
 from pathlib import Path
 
 import pytest
+from safetensors import SafetensorError
 
 from trainer.runtime.errors import TrainerError, from_os_error
-from trainer.storage.output_file import require_output, whole, write_whole
+from trainer.storage.output_file import OWN, require_output, whole, write_whole
 
 FULL, NULL = os.makedev(1, 7), os.makedev(1, 3)
 
@@ -111,3 +112,21 @@ def test_folder_that_a_killed_program_left_is_not_mixed_into_the_next(tmp_path: 
         (partial / "config.json").write_bytes(b"{}")
     assert [path.name for path in (tmp_path / "model").iterdir()] == ["config.json"]
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_parts_of_another_program_that_writes_the_same_stay_and_those_of_a_dead_one_go(tmp_path: Path) -> None:
+    alive, dead = (tmp_path / f".model.{OWN}{number}.partial" for number in (os.getppid(), 2**22 + 1))
+    alive.mkdir()
+    dead.write_bytes(b"half")
+    with whole(tmp_path / "model") as partial:
+        assert partial not in (alive, dead) and not dead.exists()
+        assert partial.name == f".model.{OWN}{os.getpid()}.partial"
+        partial.write_bytes(b"whole")
+    assert sorted(tmp_path.iterdir()) == sorted([alive, tmp_path / "model"])
+
+
+def test_full_disk_of_safetensors_names_the_output(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No space left") as raised, whole(tmp_path / "model") as partial:
+        partial.mkdir()
+        raise SafetensorError("Error while serializing: IoError(Os: No space left on device (os error 28))")
+    assert raised.value.filename == str(tmp_path / "model")

@@ -150,7 +150,9 @@ def training_checks(steps: list[Step]) -> list[Check]:
     """Check that the loss falls, and that the overflow skips its step, halves the scale and changes nothing else."""
     overflow, last = steps[OVERFLOW_STEP], steps[-1]
     others = steps[:OVERFLOW_STEP] + steps[OVERFLOW_STEP + 1 :]
+    void = [step.loss for step in steps if not 0 <= step.loss < math.inf]  # NaN is neither
     return [
+        at_most("losses are numbers", len(void), 0, "steps whose squared error is none"),
         at_most("loss falls", last.loss / steps[0].loss, LOSS_RATIO_LIMIT, "last loss / first loss"),
         at_most("overflow leaves the weights alone", overflow.weights_changed, 0, "weights changed"),
         equal("overflow halves the scale", overflow.scale_after, overflow.scale_before / 2, "loss scale"),

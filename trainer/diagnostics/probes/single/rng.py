@@ -130,19 +130,67 @@ def default_state(device: Device) -> tuple[Callable[[], torch.Tensor], Callable[
 
 
 def shape_checks(device: Device, seed: int) -> list[Check]:
-    """Check that the numbers are those of the distribution: mean, spread, range, and no run that repeats."""
-    a, b, kept = (seeded(draw, device, seed) for draw in DRAWS.values())
-    error = 1 / math.sqrt(COUNT)
-    spread = math.sqrt(DROPPED / (1 - DROPPED)) * error
-    repeats = COUNT - int(a.unique().numel())
+    """Check that the numbers are those of the distribution: moments, range, no run that repeats, no neighbours alike.
+
+    Each moment may be off by SIGMAS of its own deviation over COUNT numbers, which stands next to it.
+    """
+    a, b, kept = (seeded(draw, device, seed).double() for draw in DRAWS.values())
     return [
-        at_most("normal mean", abs(float(a.double().mean())), SIGMAS * error, "off 0"),
-        at_most("normal variance", abs(float(a.double().var()) - 1), SIGMAS * math.sqrt(2) * error, "off 1"),
-        at_most("uniform mean", abs(float(b.double().mean()) - 0.5), SIGMAS * error / math.sqrt(12), "off 1/2"),
+        *moment_checks("normal", a, mean=0.0, variance=1.0, fourth=3.0, deviations=(1.0, math.sqrt(2), math.sqrt(24))),
+        *moment_checks("uniform", b, mean=0.5, variance=1 / 12, fourth=1.8, deviations=UNIFORM_DEVIATIONS),
         at_least("uniform least", float(b.min()), 0.0, ""),
         at_most("uniform largest", float(b.max()), math.nextafter(1.0, 0.0), ""),
-        at_most("dropout mean", abs(float(kept.double().mean()) - 1), SIGMAS * spread, "off 1"),
-        at_most("normal repeats", repeats, COUNT // 50, "numbers that came before"),
+        *dropout_checks(kept),
+    ]
+
+
+# of mean, variance and standardized fourth moment of numbers of [0, 1); the third is 1.144 over 1,500 draws of COUNT
+UNIFORM_DEVIATIONS = (1 / math.sqrt(12), math.sqrt(1 / 180), 1.15)
+
+
+def moment_checks(
+    name: str, drawn: torch.Tensor, *, mean: float, variance: float, fourth: float, deviations: tuple[float, ...]
+) -> list[Check]:
+    """Check mean, variance, fourth moment of the standardized numbers, correlation of neighbours, and repetitions.
+
+    Args:
+        name: name of the distribution.
+        drawn: numbers, shape (COUNT,), fp64.
+        mean: mean of the distribution.
+        variance: variance of the distribution.
+        fourth: its fourth moment once it is standardized.
+        deviations: standard deviations of these three, times the root of COUNT.
+    """
+    error = 1 / math.sqrt(COUNT)
+    standard = (drawn - drawn.mean()) / drawn.std().clamp(min=1e-30)
+    alike = float((standard[1:] * standard[:-1]).mean())
+    repeats = COUNT - int(drawn.unique().numel())
+    limits = [SIGMAS * each * error for each in deviations]
+    return [
+        at_most(f"{name} mean", abs(float(drawn.mean()) - mean), limits[0], f"off {mean:g}"),
+        at_most(f"{name} variance", abs(float(drawn.var()) - variance), limits[1], f"off {variance:g}"),
+        at_most(f"{name} fourth moment", abs(float(standard.pow(4).mean()) - fourth), limits[2], f"off {fourth:g}"),
+        at_most(f"{name} neighbours", abs(alike), SIGMAS * error, "correlation"),
+        at_most(f"{name} repeats", repeats, COUNT // 50, "numbers that came before"),
+    ]
+
+
+def dropout_checks(kept: torch.Tensor) -> list[Check]:
+    """Check the mean after dropout, the share that is dropped, and that neighbours are dropped apart.
+
+    Args:
+        kept: what dropout left of ones, shape (COUNT,), fp64.
+    """
+    error = 1 / math.sqrt(COUNT)
+    dropped = (kept == 0).double()
+    pairs = float((dropped[1:] * dropped[:-1]).mean())
+    # of two neighbours both dropped; each number is in two pairs
+    of_pairs = math.sqrt(DROPPED**2 * (1 - DROPPED**2) + 2 * (DROPPED**3 - DROPPED**4))
+    of_share, of_mean = math.sqrt(DROPPED * (1 - DROPPED)), math.sqrt(DROPPED / (1 - DROPPED))
+    return [
+        at_most("dropout mean", abs(float(kept.mean()) - 1), SIGMAS * of_mean * error, "off 1"),
+        at_most("dropout share", abs(float(dropped.mean()) - DROPPED), SIGMAS * of_share * error, f"off {DROPPED:g}"),
+        at_most("dropout neighbours", abs(pairs - DROPPED**2), SIGMAS * of_pairs * error, "of pairs, off its share"),
     ]
 
 

@@ -5,6 +5,7 @@ import io
 import re
 import subprocess
 import sys
+import time
 from contextlib import redirect_stdout
 from html.parser import HTMLParser
 from pathlib import Path
@@ -41,13 +42,15 @@ def stand_in(monkeypatch):
     """Let every stage print its words, and the stage named fail; return what was run."""
     ran = []
 
-    def run(argv, *, stdout, stderr, **_):
+    def run(argv, stderr):
         words = argv[argv.index("--search-root") + 2 :]
         ran.append(words)
-        return subprocess.CompletedProcess(argv, 3 if words[0] == run.failing else 0, stdout=f"<b>{words[0]}</b>\n")
+        if words[0] == run.stopped:
+            raise KeyboardInterrupt
+        return 3 if words[0] == run.failing else 0, f"<b>{words[0]}</b>\n"
 
-    run.failing = ""
-    monkeypatch.setattr(demo.subprocess, "run", run)
+    run.failing = run.stopped = ""
+    monkeypatch.setattr(demo, "_to_its_end", run)
     return run, ran
 
 
@@ -138,3 +141,20 @@ def test_synthetic_log_has_a_known_cause(tmp_path):
 
 def test_progress_line_is_kept_in_its_last_state():
     assert demo._lines(b"a\r\ntrain 1%\rtrain 100%\r\nend\r\n") == "a\ntrain 100%\nend\n"
+
+
+def test_demo_that_is_stopped_leaves_nothing(stand_in, tmp_path):
+    run, _ = stand_in
+    run.stopped = "report"
+    with pytest.raises(SystemExit) as ended:
+        demo.demo(Demo(out=str(tmp_path / "DEMO")))
+    assert ended.value.code == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_stage_ends_with_the_demo_when_a_scheduler_stops_it(tmp_path):
+    program = "import os, signal, time\nos.kill(os.getppid(), signal.SIGTERM)\ntime.sleep(60)"
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
+        demo._to_its_end([sys.executable, "-c", program], subprocess.DEVNULL)
+    assert time.monotonic() - began < 30

@@ -12,9 +12,12 @@ from rocmatrix.containers.emit.devcontainer import (
     Commented,
     devcontainer_json,
     devcontainer_rows,
+    document,
     written,
 )
 from rocmatrix.containers.runspec import portable_spec
+from rocmatrix.containers.settings import Mount
+from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells
 from tests.fixtures.commented_json import without_comments
 
@@ -104,3 +107,29 @@ def test_published_schema_takes_it(two_cards):
     document = made(two_cards()[1])
     validator.validate(document)
     assert not validator.is_valid(document | {"runArg": []})
+
+
+def spec_with(two_cards, *, command=("smoke",), origin="/srv/x", read_only=True):
+    mount = Mount(kind="bind", origin=origin, target="/code", read_only=read_only, reason="r", source="s")
+    return two_cards(command=[*command], more=(mount,))[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["${localEnv:HOME}", "a${env:X}", "${containerWorkspaceFolder}", "${localHomeFolder}", "${devcontainerId}"],
+)
+def test_text_that_an_editor_would_replace_is_refused(two_cards, text):
+    for spec in (spec_with(two_cards, command=["p", text]), spec_with(two_cards, origin=f"/srv/{text}")):
+        with pytest.raises(RocmatrixError, match="RM414"):
+            devcontainer_json(spec)
+
+
+def test_other_text_in_braces_stays_as_it_is(two_cards):
+    words = ["p", "${HOME}", "${X:-y}", "$(id)", "${localEnvironment}"]
+    assert document(spec_with(two_cards, command=words))["postCreateCommand"].value[-len(words) :] == words
+
+
+def test_folder_that_may_be_changed_is_mounted_and_results_are_the_workspaces(two_cards):
+    mounts = [mount.value for mount in document(spec_with(two_cards, read_only=False))["mounts"]]
+    assert "type=bind,source=/srv/x,target=/code" in mounts
+    assert not any("target=/training" in mount for mount in mounts)

@@ -155,6 +155,7 @@ def test_apptainer_gets_variables_with_commas_whole_and_no_path_that_it_would_mi
         {"log": "/srv/a\n#SBATCH --uid=0"},
         {"log": '/srv/a"b'},
         {"log": "/srv/%u/a"},
+        {"log": "/srv/a\rb"},
         {"nodes": 0},
         {"processes": 0},
     ],
@@ -164,6 +165,7 @@ def test_line_that_sbatch_would_misread_is_refused(wrong):
         replace(BATCH, **wrong)
 
 
-def test_path_with_a_space_is_quoted():
-    script = sbatch_script(replace(BATCH, log="/srv/my runs/%j.log"), Launcher(command=("true",)))
-    assert '#SBATCH --output="/srv/my runs/%j.log"\n' in script
+@pytest.mark.parametrize("name", ["my runs", "o'brien", "#1", "tab\there", "a;b", "$HOME"])
+def test_path_that_is_no_plain_word_is_quoted(name):
+    script = sbatch_script(replace(BATCH, log=f"/srv/{name}/%j.log"), Launcher(command=("true",)))
+    assert f'#SBATCH --output="/srv/{name}/%j.log"\n' in script

@@ -28,3 +28,11 @@ def test_plain_word_and_path_are_not_quoted():
 def test_value_used_twice_is_written_twice():
     groups = ["video"]
     assert yaml_text({"a": groups, "b": groups}) == "a:\n- video\nb:\n- video\n"
+
+
+@pytest.mark.parametrize("end", ["\x85", "\u2028", "\u2029", "\r", "\r\n", "\n"])
+def test_line_end_of_some_readers_is_written_as_an_escape(end):
+    text = f"a{end}b"
+    written = yaml_text({"a": text})
+    assert end not in written.strip("\n")
+    assert yaml.safe_load(written) == {"a": text}

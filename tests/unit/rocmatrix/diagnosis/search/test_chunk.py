@@ -41,3 +41,12 @@ def test_thousands_of_places_in_one_line_of_megabytes_take_less_than_seconds():
         found.around(position)
         found.line(position)
     assert time.process_time() - began < 2
+
+
+def test_shape_of_a_match_is_that_of_lines_that_differ_in_digits_alone():
+    found = chunk(b"step 11: an error\nstep 27: an error\n\nstep 3: an error")
+    first, second, third = ((at, at + 5) for at in (9, 23, 36))
+    assert found.shape(first) == found.shape(second)
+    assert found.shape(first) != found.shape(third)
+    assert found.shape((9, 20)) != found.shape(first)  # goes on in the next line
+    assert chunk(b"x" * 5000).shape((3, 9)) is None

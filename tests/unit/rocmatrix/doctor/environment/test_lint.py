@@ -41,6 +41,12 @@ CASES = [
     (
         "two-filters",
         "warning",
+        {"ROCR_VISIBLE_DEVICES": "0", "CUDA_VISIBLE_DEVICES": "0"},
+        {"ROCR_VISIBLE_DEVICES": "0", "GPU_DEVICE_ORDINAL": "0"},  # OpenCL's alone
+    ),
+    (
+        "two-filters",
+        "warning",
         {"ROCR_VISIBLE_DEVICES": "$A", "HIP_VISIBLE_DEVICES": "$B"},
         {"ROCR_VISIBLE_DEVICES": "0", "HIP_VISIBLE_DEVICES": ""},
     ),

@@ -1,5 +1,7 @@
 """A Job or a TrainJob of this machine's or a site's facts; results and data on claims."""
 
+import csv
+import io
 from dataclasses import replace
 
 import pytest
@@ -62,3 +64,36 @@ def test_pretrained_folder_of_a_pod_is_a_path_on_the_claim_of_the_data(prepare):
     assert "--model=/data/.model/llama" in text
     with pytest.raises(RocmatrixError, match=r"RM426[\s\S]*--model names /srv/llama"):
         prepare(to, data="bars/2025.csv", model="/srv/llama")
+
+
+def name_of(prepare, run, nodes=1):
+    return yaml.safe_load(file_of(prepare(replace(KUBERNETES, nodes=nodes), run=run)))["metadata"]["name"]
+
+
+@pytest.mark.parametrize(("one", "other"), [("x" * 69 + "a", "x" * 69 + "b"), ("жж", "яя"), ("a b", "a-b")])
+def test_runs_whose_names_lose_letters_are_different_jobs(prepare, one, other):
+    assert name_of(prepare, one) != name_of(prepare, other)
+
+
+@pytest.mark.parametrize(("nodes", "added"), [(1, ""), (2, "-node-0-1-abcde"), (200, "-node-0-199-abcde")])
+def test_name_of_a_job_leaves_room_for_what_a_job_set_adds(prepare, nodes, added):
+    name = name_of(prepare, "Y" * 100, nodes)
+    assert len(name + added) == 63
+    assert name == name_of(prepare, "Y" * 100, nodes)
+    assert len(name_of(prepare, "y" * 60, nodes) + added) <= 63
+
+
+@pytest.mark.parametrize("folder", ["a,b", 'say "hi"', "two\nlines"])
+def test_file_of_a_job_is_one_path_to_kubectl(prepare, tmp_path, folder):
+    made = prepare(replace(KUBERNETES, nodes=1), output=str(tmp_path / folder))
+    (path,) = made.files
+    ((listed,),) = csv.reader(io.StringIO(made.argv[-1].removeprefix("--filename="), newline=""))
+    assert listed == str(path)
+
+
+def test_path_that_kubernetes_or_kubectl_cannot_take_is_rm424(prepare, tmp_path):
+    to = replace(KUBERNETES, nodes=1)
+    with pytest.raises(RocmatrixError, match=r"RM424[\s\S]*colon"):
+        prepare(to, data="sets/12:30.csv")
+    with pytest.raises(RocmatrixError, match=r"RM424[\s\S]*Windows"):
+        prepare(to, output=str(tmp_path / "a\r\nb"))

@@ -139,3 +139,13 @@ def test_nodes_own_settings_are_explained_for_docker_and_cards_alone(prepare):
     assert {"--user", "--device", "--group-add"} <= flags("docker", cell=cells.GFX1100)
     assert "--device" not in flags("docker")
     assert flags("apptainer", cell=cells.GFX1100) == set()
+
+
+def test_checkout_below_a_colon_is_refused():
+    with pytest.raises(RocmatrixError, match=r"RM404[\s\S]*colon"):
+        SlurmDestination(checkout="/srv/a:b")
+
+
+def test_name_that_is_no_text_is_refused_before_anything_is_written(prepare):
+    with pytest.raises(RocmatrixError, match=r"RM424[\s\S]*UTF-8"):
+        prepare(SlurmDestination(), target="q\udcff")

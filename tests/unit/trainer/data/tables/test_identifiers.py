@@ -21,6 +21,7 @@ EVERY = np.ones(FEWEST_ROWS, np.bool_)
         "row number",
         "index",
         "Unnamed: 0",
+        "__index_level_0__",
         "",
         " ",
         "GUID",

@@ -138,3 +138,14 @@ def test_sums_of_gradients_take_what_torch_takes_for_them(loss):
     planned = max(peak.allocated for peak in memory.peaks.values()) - before
     assert planned == pytest.approx(most, abs=4096)  # numbers alone
     assert most > weight.nbytes
+
+
+def test_product_summed_in_fp32_makes_nothing_and_its_flops_count():
+    memory = LiveMemory(PlainAllocator())
+    left, right = torch.ones(4, 8).half(), torch.ones(8, 6).half()
+    with memory:
+        total = torch.zeros(4, 6)
+        held = memory.allocator.allocated
+        found = torch.ops.aten.addmm.dtype_out(total, left, right, torch.float32, out=total)
+    assert found is total
+    assert (memory.allocator.allocated, memory.flops) == (held, 2 * 4 * 8 * 6)

@@ -1,13 +1,17 @@
 """The plan of a step against the bytes that torch's allocator reports for the same step on real tensors."""
 
+import contextlib
 from dataclasses import replace
 
 import pytest
+from torch.utils.checkpoint import DefaultDeviceType
 
-from benchmarks.plan_error import error_on_host
+from benchmarks.plan_error import GPT_SMALL, error_on_host
 from tests.fixtures.footprints import ON_CARD, SMALL
 from tests.left_out import long, one_of
 from trainer.engine import optimizer
+from trainer.models.fast import own_gelu
+from trainer.run.memory_plan import program as program_module
 from trainer.run.memory_plan.allocator import DoesNotFitError
 from trainer.run.memory_plan.depth import estimated
 from trainer.run.memory_plan.live_memory import TRIALS
@@ -100,3 +104,23 @@ def test_depth_of_blocks_that_differ_is_measured_whole(windows):
     raw = {**SMALL, "num_hidden_layers": 8, "use_sliding_window": True, "sliding_window": 64, **windows}
     program = replace(ON_CARD, raw=raw)
     assert estimated(program).largest == measured(program).largest
+
+
+@long
+def test_own_gelu_is_planned_without_its_output_kept_in_each_layer(monkeypatch):
+    raw = {**GPT_SMALL, "n_layer": 2}
+    program = replace(ON_CARD, raw=raw, precision="bf16", compiler=True)
+    kept = measured(program).peaks["forward"].parts["activations"]
+    monkeypatch.setattr(own_gelu, "LEAST", program.rows * program.sequence)
+    own = measured(program).peaks["forward"].parts["activations"]
+    outputs = program.rows * program.sequence * 4 * raw["n_embd"] * 2  # of one layer, in 16 bits
+    assert kept - own == raw["n_layer"] * outputs
+
+
+def test_checkpoints_of_a_plan_look_at_the_host_and_at_the_card_again_afterwards(monkeypatch):
+    """With a card that torch starts in the meantime, torch's checkpoint raises where it looks at the card."""
+    monkeypatch.setattr(DefaultDeviceType, "_default_device_type", "cuda")
+    with contextlib.suppress(ZeroDivisionError), program_module._checkpoints_of_host():
+        assert DefaultDeviceType.get_device_type() == "cpu"
+        raise ZeroDivisionError
+    assert DefaultDeviceType.get_device_type() == "cuda"

@@ -69,3 +69,26 @@ def test_throttling_is_a_share_of_the_cycles_between() -> None:
 
 def test_machine_without_a_card_reports_nothing(tmp_path: Path) -> None:
     assert HealthWatch(root=tmp_path, devices=tmp_path).report() is None
+
+
+PAGES = CardSnapshot(
+    counters={"pages/retired": 2, "pcie/replays": 5}, listed=("pages/", "pcie/replays"), energy_j=None, cycles={}
+)
+
+
+@pytest.mark.parametrize(
+    ("counters", "listed", "fell", "lost"),
+    [
+        ({"pages/retired": 2, "pcie/replays": 5}, PAGES.listed, {}, ()),
+        ({"pages/retired": 2}, PAGES.listed, {"pcie/replays": (5, 0)}, ()),  # a driver that was loaded anew
+        ({"pages/retired": 2}, ("pages/",), {}, ()),  # its file can no longer be read: unknown
+        ({"pcie/replays": 5}, PAGES.listed, {"pages/retired": (2, 0)}, ()),  # no page is ever given back
+        ({"pcie/replays": 5}, ("pcie/replays",), {}, ("pages/retired",)),
+    ],
+)
+def test_counter_that_has_no_entry_at_zero_falls_where_its_list_was_read(
+    counters: dict[str, int], listed: tuple[str, ...], fell: dict[str, tuple[int, int]], lost: tuple[str, ...]
+) -> None:
+    found = compare(PAGES, replace(PAGES, counters=counters, listed=listed), seconds=1.0)
+    assert (found.fell, found.lost) == (fell, lost)
+    assert found.moved is bool(fell or lost)

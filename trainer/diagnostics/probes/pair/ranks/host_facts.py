@@ -15,7 +15,8 @@ from trainer.diagnostics.probes.pair.ranks import ipc
 from trainer.diagnostics.probes.pair.ranks.ddp_rank import WORLD
 
 SHM_NEEDED = 128 << 20  # bytes; RCCL takes about 9.6 MB a channel and peer, and Docker gives 64 MiB in all
-HIDING = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
+# Not GPU_DEVICE_ORDINAL, which OpenCL alone reads (ROCm/clr: rocclr/device/rocm/rocdevice.cpp, amd::IS_HIP).
+HIDING = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
 ROOT = Path("/")
 
 

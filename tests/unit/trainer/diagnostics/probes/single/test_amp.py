@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -123,10 +124,23 @@ def test_limit_of_a_low_precision_loss_is_where_it_is_stated(name: str, off: flo
     assert amp.precision_checks(name, trainer)[1].status == status
 
 
-@pytest.mark.parametrize(("last", "failing"), [(0.499, set()), (0.501, {"loss falls"}), (float("nan"), {"loss falls"})])
+@pytest.mark.parametrize(
+    ("last", "failing"), [(0.499, set()), (0.501, {"loss falls"}), (float("nan"), {"loss falls", "losses are numbers"})]
+)
 def test_loss_has_to_fall_to_half(last: float, failing: set[str]) -> None:
     steps = [amp.Step(loss=1.0, scale_before=4.0, scale_after=4.0, weights_changed=9) for _ in range(amp.STEPS)]
     steps[amp.OVERFLOW_STEP] = amp.Step(loss=0.6, scale_before=4.0, scale_after=2.0, weights_changed=0)
     steps[-1] = amp.Step(loss=last, scale_before=4.0, scale_after=4.0, weights_changed=9)
     found = {check.name for check in amp.training_checks(steps) if check.status == "fail"}
     assert found - {"training goes on"} == failing
+
+
+@pytest.mark.parametrize("loss", [float("nan"), float("inf"), -1e-9])
+@pytest.mark.parametrize("at", [0, 5, amp.OVERFLOW_STEP, amp.STEPS - 1])
+def test_loss_that_is_no_squared_error_fails_at_any_step(loss: float, at: int) -> None:
+    steps = [amp.Step(loss=0.9**i, scale_before=4.0, scale_after=4.0, weights_changed=9) for i in range(amp.STEPS)]
+    middle = amp.OVERFLOW_STEP
+    steps[middle] = amp.Step(loss=steps[middle].loss, scale_before=4.0, scale_after=2.0, weights_changed=0)
+    assert [check.name for check in amp.training_checks(steps) if check.status == "fail"] == []
+    steps[at] = replace(steps[at], loss=loss)
+    assert "losses are numbers" in {check.name for check in amp.training_checks(steps) if check.status == "fail"}

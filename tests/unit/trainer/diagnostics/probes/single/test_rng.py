@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ def failed(verdict: Verdict) -> list[str]:
 def test_cpu_repeats() -> None:
     verdict = rng.measure(Request(expect="cpu"))
     assert verdict.status == "pass", failed(verdict)
-    assert len(verdict.checks) == 2 * 3 + 4 + 7 + 1
+    assert len(verdict.checks) == 2 * 3 + 4 + (5 + 5 + 2 + 3) + 1
 
 
 FAULTS = {
@@ -87,3 +88,62 @@ def test_training_that_does_not_repeat_is_seen(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(rng, "trained", trained)
     assert failed(rng.measure(Request(expect="cpu"))) == ["training repeats"]
+
+
+CPU = Device(kind="cpu", name="a CPU", arch="x86_64")
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, name: str, numbers: torch.Tensor) -> set[str]:
+    monkeypatch.setitem(rng.DRAWS, name, lambda *_: numbers)
+    return {check.name for check in rng.shape_checks(CPU, 1) if check.status == "fail"}
+
+
+def drawn(count: int = rng.COUNT) -> torch.Tensor:
+    return torch.rand(count, generator=torch.Generator().manual_seed(5))
+
+
+def kept(ones: torch.Tensor) -> torch.Tensor:
+    return (ones >= rng.DROPPED).float() / (1 - rng.DROPPED)
+
+
+SHAPES: dict[str, tuple[str, Callable[[], torch.Tensor], set[str]]] = {
+    "coarse": ("uniform", lambda: (drawn() * 256).floor() / 256, {"uniform repeats"}),
+    "a wave shares a number": (
+        "uniform",
+        lambda: drawn(rng.COUNT // 64).repeat_interleave(64),
+        {"uniform neighbours", "uniform repeats"},
+    ),
+    "narrow": ("uniform", lambda: drawn() / 2 + 0.25, {"uniform variance"}),
+    "flat in place of normal": ("normal", lambda: (drawn() - 0.5) * 12**0.5, {"normal fourth moment"}),
+    "a wave is dropped at once": (
+        "dropout",
+        lambda: kept(drawn(rng.COUNT // 64)).repeat_interleave(64),
+        {"dropout neighbours"},
+    ),
+    "nothing is dropped": ("dropout", lambda: torch.ones(rng.COUNT), {"dropout share", "dropout neighbours"}),
+    "constant": ("uniform", lambda: torch.full((rng.COUNT,), 0.5), {"uniform variance", "uniform repeats"}),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_numbers_of_the_right_mean_and_another_shape_are_seen(monkeypatch: pytest.MonkeyPatch, shape: str) -> None:
+    name, made, expected = SHAPES[shape]
+    assert failing(monkeypatch, name, made()) >= expected
+
+
+@pytest.mark.parametrize(("sigmas", "names"), [(5.5, set()), (6.5, {"dropout share"})])
+def test_share_that_is_dropped_may_be_off_by_six_of_its_deviations(
+    monkeypatch: pytest.MonkeyPatch, sigmas: float, names: set[str]
+) -> None:
+    off = sigmas * (rng.DROPPED * (1 - rng.DROPPED)) ** 0.5 / rng.COUNT**0.5
+    ordered = torch.arange(rng.COUNT) / rng.COUNT
+    apart = ordered[torch.randperm(rng.COUNT, generator=torch.Generator().manual_seed(7))]
+    share = rng.DROPPED + off
+    numbers = (apart >= share).float() / (1 - share)  # of mean 1, whatever share is dropped
+    found = failing(monkeypatch, "dropout", numbers)
+    assert found - {"dropout neighbours"} == names  # more dropped ones have more neighbours
+
+
+def test_sound_numbers_pass_whatever_the_seed() -> None:
+    for seed in range(10):
+        assert [check.name for check in rng.shape_checks(CPU, seed) if check.status == "fail"] == []

@@ -69,11 +69,6 @@ def test_base_is_known_by_the_id_that_the_engine_has_now_and_fetched_where_it_ha
     assert fetched == ["m/u:2", "m/u:3"]
 
 
-@pytest.mark.parametrize(("id_", "counted"), [("sha256:1", "sha256:1"), (None, "m/u:1"), ("", "m/u:1")])
-def test_base_counts_by_its_id_where_that_is_known(id_, counted):
-    assert OtherBase(name="m/u:1", id=id_).counted == counted
-
-
 def release_archive(content, *, name="os-release", kind=tarfile.REGTYPE):
     """Return an archive of one member, as the engine sends a path of a container."""
     packed = io.BytesIO()

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from rocmatrix.evidence import record as records_module
-from rocmatrix.evidence.record import LOG_BYTES, Hardware, Record, Trouble, Verdict, is_name, ordered, present
+from rocmatrix.evidence.record import LOG_BYTES, Hardware, Record, Trouble, Verdict, is_name, once, ordered, present
 from tests.fixtures.evidence import IMAGE, INPUTS, at, record
 
 
@@ -106,8 +106,9 @@ def test_clock_of_one_file_does_not_move_records_of_no_file():
 
 
 def test_records_of_one_moment_in_two_files_are_ordered_alike_however_they_come():
-    one, two = placed(5, 1, series="s"), placed(5, 1, series="t", image=None)
-    assert numbers(one, two) == numbers(two, one) == [("s", 1), ("t", 1)]
+    for image in (None, IMAGE):  # by their files' names, whatever their own are
+        one, two = placed(5, 1, series="s", image=image), placed(5, 1, series="t", image=None if image else IMAGE)
+        assert numbers(one, two) == numbers(two, one) == [("s", 1), ("t", 1)]
 
 
 def test_record_that_is_there_twice_stays_twice():
@@ -201,3 +202,9 @@ def test_records_of_one_moment_in_a_copied_file_are_ordered_alike_however_they_c
     one, two, later = placed(9, 2, passed=False), placed(9, 2), placed(9, 3)
     first, second = sorted((one, two), key=lambda each: each.id)
     assert ordered([later, one, two]) == ordered([two, one, later]) == [first, second, later]
+
+
+def test_object_in_which_a_key_stands_twice_is_refused():
+    assert json.loads('{"a": 1, "b": 2}', object_pairs_hook=once) == {"a": 1, "b": 2}
+    with pytest.raises(ValueError, match="twice"):
+        json.loads('{"a": 1, "a": 1}', object_pairs_hook=once)

@@ -52,6 +52,12 @@ def test_base_that_an_image_was_made_from_is_reported_and_one_that_is_requested_
     assert capsys.readouterr().err == ""
 
 
+def test_base_that_is_there_states_the_labels_that_it_has(held):
+    images, _ = held
+    images["m/u:1"] = image("sha256:now", name="given", empty="")
+    assert base.chosen(CLIENT, "m/u:1", None).describes == {"org.rocmatrix.name"}
+
+
 @pytest.mark.parametrize("there", [None, image()])
 def test_base_is_the_cells_own_where_none_is_requested_or_remembered(held, there, capsys):
     assert base.chosen(CLIENT, None, there) is None

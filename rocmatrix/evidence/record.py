@@ -192,7 +192,7 @@ def once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 def is_name(text: str) -> bool:
     """Return whether a record can bear `text` as the name of its cell or night."""
-    return re.fullmatch(NAME.strip("^$"), text) is not None
+    return re.fullmatch(NAME, text) is not None
 
 
 def named(content: Mapping[str, Any]) -> str:
@@ -224,11 +224,12 @@ def ordered(records: Iterable[Record], *, now: str | None = None) -> list[Record
     found = list(records)
     forks = _forks(found)
     times = _times(found, forks, now or present())
-    keys = [
-        (times[id(record)], 0 if _is_forked(record, forks) else record.number, record.series or record.id, record)
-        for record in found
-    ]
-    return [record for *_, record in sorted(keys, key=lambda key: key[:3])]
+
+    def place(record: Record) -> tuple[str, int, str]:
+        stands = record.series and not _is_forked(record, forks)  # two of a copied file may have one number
+        return times[id(record)], record.number, record.series if stands else record.id
+
+    return sorted(found, key=place)
 
 
 def _times(records: Iterable[Record], forks: Mapping[str, int], now: str) -> dict[int, str]:

@@ -99,7 +99,7 @@ def record_build(cell: Cell, built: Built, *, log: Path | None = None) -> None:
     from rocmatrix.evidence import from_events, store
     from rocmatrix.images.build import log_file
 
-    if built.image is None or (not built.rebuilt and _known(cell, built)):
+    if built.image is None or (not built.rebuilt and _known(cell, built.inputs, built.image)):
         return
     text = _text(log or log_file(cell, ROOT)) if built.rebuilt else ""
     record = from_events.of_build(
@@ -143,7 +143,7 @@ def record_failed_build(cell: Cell, error: BuildFailedError, *, root: Path = ROO
     store.save(evidence_file(), record)
 
 
-def _known(cell: Cell, built: Built) -> bool:
+def _known(cell: Cell, inputs: str, image: Image) -> bool:
     """Return whether the newest build on record is this very image: the level is that of the newest.
 
     One on a simulated machine is none of a real one, and the other way round: their levels are apart.
@@ -151,11 +151,10 @@ def _known(cell: Cell, built: Built) -> bool:
     from rocmatrix.evidence import from_events
     from rocmatrix.evidence.level import SIMULATED
 
-    labels = built.image.labels if built.image else None
-    simulated = SIMULATED in from_events.marks_of(cell, labels=labels)
+    simulated = SIMULATED in from_events.marks_of(cell, labels=image.labels)
     made = [record for record in _records(cell.name) if record.kind == "build" and record.trouble is None]
     made = [record for record in made if (SIMULATED in record.marks) == simulated]
-    return built.image is not None and [(r.inputs, r.image) for r in made[-1:]] == [(built.inputs, built.image.id)]
+    return [(r.inputs, r.image) for r in made[-1:]] == [(inputs, image.id)]
 
 
 def _records(cell: str) -> list[Record]:

@@ -132,7 +132,7 @@ def revision(root: Path) -> str | None:
     """
     commit = _git(root, "rev-parse", "--verify", "HEAD")
     changed = _git(root, "status", "--porcelain") if commit else None
-    if not commit or changed is None:
+    if changed is None:
         return None
     return f"{commit}-dirty" if changed else commit
 
@@ -143,10 +143,10 @@ def _git(root: Path, *words: str) -> str | None:
     environment["GIT_CEILING_DIRECTORIES"] = str(root.resolve().parent)
     argv = ["git", "--no-optional-locks", "-C", str(root), *words]
     try:
-        done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True, timeout=60)
     except (OSError, subprocess.SubprocessError):
         return None
-    return None if done.returncode else done.stdout.strip()
+    return done.stdout.strip()
 
 
 def marks(labels: Mapping[str, str], *, own_digest: str | None) -> dict[str, bool]:

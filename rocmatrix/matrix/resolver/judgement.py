@@ -163,13 +163,13 @@ def of_subject(matrix: Matrix, subject: Subject, python: str | None, measured: M
 
 def of_a_chip(matrix: Matrix, request: Request, subject: Subject, judged: Judged) -> Judged:
     """Return the headline of integrated graphics by name: AMD lists processors, and has to list most that have them."""
-    entry = matrix.architectures.get(subject.architecture or "")
+    gfx = subject.architecture
     named = request.gpu not in (None, "auto", *matrix.architectures) and subject.card is None and not request.cell
-    if entry is None or not (named and entry.integrated and judged.verdict == "supported" and judged.others):
+    if gfx is None or judged.others is None or not (named and matrix.architectures[gfx].integrated):
         return judged
     lines = dict.fromkeys(release.rocm for release in matrix.releases if release.rocm)
-    listed = {card for line in lines for card in matrix.support_of(str(subject.architecture), line).cards}
-    processors = {name for name in entry.names if name not in entry.chips}
+    listed = {card for line in lines for card in matrix.support_of(gfx, line).cards}
+    processors = set(matrix.architectures[gfx].names) - set(matrix.architectures[gfx].chips)
     if 2 * len(processors & listed) >= len(processors):
         return judged
     because = f"compiled in, and no rule excludes it; of its processors {judged.because}"

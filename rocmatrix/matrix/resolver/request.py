@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeGuard
 
 from packaging.version import InvalidVersion, Version
 
@@ -48,7 +49,7 @@ def fits(cell: Cell, request: Request) -> bool:
     return agrees(request.rocm, release.rocm) and agrees(request.torch, release.torch)
 
 
-def is_series(version: str | None) -> bool:
+def is_series(version: str | None) -> TypeGuard[str]:
     """Return whether a version names all of a major number: `6` is any ROCm 6, as conda and tags of images have it."""
     return version is not None and bool(_SERIES.fullmatch(version))
 
@@ -61,7 +62,7 @@ def is_open(version: str | None) -> bool:
 @lru_cache(maxsize=4096)
 def agrees(requested: str | None, version: str | None) -> bool:
     """Return whether a ROCm or a torch is what a request names: the same version, or one of the series."""
-    if requested is None or version is None or not is_series(requested):
+    if version is None or not is_series(requested):
         return same_version(requested, version)
     try:
         return Version(version).major == int(requested)

@@ -2,10 +2,13 @@
 
 import hashlib
 import json
+from datetime import UTC, datetime, timedelta, timezone
+from types import SimpleNamespace
 
 import pytest
 
-from rocmatrix.evidence.record import LOG_BYTES, Hardware, Record, Trouble, Verdict, ordered
+from rocmatrix.evidence import record as records_module
+from rocmatrix.evidence.record import LOG_BYTES, Hardware, Record, Trouble, Verdict, is_name, once, ordered, present
 from tests.fixtures.evidence import IMAGE, INPUTS, at, record
 
 
@@ -103,8 +106,9 @@ def test_clock_of_one_file_does_not_move_records_of_no_file():
 
 
 def test_records_of_one_moment_in_two_files_are_ordered_alike_however_they_come():
-    one, two = placed(5, 1, series="s"), placed(5, 1, series="t", image=None)
-    assert numbers(one, two) == numbers(two, one) == [("s", 1), ("t", 1)]
+    for image in (None, IMAGE):  # by their files' names, whatever their own are
+        one, two = placed(5, 1, series="s", image=image), placed(5, 1, series="t", image=None if image else IMAGE)
+        assert numbers(one, two) == numbers(two, one) == [("s", 1), ("t", 1)]
 
 
 def test_record_that_is_there_twice_stays_twice():
@@ -162,3 +166,45 @@ def test_copied_file_that_both_machines_wrote_stands_by_its_times_from_there_on(
 def test_time_that_no_calendar_has_is_refused(when):
     with pytest.raises(ValueError, match="it is no date"):
         record("build").model_validate(record("build").model_dump() | {"at": when})
+
+
+def test_time_of_a_record_is_utc_cut_to_the_millisecond(monkeypatch):
+    moment = datetime(2026, 11, 1, 12, 0, 0, 123999, tzinfo=UTC)
+    elsewhere = timezone(timedelta(hours=5))
+    clock = SimpleNamespace(now=lambda zone: moment.astimezone(zone or elsewhere))
+    monkeypatch.setattr(records_module, "datetime", clock)
+    assert present() == "2026-11-01T12:00:00.123Z"
+
+
+@pytest.mark.parametrize(
+    ("name", "fits"),
+    [("n-7", True), ("7" * 200, True), ("7" * 201, False), ("", False), ("-n", False), ("n 7", False), ("n7\n", False)],
+)
+def test_name_of_a_cell_or_night_is_one_word_of_bounded_length(name, fits):
+    assert is_name(name) is fits
+
+
+def test_record_of_this_very_moment_is_not_yet_to_come():
+    other = placed(40, 1, series="t")
+    assert numbers_at(50, placed(50, 1), placed(5, 2), other) == [("t", 1), ("s", 1), ("s", 2)]
+
+
+def test_record_that_is_there_twice_makes_its_file_no_copy():
+    assert numbers(placed(9, 1), placed(9, 1), placed(3, 2)) == [("s", 1), ("s", 1), ("s", 2)]
+
+
+def test_copied_file_stands_by_its_times_from_the_first_number_that_both_machines_gave():
+    one, two = placed(9, 2, passed=False), placed(10, 3, passed=False)
+    assert ordered([one, placed(6, 2), two, placed(7, 3)]) == [placed(6, 2), placed(7, 3), one, two]
+
+
+def test_records_of_one_moment_in_a_copied_file_are_ordered_alike_however_they_come():
+    one, two, later = placed(9, 2, passed=False), placed(9, 2), placed(9, 3)
+    first, second = sorted((one, two), key=lambda each: each.id)
+    assert ordered([later, one, two]) == ordered([two, one, later]) == [first, second, later]
+
+
+def test_object_in_which_a_key_stands_twice_is_refused():
+    assert json.loads('{"a": 1, "b": 2}', object_pairs_hook=once) == {"a": 1, "b": 2}
+    with pytest.raises(ValueError, match="twice"):
+        json.loads('{"a": 1, "a": 1}', object_pairs_hook=once)

@@ -105,6 +105,13 @@ def test_build_on_a_simulated_machine_does_not_stand_for_one_on_a_real_machine(p
     assert ["simulated" in each.marks for each in store.read(path)] == [True, False]
 
 
+def test_build_of_an_image_that_was_simulated_is_known_by_its_label(path):
+    simulated = replace(IMAGE, labels=LABELS | {"org.rocmatrix.simulated": "yes"})
+    for _ in range(2):
+        recorder.record_build(CPU, replace(BUILT, image=simulated, rebuilt=False))
+    assert ["simulated" in each.marks for each in store.read(path)] == [True]
+
+
 @pytest.mark.parametrize(("named", "night"), [("my night/1", None), ("n" * 201, None), ("", None), ("n-7", "n-7")])
 def test_name_of_a_night_that_no_record_can_bear_loses_no_record(path, monkeypatch, named, night):
     monkeypatch.setenv("ROCMATRIX_NIGHT", named)
@@ -328,6 +335,16 @@ def test_lost_runs_are_settled_in_the_file_of_this_program(path, monkeypatch):
     monkeypatch.setattr(unfinished_runs, "settle", calls.append)
     recorder.settle()
     assert calls == [path]
+
+
+@pytest.mark.parametrize(("code", "reported"), [("RM621", False), ("RM622", True)])
+def test_file_that_is_no_evidence_is_left_to_whoever_reads_it_next(path, monkeypatch, capsys, code, reported):
+    def refuse(file):
+        raise RocmatrixError(code, what="simulated")
+
+    monkeypatch.setattr(unfinished_runs, "settle", refuse)
+    recorder.settle()
+    assert ("RM620" in capsys.readouterr().err) is reported
 
 
 def test_reason_that_is_no_text_is_replaced_and_a_lost_run_ended_without_a_status(path, place, monkeypatch):

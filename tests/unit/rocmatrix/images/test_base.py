@@ -52,6 +52,12 @@ def test_base_that_an_image_was_made_from_is_reported_and_one_that_is_requested_
     assert capsys.readouterr().err == ""
 
 
+def test_base_that_is_there_states_the_labels_that_it_has(held):
+    images, _ = held
+    images["m/u:1"] = image("sha256:now", name="given", empty="")
+    assert base.chosen(CLIENT, "m/u:1", None).describes == {"org.rocmatrix.name"}
+
+
 @pytest.mark.parametrize("there", [None, image()])
 def test_base_is_the_cells_own_where_none_is_requested_or_remembered(held, there, capsys):
     assert base.chosen(CLIENT, None, there) is None
@@ -67,11 +73,6 @@ def test_base_is_known_by_the_id_that_the_engine_has_now_and_fetched_where_it_ha
     assert base.chosen(CLIENT, "m/u:2", REMEMBERED) == OtherBase(name="m/u:2", id="sha256:m/u:2")
     assert base.chosen(CLIENT, None, image(base="m/u:3")) == OtherBase(name="m/u:3", id="sha256:m/u:3")
     assert fetched == ["m/u:2", "m/u:3"]
-
-
-@pytest.mark.parametrize(("id_", "counted"), [("sha256:1", "sha256:1"), (None, "m/u:1"), ("", "m/u:1")])
-def test_base_counts_by_its_id_where_that_is_known(id_, counted):
-    assert OtherBase(name="m/u:1", id=id_).counted == counted
 
 
 def release_archive(content, *, name="os-release", kind=tarfile.REGTYPE):

@@ -84,6 +84,11 @@ def test_labels_of_a_build_name_another_base_and_forced_rules():
     assert labels.of_build("abc") == {"org.rocmatrix.inputs": "abc"}
 
 
+@pytest.mark.parametrize(("id_", "counted"), [("sha256:1", "sha256:1"), (None, "m/u:1"), ("", "m/u:1")])
+def test_base_counts_by_its_id_where_that_is_known(id_, counted):
+    assert OtherBase(name="m/u:1", id=id_).counted == counted
+
+
 OCI = "org.opencontainers.image."
 KNOWN = {f"{OCI}version": rocmatrix.__version__}
 
@@ -128,8 +133,26 @@ def test_revision_of_a_folder_within_another_repository_is_unknown(checkout, mon
     assert labels.revision(inner) is None
 
 
+def test_revision_of_a_tree_that_git_cannot_compare_is_unknown(checkout):
+    (checkout / ".git" / "index").write_text("garbage")
+    assert labels.revision(checkout) is None
+
+
+def test_git_that_does_not_answer_within_a_minute_is_not_waited_for(checkout, monkeypatch):
+    limits = []
+
+    def stuck(argv, **given):
+        limits.append(given["timeout"])
+        raise subprocess.TimeoutExpired(argv, limits[-1])
+
+    monkeypatch.setattr(subprocess, "run", stuck)
+    assert (labels.source(checkout), labels.revision(checkout)) == (None, None)
+    assert limits == [60, 60]
+
+
 def test_revision_without_git_or_a_first_commit_is_unknown(tmp_path, monkeypatch):
     git(tmp_path, "init", "--quiet")
+    (tmp_path / "HEAD").write_text("a file of that name is no commit")
     assert labels.revision(tmp_path) is None
     monkeypatch.setenv("PATH", str(tmp_path))
     assert labels.revision(tmp_path) is None
@@ -147,6 +170,7 @@ def test_revision_without_git_or_a_first_commit_is_unknown(tmp_path, monkeypatch
         ("https://[::1]:8443/owner/name", "https://[::1]:8443/owner/name"),
         ("https://code.example/owner/name?token=s3cret", None),
         ("git@code.example:owner/name.git", "ssh://git@code.example/owner/name.git"),
+        ("code.example:owner/name.git", "ssh://code.example/owner/name.git"),
         ("git@code.example:/srv/name.git", "ssh://git@code.example/srv/name.git"),
         ("ssh://git@code.example:2222/owner/name", "ssh://code.example:2222/owner/name"),
         ("/srv/git/name.git", None),

@@ -1,6 +1,7 @@
 """What each stage of a night hands on and concludes. The engine, the builder and the programs are STAND-INS."""
 
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ from rocmatrix.containers import engine_lock
 from rocmatrix.diagnosis import explain_failure
 from rocmatrix.evidence import baseline, recorder, store
 from rocmatrix.evidence.record import Hardware, Trouble, Verdict
+from rocmatrix.host import simulated
 from rocmatrix.images import build, wheelhouse
 from rocmatrix.images import labels as image_labels
 from rocmatrix.jobs import job
@@ -57,15 +59,15 @@ def test_bases_of_cells_are_obtained_once_and_not_for_another_base_or_builder(wo
 
 
 def test_base_that_was_named_is_looked_up_once_and_counts_by_its_id(world, monkeypatch):
-    lookups = []
-    monkeypatch.setattr(stages, "chosen", lambda *given: lookups.append(given) or OTHER)
+    lookups, other = [], replace(OTHER, describes=frozenset(["a.label"]))
+    monkeypatch.setattr(stages, "chosen", lambda *given: lookups.append(given) or other)
     night(world, base="mirror/u", wheels=Path("/w")).build([CPU])
     ((client, base, held),) = lookups
     assert (client.work, client.closed, base, held) == (False, True, "mirror/u", None)
     assert {step[2] for step in steps(world, "inputs")} == {"sha256:1"}
     ((_, content, _),) = steps(world, "write")
-    assert (content["base"], content["base_id"], content["wheelhouses"]) == (
-        "mirror/u", "sha256:1", {CPU.name: Path("/w")}
+    assert (content["base"], content["base_id"], content["wheelhouses"], content["describes"]) == (
+        "mirror/u", "sha256:1", {CPU.name: Path("/w")}, other.describes
     )  # fmt: skip
     assert world.wheels == {CPU.name: Path("/w")}
     ((_, built, _),) = steps(world, "recorded")
@@ -172,6 +174,18 @@ def test_candidate_is_held_where_a_build_on_record_made_it(world):
     world.images[bake.candidate(GFX1100)] = image()
     assert not night(world).holds(GFX1100)  # no build of this cell is on record
     assert all(client.closed for client in world.clients)
+
+
+@pytest.mark.parametrize(("by_host", "by_root"), [(False, False), (True, False), (False, True)])
+def test_night_on_a_simulated_machine_counts_what_such_machines_recorded(world, monkeypatch, by_host, by_root):
+    own = {"hardware": Hardware(device="cpu"), "versions": {"torch": CPU.release.torch}}
+    marks = ("simulated",) if by_host or by_root else ()
+    made = [recorded_build(marks=marks), record("prove", 1, cell=CPU.name, marks=marks)]
+    made += [record("smoke", 2, cell=CPU.name, marks=marks, **own)]
+    monkeypatch.setattr(store, "read", lambda file, *, cell, logs: made * (logs is False))  # no night needs the logs
+    monkeypatch.setattr(simulated, "root", lambda: world.folder if by_root else None)
+    found = night(world, hardware=SimpleNamespace(simulated=by_host, architectures=()))
+    assert (found._sound(CPU), found._tested(CPU)) == ({IMAGE}, IMAGE)
 
 
 def test_candidate_that_is_gone_is_rm203(world):

@@ -111,6 +111,7 @@ OTHER = {"org.rocmatrix.base": "m/u:1@sha256:" + "e" * 64}
     ("more", "wrong"),
     [
         ({f"{OCI}name": "ubuntu:24.04"}, None),
+        ({f"{OCI}name": ""}, None),
         ({f"{OCI}name": "debian:12"}, f"{OCI}name"),
         ({f"{OCI}digest": cells.GFX1100.base.digest}, None),
         ({f"{OCI}digest": "sha256:" + "e" * 64}, f"{OCI}digest"),
@@ -126,3 +127,10 @@ def test_label_on_another_base_than_the_image_was_made_from_fails(more, wrong):
     findings = label_check.check(written, user="10001:10001", cell=cells.GFX1100).findings
     places = [place.partition(" is ")[0] for finding in findings for place in finding.places]
     assert places == ([wrong] if wrong else [])
+
+
+def test_label_on_another_base_is_held_against_the_base_that_is_known():
+    for cell, base in ((cells.GFX1100, cells.GFX1100.base.digest), (cells.CPU, "no known digest")):
+        written = labels(cell) | {f"{OCI}digest": "sha256:" + "e" * 64}
+        (finding,) = label_check.check(written, user="10001:10001", cell=cell).findings
+        assert finding.places[0].endswith(base)

@@ -4,16 +4,20 @@ from types import SimpleNamespace
 
 import pytest
 
+from rocmatrix.matrix.resolver.axes import python_reason
 from rocmatrix.matrix.resolver.explanation import explain
-from rocmatrix.matrix.resolver.judgement import Judged, judge, never_paired
+from rocmatrix.matrix.resolver.judgement import Judged, beyond, judge, never_paired, of_a_chip, of_subject
 from rocmatrix.matrix.resolver.points import Subject
 from rocmatrix.matrix.resolver.request import Request
+from rocmatrix.matrix.statement import Selector
 from tests.fixtures.cells import MATRIX
 
 
-def rule(verdict, *, decides=True, confidence="reported", id_="r"):
+def rule(verdict, *, decides=True, confidence="reported", id_="r", **when):
     evidence = SimpleNamespace(confidence=confidence, summary=f"{confidence} 2026-11-21: source of {id_}")
-    return SimpleNamespace(id=id_, verdict=verdict, decides=decides, reason=f"why {id_}", evidence=evidence)
+    return SimpleNamespace(
+        id=id_, verdict=verdict, decides=decides, reason=f"why {id_}", evidence=evidence, when=Selector(**when)
+    )
 
 
 def release(**changes):
@@ -185,3 +189,114 @@ def test_explanation_of_a_pair_before_the_first_rocm_on_record_is_unavailable():
     assert explained.judged == Judged(verdict="unavailable", because="torch 2.9.0 was released for ROCm 6.3, 6.4 only")
     alone = explain(MATRIX, Request(gpu="gfx1100", rocm="5.0"), today="2026-11-23")
     assert alone.judged.verdict == "untested"
+
+
+@pytest.mark.parametrize(
+    ("when", "verdict"),
+    [
+        ({"torch": "==2.9.1", "rocm": "<6"}, "unavailable"),  # the series stands for its first torch on record
+        ({"torch": "==2.9", "rocm": "<6"}, None),
+        ({"torch": "==2.9.1"}, None),
+        ({"rocm": "<6"}, None),
+        ({"torch": "==2.9.1", "rocm": "<6", "architectures": ["gfx1100"]}, None),
+    ],
+)
+def test_pair_is_unavailable_by_a_rule_on_both_versions_and_no_architecture(when, verdict):
+    matrix = SimpleNamespace(releases=[release(torch="2.9.1")], rules=[rule("broken", **when)], derived_rules=[])
+    found = never_paired(matrix, Subject(architecture="gfx1100", torch="2", rocm="5.0", release=None))
+    assert found == (verdict and Judged(verdict=verdict, because="why r"))
+
+
+def test_versions_without_a_record_are_named_and_leave_the_verdict():
+    for verdict, every in (("broken", ", as in every release"), ("expected", "")):
+        known = Judged(verdict=verdict, because="why", cards=("RX 1",), others="reported")
+        assert beyond(known, ()) == known
+        because = f"why{every}; nothing is recorded of ROCm 4.1 and torch 1.9"
+        assert beyond(known, ("ROCm 4.1", "torch 1.9")) == Judged(
+            verdict=verdict, because=because, cards=("RX 1",), others="reported"
+        )
+
+
+def of_card(python, *rules, measured=(), made=None):
+    """Return the headline of the RX 1, which AMD lists as it does no other card of its architecture."""
+    made = made or release(torch="2.7.1", pythons=["3.11", "3.12"], free_threaded=["3.13"])
+
+    def support_of(gfx, rocm, *, card):
+        return support(official=(gfx, rocm, card) == ("gfx1100", "6.3", "RX 1"))
+
+    architectures = {"gfx1100": SimpleNamespace(cards=("RX 1",), chips=())}
+    matrix = SimpleNamespace(
+        support_of=support_of, architectures=architectures, cells=(), releases=[made], rules=rules, derived_rules=()
+    )
+    subject = Subject(architecture="gfx1100", torch="2.7.1", rocm="6.3", release=made, card="RX 1")
+    return matrix, made, of_subject(matrix, subject, python, measured)
+
+
+@pytest.mark.parametrize("python", ["3.12", "3.13t", None])
+def test_combination_for_a_python_with_wheels_is_judged_by_card_rules_and_records(python):
+    assert of_card(python)[2] == Judged(verdict="supported", because="AMD lists the RX 1 for ROCm 6.3")
+    against = rule("broken", architectures=["gfx1100"], torch="==2.7.1", rocm="==6.3")
+    assert of_card(python, against, measured=HERE)[2] == Judged(verdict="broken", because="rule r")
+    assert of_card(python, rule("broken", torch="<2"), measured=HERE)[2].verdict == "measured"
+
+
+def test_combination_for_a_python_without_wheels_is_unavailable():
+    for python in ("3.10", "3.13"):
+        matrix, made, found = of_card(python, measured=HERE)
+        reason = python_reason(matrix, made, python, cell=None)
+        assert found == Judged(verdict="unavailable", because=reason) and f"no wheel for Python {python}" in reason
+    unknown = release(torch="2.7.1", pythons=[], free_threaded=[])
+    assert of_card("3.10", made=unknown)[2].verdict == "supported"
+
+
+def test_combination_without_a_release_is_unavailable_for_any_python():
+    matrix = SimpleNamespace(rules=(), derived_rules=(), releases=())
+    subject = Subject(architecture="gfx1100", torch="2.7.1", rocm="5.0", release=None)
+    for python in ("3.12", None):
+        assert of_subject(matrix, subject, python, ()).because == "no release joins these versions"
+
+
+SUPPORTED = Judged(verdict="supported", because="AMD lists some", cards=("Ryzen 1",), others="expected")
+
+
+def of_graphics(request, *, judged=SUPPORTED, card=None, gfx="gfx1103", processors=3, integrated=True):
+    """Return the headline of graphics whose processors two lists name one each: of three the same, of four another."""
+    tables = {"7.2": ("CPU 0", "a chip"), "7.14": (f"CPU {processors - 3}",)}
+
+    def support_of(name, rocm):
+        return support(cards=tables[rocm] if name == "gfx1103" else ())
+
+    chips = ("a chip", "its graphics")
+    names = (*(f"CPU {at}" for at in range(processors)), *chips)
+    entry = SimpleNamespace(names=names, chips=chips, integrated=integrated)
+    releases = [release(rocm=rocm) for rocm in (None, *tables)]
+    matrix = SimpleNamespace(support_of=support_of, architectures={"gfx1103": entry}, releases=releases)
+    subject = Subject(architecture=gfx, torch=None, rocm=None, release=None, card=card)
+    return of_a_chip(matrix, request, subject, judged)
+
+
+NAMED = Request(gpu="a chip")
+
+
+def test_graphics_by_name_are_supported_where_half_the_processors_with_them_are_listed():
+    assert of_graphics(NAMED, processors=4) == SUPPORTED
+    found = of_graphics(NAMED, processors=3)
+    assert (found.verdict, found.cards, found.others) == ("expected", SUPPORTED.cards, SUPPORTED.others)
+    assert found.because.startswith("compiled in") and found.because.endswith(SUPPORTED.because)
+
+
+@pytest.mark.parametrize(
+    ("request_", "changes"),
+    [
+        (Request(), {}),
+        (Request(gpu="auto"), {}),
+        (Request(gpu="gfx1103"), {}),
+        (Request(gpu="a chip", cell="any"), {}),
+        (NAMED, {"card": "CPU 0"}),
+        (NAMED, {"integrated": False}),
+        (NAMED, {"judged": Judged(verdict="supported", because="AMD lists all")}),
+        (NAMED, {"judged": Judged(verdict="untested", because="no card"), "gfx": None}),
+    ],
+)
+def test_headline_of_other_requests_than_graphics_by_name_is_left_as_it_is(request_, changes):
+    assert of_graphics(request_, **changes) == changes.get("judged", SUPPORTED)

@@ -189,6 +189,14 @@ def test_program_of_the_base_is_expected_without_set_id_and_with_its_mode_otherw
     assert places(made, base) == {"/usr/bin/tool (700 0:0, not 755 0:0)"}
 
 
+def test_folder_of_the_base_keeps_its_set_id():
+    base, made = base_of(tree()), tree()
+    base.rows["/usr"] = made.rows["/usr"] = replace(FOLDER, mode=0o2755)
+    assert places(made, base) == set()
+    made.rows["/usr"] = FOLDER
+    assert places(made, base) == {"/usr (755 0:0, not 2755 0:0)"}
+
+
 def test_attributes_are_named_on_a_file_of_a_package_too():
     made = tree()
     made.rows["/usr/bin/tool"] = row(b"tool", attributes=("security.capability",))

@@ -20,13 +20,6 @@ def test_entries_come_whole_with_their_hashes_and_the_head_goes():
     one, other = parts_of(LOCK, 2)
     hashes = ["    --hash=sha256:00 \\", "    --hash=sha256:01"]
     assert one.splitlines() == ["a==1 \\", *hashes, "    # via b", "7zip==3 \\", "    --hash=sha256:03"]
-        "a==1 \\",
-        "    --hash=sha256:00 \\",
-        "    --hash=sha256:01",
-        "    # via b",
-        "7zip==3 \\",
-        "    --hash=sha256:03",
-    ]
     assert other == "B-c==2 ; python_version < '3.12' \\\n    --hash=sha256:02\n"
 
 

@@ -9,9 +9,10 @@ from typing import Any
 from rocmatrix.diagnosis.machine import card_support
 from rocmatrix.diagnosis.machine.card_support import CardSupport
 from rocmatrix.diagnosis.machine.log_environment import Values
-from rocmatrix.diagnosis.matcher import Match, Scanned, Scanner
+from rocmatrix.diagnosis.matcher import Scanner
 from rocmatrix.diagnosis.possible_causes import Possible, ordered
 from rocmatrix.diagnosis.ranking import HostContext, Ranked, fit, rank
+from rocmatrix.diagnosis.search.match import Match, Scanned
 from rocmatrix.diagnosis.signature import Area, Signature
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.matrix.rule import Rule

@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from rocmatrix.diagnosis.machine.card_support import CardSupport
-from rocmatrix.diagnosis.matcher import Match, leaning
+from rocmatrix.diagnosis.matcher import leaning
 from rocmatrix.diagnosis.ranking import HostContext, suits
+from rocmatrix.diagnosis.search.match import Match
 from rocmatrix.diagnosis.signature import Possibility
 
 

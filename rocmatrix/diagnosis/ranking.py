@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import get_args
 
-from rocmatrix.diagnosis.matcher import Match
+from rocmatrix.diagnosis.search.match import Match
 from rocmatrix.diagnosis.signature import FAILURES, Kind, Signature
 from rocmatrix.matrix.statement import Selector, within
 

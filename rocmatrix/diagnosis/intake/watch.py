@@ -9,8 +9,9 @@ from rocmatrix.diagnosis import diagnosis
 from rocmatrix.diagnosis.diagnosis import Diagnosis
 from rocmatrix.diagnosis.intake.follow import Follower
 from rocmatrix.diagnosis.machine.log_environment import Values
-from rocmatrix.diagnosis.matcher import Scanned, Scanner
+from rocmatrix.diagnosis.matcher import Scanner
 from rocmatrix.diagnosis.ranking import HostContext
+from rocmatrix.diagnosis.search.match import Scanned
 from rocmatrix.diagnosis.signature import Signature
 from rocmatrix.matrix.matrix import Matrix
 

@@ -76,6 +76,11 @@ class Chunk:
         """Return the index of the line of a position in the squeezed text."""
         return bisect_right(self._starts, position, hi=len(self.lines)) - 1
 
+    def before(self, position: int, most: int) -> list[bytes]:
+        """Return the lines before the one of a position in the squeezed text, at most `most`."""
+        index = self.line(position)
+        return self.lines[max(0, index - most) : index]
+
     def shape(self, span: tuple[int, int]) -> Shape | None:
         """Return what is the same for a match in lines that differ in their digits alone; None where they are long."""
         first, last = self.line(span[0]), self.line(span[1] - 1)

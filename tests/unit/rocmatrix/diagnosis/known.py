@@ -27,3 +27,8 @@ def best(log, here=None):
     """The id of the best failure, or of the first remark where there is none, or None."""
     found = ranked(log, here)
     return next((match.signature.id for match in (*found.failures, *found.remarks)), None)
+
+
+def signatures_of(log):
+    """Return the ids of what a log's last words lead to, families included."""
+    return [match.signature.id for match in ranked(log).failures]

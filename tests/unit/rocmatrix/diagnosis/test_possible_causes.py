@@ -1,9 +1,10 @@
 """A symptom's causes come in the order of their support by log, host and versions."""
 
 from rocmatrix.diagnosis import diagnosis
-from rocmatrix.diagnosis.matcher import Match, leaning
+from rocmatrix.diagnosis.matcher import leaning
 from rocmatrix.diagnosis.possible_causes import ordered
 from rocmatrix.diagnosis.ranking import HostContext
+from rocmatrix.diagnosis.search.match import Match
 from rocmatrix.diagnosis.signature import Possibility
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.statement import Selector

@@ -1,0 +1,114 @@
+"""Which matches count: whole words, at the start of a line where the signature asks for it, and not excused.
+
+A signature's exceptions (`unless`) are lines that show that the program went on, or that the text means another thing.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rocmatrix.diagnosis.pattern import WIDEST, Pattern, squeeze
+from rocmatrix.diagnosis.search.chunk import Chunk, Shape
+from rocmatrix.diagnosis.search.frames import MOST_LINES, is_ignored
+from rocmatrix.diagnosis.signature import Signature
+
+# in patterns of lines that follow a failure and excuse it: the program went on
+GOES_ON = ("retr", "attempt", "fall", "skip", "continu", "ignor")
+_MODULE = re.compile(rb"[\w.]{1,200}\.$")  # before an exception's name: where it is defined
+MOST_BEFORE = 600  # bytes before an exception that show whether it begins its line
+# before the text of a line: a byte-order mark, what a bar was drawn over, a journal's field
+_BEFORE_TEXT = re.compile(rb"^(?:.*\r)?(?:\xef\xbb\xbf)?(?:.{0,400}\"?MESSAGE\"? ?[=:] ?\"?)?", re.S)
+# before `error:` at the start of a message: the program that prints it, its file, or a file and a place in it
+_PROGRAM = re.compile(
+    rb"(?!.{0,80}(?:warn|info|debug|note|trace))[^\s:]{1,160}(?::\d{1,6}){0,2}:(?: (?:fatal|internal))?"
+    rb"|[\d \[(][\d :.,TZ+/\[\]()-]{1,60}",  # or a time
+    re.IGNORECASE,
+)
+_DECORATION = b"])|}>*\x82\x83\x91"  # what may stand before the first word of a line: brackets, borders of panes
+
+
+def is_counted(
+    chunk: Chunk, signature: Signature, pattern: Pattern, span: tuple[int, int], refused: set[Shape]
+) -> bool:
+    """Return whether a match is whole, begins its line where it has to, and its lines are none that do not count.
+
+    Args:
+        chunk: the lines.
+        signature: whose match it is.
+        pattern: what matched.
+        span: where, in the squeezed text.
+        refused: matches of this pattern that do not count for their own lines; more are added. A log may repeat a
+            warning a million times.
+    """
+    if not (pattern.whole_start or pattern.whole_end or signature.uncaught or signature.unless):
+        return True
+    shape = chunk.shape(span)
+    if shape in refused:
+        return False
+    refusal = _refusal(chunk, signature, pattern, span)
+    if refusal == "own" and shape is not None and not signature.excused_by_number:
+        refused.add(shape)
+    return refusal is None
+
+
+def _refusal(chunk: Chunk, signature: Signature, pattern: Pattern, span: tuple[int, int]) -> str | None:
+    """Return why a match does not count: for its `own` lines, or for what is `around` them; None where it does."""
+    if not _is_whole(chunk, pattern, span) or (signature.uncaught and not _begins_its_line(chunk, span)):
+        return "own"
+    if signature.uncaught and b"Exception ignored " in chunk.text and is_ignored(chunk.before(span[0], MOST_LINES)):
+        return "around"
+    return _excuse(chunk, signature, span) if signature.unless else None
+
+
+def _is_whole(chunk: Chunk, pattern: Pattern, span: tuple[int, int]) -> bool:
+    """Return whether a match begins and ends at the edges of words in the text, where the pattern asks for it."""
+    if not (pattern.whole_start or pattern.whole_end):
+        return True
+    line, place = chunk.around(span[0])
+    if pattern.whole_start and place and _in_word(line[place - 1]):
+        return False
+    line, place = chunk.around(span[1] - 1)
+    after = line[place + 1 : place + 2]
+    return not (pattern.whole_end and after and _in_word(after[0]))
+
+
+def _begins_its_line(chunk: Chunk, span: tuple[int, int]) -> bool:
+    """Return whether nothing but decoration, or the program that prints it, stands before a match in its line."""
+    line, place = chunk.around(span[0])
+    near = line[max(0, place - MOST_BEFORE) : place]  # of a line of a megabyte each match would read all else
+    before = _BEFORE_TEXT.sub(b"", _MODULE.sub(b"", near), count=1).strip()
+    of_program = line[place : place + 5].lower() in (b"error", b"fatal") and _PROGRAM.fullmatch(before)
+    return not before or before[-1] in _DECORATION or before == b"E" or bool(of_program)
+
+
+def _excuse(chunk: Chunk, signature: Signature, span: tuple[int, int]) -> str | None:
+    """Return whether a line that does not count begins in the lines of a match; it may be wrapped into the next.
+
+    What stands before the words excuses, too, so lines are read as they came; colours and a journal's numbers may hide
+    a word there, so they are read without decoration as well. `own`: the match's own lines suffice.
+    """
+    first, last = chunk.line(span[0]), chunk.line(span[1] - 1)
+    if not any(_excuses(rows, signature, first, last) for rows in (chunk.printed, chunk.lines)):
+        return None
+    texts = [squeeze(b"".join(rows[first : last + 1])) for rows in (chunk.printed, chunk.lines)]
+    alone = any(one.compiled.search(text) for text in texts for one in signature.exceptions)
+    return "own" if alone else "around"
+
+
+def _excuses(rows: list[bytes], signature: Signature, first: int, last: int) -> bool:
+    """Return whether an exception of a signature begins in rows `first` to `last`.
+
+    In the row after them only that the program went on (`GOES_ON`) counts: any other word is of another message.
+    """
+    own = b"".join(row[: 4 * WIDEST] for row in rows[first : last + 1])
+    after = b"".join(row[: 4 * WIDEST] for row in rows[last + 1 : last + 2])
+    text, end = squeeze((own + after)[: 4 * WIDEST]), len(squeeze(own))
+    for one in signature.exceptions:
+        match = one.compiled.search(text)
+        if match is not None and (match.start() < end or any(word in one.text.lower() for word in GOES_ON)):
+            return True
+    return False
+
+
+def _in_word(byte: int) -> bool:
+    return chr(byte).isalnum() or byte == ord("_")

@@ -1,0 +1,117 @@
+"""Which matches count: whole words, at the start of a line where asked for, and not excused by what follows."""
+
+import pytest
+
+from rocmatrix.diagnosis.search import exclusions
+from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, ranked, signatures_of
+
+
+def test_line_that_does_not_count_excuses_none_before_it():
+    assert ranked("error: the file of settings is missing\nwarning: 2 old files\n").failures
+    assert not ranked("error: the file of settings is missing, falling back\n").failures
+
+
+def test_line_that_does_not_count_is_known_when_wrapped():
+    assert not ranked("error: the file of settings is missing, falling\nback to the defaults\n").failures
+
+
+def test_end_of_a_word_counts_where_a_pattern_asks_for_it():
+    assert [m.signature.id for m in ranked("step 3 loss: nan\n").failures] == ["training-loss-nan"]
+    assert ranked("loss: nanometres\n").failures == ()
+    assert [m.signature.id for m in ranked("{'loss': nan, 'lr': 1e-3}\nstep 5\n").failures] == ["training-loss-nan"]
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["", "  ", "[rank0]: ", "(EngineCore pid=281420) ERROR 04-14 02:13:13 [core.py:1108] ", "E   ", "\u2502 "],
+)
+def test_exception_that_begins_a_line_counts_also_after_what_stands_before_lines(before):
+    assert signatures_of(f"{before}ValueError: a strange setting\n") == ["python-value-refused"]
+
+
+@pytest.mark.parametrize("before", ["falling back after ", "could not use it: ", "except (", "raise "])
+def test_exception_within_a_sentence_does_not_count(before):
+    assert signatures_of(f"{before}ValueError: a strange setting\n") == []
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "HTTPError: 429 Client Error: Too Many Requests for url: x\nRetrying in 1s [Retry 1/5].\n",
+        "FutureWarning: this argument is deprecated. Please update transformers to 5.0.\n",
+        "WARNING: Retrying (Retry(total=4)) after connection broken by 'ReadTimeoutError: timed out'\n",
+    ],
+)
+def test_line_that_an_exception_of_the_signature_matches_does_not_count(log):
+    assert signatures_of(log) == []
+
+
+@pytest.mark.parametrize(
+    "before", ["", "/opt/rocm/bin/tool: ", "tool: fatal ", "src/main.zig:12:3: ", "ERROR: ", "[10:11:12] "]
+)
+def test_error_that_a_program_states_at_the_start_of_a_line_is_reported(before):
+    assert signatures_of(f"step 1 done\n{before}error: the frobnicator is not installed\n") == ["error-line"]
+
+
+@pytest.mark.parametrize("before", ["warning: ", "note: ", "tool: info: ", "step 7 had no ", "the last ", "loss=1 "])
+def test_error_within_a_line_or_after_a_warning_is_no_message_of_its_own(before):
+    assert signatures_of(f"step 1 done\n{before}error: the frobnicator is not installed\n") == []
+
+
+@pytest.mark.parametrize(
+    "words", ["ERROR Cannot find the frobnicator", "2026-11-23 10:11:12 ERROR unable to frobnicate"]
+)
+def test_level_before_what_could_not_be_done_makes_it_a_failure(words):
+    assert signatures_of(f"step 1 done\n{words}\n") == ["error-line"]
+    assert signatures_of(f"step 1 done\n{words.replace('ERROR ', '')}\n") == []
+
+
+def test_exception_that_python_ignores_ends_no_program():
+    words = 'Traceback (most recent call last):\n  File "/a/b.py", line 3, in __del__\nAssertionError: not a child\n'
+    assert ranked(f"epoch 9 done\n{words}").failures
+    assert not ranked(f"Exception ignored in: <function A.__del__ at 0x7f>\n{words}saved\n").failures
+
+
+@pytest.mark.parametrize(
+    ("line", "found"), [("error: 0.05", 0), ("error: 1.2e-3", 0), ("error: 10.0.0.7 is down", 1), ("error: 404", 1)]
+)
+def test_figure_of_an_error_is_no_message(line, found):
+    assert len(ranked(f"epoch 1\n{line}\ndone\n").failures) == found
+
+
+REFUSED = "error: the file of settings {n} is missing, falling back\n"
+
+
+def refusals(monkeypatch):
+    """Collect why matches that were looked at in full do not count."""
+    reasons = []
+    whole = exclusions._refusal
+
+    def watched(*given):
+        reasons.append(whole(*given))
+        return reasons[-1]
+
+    monkeypatch.setattr(exclusions, "_refusal", watched)
+    return reasons
+
+
+def test_warning_that_repeats_with_other_numbers_is_looked_at_a_few_times_and_hides_no_failure(monkeypatch):
+    reasons = refusals(monkeypatch)
+    log = "".join(REFUSED.format(n=100 + n) for n in range(500))
+    assert not ranked(log).failures
+    assert 0 < reasons.count("own") < 100
+    assert "around" not in reasons
+    found = ranked(log + "error: the file of settings 700 is missing\n").failures
+    assert [match.line for match in found] == [501]
+
+
+def test_line_that_the_one_after_it_excuses_is_looked_at_each_time():
+    went_on = "error: the file of settings 1 is missing\nretrying with the defaults\n"
+    found = ranked(went_on + "error: the file of settings 2 is missing\nthe end\n").failures
+    assert [match.line for match in found] == [3]
+
+
+def test_excuse_that_names_a_digit_keeps_lines_of_other_digits_apart():
+    one = next(one for one in SIGNATURES if one.unless)
+    assert one.model_copy(update={"unless": [r"ends with code 0", r"x\d{1,3}"]}).excused_by_number
+    assert not one.model_copy(update={"unless": [r"retr.{0,40}\d{1,3}"]}).excused_by_number

@@ -35,6 +35,7 @@ RESULTS = ROOT / "benchmarks" / "results" / "diagnose.json"
 MEGABYTE = 1 << 20
 FAILURE = b"[rank0]: RuntimeError: HIP error: invalid device function\n"
 SAMPLE_LINES = 20_000
+WORDS = ("settings", "network", "module", "driver", "kernel", "tensor", "layer", "index", "queue", "worker", "stream")
 
 
 def plain_line(step: int, chance: random.Random) -> str:
@@ -61,11 +62,18 @@ def warning_line(step: int, chance: random.Random) -> str:
     return f"UserWarning: expandable_segments not supported on this platform {chance.randrange(99)} {step}"
 
 
+def refused_line(step: int, chance: random.Random) -> str:
+    """Return an error that does not count, as the program went on: each line has other words."""
+    words = " ".join(chance.choice(WORDS) for _ in range(6))
+    return f"error: {words} {step} is missing, falling back"
+
+
 LINES: dict[str, Callable[[int, random.Random], str]] = {
     "plain": plain_line,
     "ranks": ranks_line,
     "rccl": rccl_line,
     "warnings": warning_line,
+    "refused errors": refused_line,
 }
 
 
@@ -126,6 +134,7 @@ def rows(megabytes: int) -> Iterator[dict[str, object]]:
         for kind in LINES:
             write(kind, log, megabytes * MEGABYTE)
             yield {"log": kind, **measured("scan", log)}
+        write("warnings", log, megabytes * MEGABYTE)
         with log.open("rb") as plain, gzip.open(packed, "wb", compresslevel=1) as out:
             shutil.copyfileobj(plain, out)
         yield {"log": "warnings, gzip", **measured("scan", packed)}

@@ -48,6 +48,11 @@ class Chunk:
         return self.text.split(b"\n")
 
     @cached_property
+    def ignores_exceptions(self) -> bool:
+        """Whether Python reported an exception here that it ignored; searched once, as a log may hold many matches."""
+        return b"Exception ignored " in self.text
+
+    @cached_property
     def _kept(self) -> list[int]:
         """How many bytes of the squeezed text stand before each step."""
         steps = (self.text[start : start + STEP] for start in range(0, len(self.text), STEP))

@@ -55,7 +55,7 @@ def _refusal(chunk: Chunk, signature: Signature, pattern: Pattern, span: tuple[i
     """Return why a match does not count: for its `own` lines, or for what is `around` them; None where it does."""
     if not _is_whole(chunk, pattern, span) or (signature.uncaught and not _begins_its_line(chunk, span)):
         return "own"
-    if signature.uncaught and b"Exception ignored " in chunk.text and is_ignored(chunk.before(span[0], MOST_LINES)):
+    if signature.uncaught and chunk.ignores_exceptions and is_ignored(chunk.before(span[0], MOST_LINES)):
         return "around"
     return _excuse(chunk, signature, span) if signature.unless else None
 

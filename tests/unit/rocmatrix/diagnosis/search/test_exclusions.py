@@ -1,8 +1,11 @@
 """Which matches count: whole words, at the start of a line where asked for, and not excused by what follows."""
 
+import re
+
 import pytest
 
 from rocmatrix.diagnosis.search import exclusions
+from rocmatrix.diagnosis.search.chunk import Chunk
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, ranked, signatures_of
 
 
@@ -115,3 +118,22 @@ def test_excuse_that_names_a_digit_keeps_lines_of_other_digits_apart():
     one = next(one for one in SIGNATURES if one.unless)
     assert one.model_copy(update={"unless": [r"ends with code 0", r"x\d{1,3}"]}).excused_by_number
     assert not one.model_copy(update={"unless": [r"retr.{0,40}\d{1,3}"]}).excused_by_number
+
+
+def test_chunk_is_searched_once_for_exceptions_that_python_ignored():
+    """Each search reads megabytes: of a log of refused errors alone one for each match took minutes."""
+    searches = []
+
+    class Text(bytes):
+        def __contains__(self, key):
+            searches.append(key)
+            return super().__contains__(key)
+
+    text = b"ValueError: not here, falling back\n" * 20
+    chunk = Chunk(Text(text), 1, 0, text)
+    one = next(one for one in SIGNATURES if one.uncaught)
+    places = [match.start() for match in re.finditer(rb"(?i)ValueError", chunk.squeezed)]
+    assert len(places) == 20
+    for place in places:
+        exclusions._refusal(chunk, one, one.patterns[0], (place, place + 10))
+    assert searches == [b"Exception ignored "]

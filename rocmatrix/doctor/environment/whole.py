@@ -17,7 +17,13 @@ _NVIDIA_IMAGE = re.compile(r"(?:^|/)nvidia/cuda|nvcr\.io/|[:_.-]cu(?:da)?-?1\d",
 _CUDA_INDEX = re.compile(r"/whl/(?:nightly/)?(cu1\d\d)")
 _ROCM_IMAGE = re.compile(r"^(?:docker\.io/)?rocm/|rocm", re.IGNORECASE)
 _FOR_BUILDS = re.compile(r"exporter|dev-|docs|build|wheel|cli", re.IGNORECASE)  # images that also serve without a card
-_LISTS = (".txt", ".in", ".toml", ".yml", ".yaml")  # files that list packages
+_INSTALLING = (".txt", ".in", ".toml", ".yml", ".yaml", ".sh")  # files that list packages, or install them
+_BRINGS_TORCH = {
+    "torch": "on Linux the default package index serves torch for CUDA, which sees no AMD card",
+    **dict.fromkeys(
+        ("vllm", "sglang", "xformers"), "of the default package index it brings torch for CUDA, which sees no AMD card"
+    ),
+}
 _OF_AMD = ("HSA_", "ROCR_", "HIP_", "PYTORCH_ROCM", "PYTORCH_HIP", "MIOPEN_")
 _ROCM_INDEX = re.compile(r"/whl/(?:nightly/)?rocm\d")
 _NEVER_EMPTY = ("HSA_OVERRIDE_GFX_VERSION", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
@@ -70,21 +76,22 @@ def _requests(subject: Subject) -> Iterator[tuple[str, str]]:
 
 
 def _from_pypi(subject: Subject) -> Iterator[FileFinding]:
-    """Yield torch of a list of packages that names no index and no maker of cards."""
-    where_listed = file_name(subject).endswith(_LISTS) and subject.image is None and subject.launch is None
+    """Yield torch, or what brings it along, of a list or script that names no index and no maker of cards."""
+    where_listed = file_name(subject).endswith(_INSTALLING) and subject.image is None and subject.launch is None
     if not where_listed or subject.variables or _NVIDIA_NAME.search(subject.name.rpartition("/")[2]):
         return
-    for command in subject.commands:
-        for one in installs(command):
-            if one.name == "torch" and one.rocm is None and not one.indexed:
-                yield FileFinding(
-                    rule="torch-from-default-index", where=command.where, what="torch without an index",
-                    severity="note",
-                    truth="on Linux the default package index serves torch for CUDA, which sees no AMD card",
-                    instead="for AMD cards: install torch first, with --index-url "
-                    "https://download.pytorch.org/whl/rocmX.Y (uv: a source for torch in tool.uv.sources)",
-                )  # fmt: skip
-                return
+    rows = [(command.where, one) for command in subject.commands for one in installs(command)]
+    if any(one.rocm is not None or one.indexed for _, one in rows if one.name == "torch"):
+        return
+    for where, one in sorted(rows, key=lambda row: row[1].name != "torch"):
+        if one.name in _BRINGS_TORCH and one.rocm is None and not one.indexed:
+            yield FileFinding(
+                rule="torch-from-default-index", where=where, what=f"{one.name} without an index",
+                severity="note", truth=_BRINGS_TORCH[one.name],
+                instead="for AMD cards: install torch first, with --index-url "
+                "https://download.pytorch.org/whl/rocmX.Y (uv: a source for torch in tool.uv.sources)",
+            )  # fmt: skip
+            return
 
 
 def _variables(subject: Subject) -> Iterator[FileFinding]:

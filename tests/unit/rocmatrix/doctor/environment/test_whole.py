@@ -55,6 +55,10 @@ def test_torch_of_a_list_that_names_no_index_is_a_note(tmp_path):
     assert of(tmp_path, "requirements.txt", "numpy\ntorch\n") == note
     assert of(tmp_path, "requirements.txt", "--index-url https://download.pytorch.org/whl/cpu\ntorch\n") == []
     assert of(tmp_path, "requirements.txt", "numpy\n") == []
+    assert of(tmp_path, "requirements.txt", "vllm==0.2.6\n") == note  # brings torch along
+    assert of(tmp_path, "setup.sh", "pip install torch==2.6.0\npip install einops\n") == note
+    rocm = "pip install torch --index-url https://download.pytorch.org/whl/rocm6.4\npip install vllm\n"
+    assert of(tmp_path, "setup.sh", rocm) == []  # vllm is examined as what may replace that torch
     assert of(tmp_path, "requirements-cpu.txt", "torch\n") == []
     extra = project + '[project.optional-dependencies]\nrocm = ["torch"]\n'
     assert of(tmp_path, "pyproject.toml", extra) == []  # the extra is for AMD, and is examined as such

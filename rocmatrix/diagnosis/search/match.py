@@ -95,7 +95,14 @@ class Scanned:
 
 
 def merge(matches: dict[str, Match], name: str, match: Match, *, counts: bool) -> None:
-    """Keep the first match of a signature; where it `counts`, the later one's lines are added to it."""
+    """Keep the first match of a signature, with the lines of later ones.
+
+    Args:
+        matches: what is kept, by the id of the signature; changed in place.
+        name: the signature's id.
+        match: what was found of it now.
+        counts: whether its lines add to those of the match that is kept.
+    """
     known = matches.setdefault(name, match)
     if known is not match and counts:
         known.count = min(known.count + match.count, MOST_COUNTED)

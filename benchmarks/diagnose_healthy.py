@@ -1,7 +1,7 @@
 # ruff: noqa: E501 (lines stand as they are printed)
 """Logs of runs that went well: no cause may be named in any of them.
 
-    python -m benchmarks.diagnose_healthy          about 60 logs of real tools run here, 356 synthetic ones
+    python -m benchmarks.diagnose_healthy          about 60 logs of real tools run here, 364 synthetic ones
     python -m benchmarks.diagnose_healthy --real   the real ones only
 
 *real*: what package managers, compilers, container engine and test runner print on this machine when they succeed,

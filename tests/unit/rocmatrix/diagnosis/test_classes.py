@@ -52,6 +52,14 @@ CLASSES = (
     ("\tlibfoo-render.so.4 => not found\n", "library-not-opened", "libfoo-render.so.4"),
     ("error: invalid value 'foo' for --backend: possible values are bar, baz\n", "option-unrecognized", "value"),
     ("error: invalid value: foo\n", "option-unrecognized", "value"),
+    # drivers, packages, containers and schedulers whose message names a value
+    ("drmn0: could not load firmware image 'amdgpu/foo_sos.bin'\n", "freebsd-firmware-not-loaded", "amdgpu/foo_sos.bin"),
+    ("E: Package 'linux-headers-9.9.9-foo' has no installation candidate\n", "kernel-headers-not-in-archive", "9.9.9-foo"),
+    ("Unsupported DEB-based OS: /etc/os-release ID 'foo'\n", "installer-distribution-unknown", "foo"),
+    ("Could not find rocm library 'foo' at path 'bin,' no match for pattern 'foo9.dll'\n", "rocm-sdk-library-pattern", "foo"),
+    ("Windows has stopped this device because it has reported problems. (Code 43)\n", "windows-device-code", "43"),
+    ("Device::callbackQueue aborting with status: 0x1016\n", "hsa-callback-status", "exception"),
+    ("amdgpu 0000:03:00.0: probe with driver amdgpu failed with error -62\n", "amdgpu-init-failed", "card"),
     # compilers of the host
     ("#error \"C++17 or later compatible compiler is required to use Foo.\"\n", "cxx-standard-too-old", "standard"),
     ("#error -- unsupported GNU version! gcc versions later than 12 are not supported!\n", "host-compiler-version-refused", "gcc"),

@@ -198,12 +198,12 @@ REPORTED = (
     ),
     (
         "slurm step",
-        "slurm-submission-refused",
+        "slurm-step-resources-held",
         "srun: error: Unable to create step for job 42: More processors requested than permitted\n",
     ),
     (
         "slurm mem",
-        "slurm-submission-refused",
+        "slurm-step-resources-held",
         "srun: error: Unable to create step for job 42: Memory required by task is not available\n",
     ),
     (

@@ -35,6 +35,7 @@ SETS = (
     (FROZEN, "fresh18", "the other half, asked at the same time; what the first half taught changed no answer"),
     (FROZEN, "fresh19", "with lines as pasted, frozen before the program was asked; 16 of them learned from since"),
     (FROZEN, "fresh20", "by topics that were thin, as far as a search shows a thread; 21 of them learned from since"),
+    (FROZEN, "fresh22", "of frameworks and libraries, frozen before the signatures were read; all learned from since"),
 )
 
 

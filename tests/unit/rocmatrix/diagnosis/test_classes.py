@@ -69,6 +69,12 @@ CLASSES = (
     ("foo.h:3:1: error: redefinition of '__half2'\n", "half-type-defined-twice", "twice"),
     ("vk::PhysicalDevice::createDevice: ErrorExtensionNotPresent\n", "vulkan-feature-missing", "device"),
     ("ImportError: TorchCodec is required for save_with_foo.\n", "torchcodec-missing", "torchcodec"),
+    ("AssertionError: foo decode kernel is gfx1299-only\n", "kernel-for-one-card", "another card"),
+    ("RuntimeError: `foo` must be a CUDA/HIP tensor.\n", "tensor-of-host-for-hip-kernel", "host"),
+    ("RuntimeError: HIP does not support fooAsync\n", "cupy-function-not-of-hip", "CuPy"),
+    ("NCCL WARN rocm_smi_lib: 0000:99:00.0 device index not found\n", "rccl-card-not-in-smi", "bus number"),
+    ("Error: llama-server reported out-of-memory during startup: foo\n", "ollama-server-out-of-memory", "memory"),
+    ("MIOpen Error: /foo/tensor.cpp:9: Unsupported layout\n", "miopen-form-not-taken", "layout"),
 )  # fmt: skip
 
 
@@ -241,6 +247,7 @@ def test_symptom_of_a_server_lists_first_the_cause_that_its_log_hints_at(log, fi
         "rocblaslt warning: No paths matched /foo/*gfx1299*co. Make sure that HIPBLASLT_TENSILE_LIBPATH is set correctly.\n",
         "UserWarning: The operator 'aten::foo' is not currently supported on the DML backend and will fall back to run on the CPU.\n",
         "UserWarning: Flash attention was not compiled for current AMD GPU architecture. Attempting to run on architecture gfx1299\n",
+        'level=WARN msg="dropping ROCm device — no rocblas support for gfx target" gfx_target=gfx1299\n',
         "host:1:1 [0] NCCL INFO Could not enable P2P between dev 0(=5000) and dev 1(=8000)\n",
     ],
 )

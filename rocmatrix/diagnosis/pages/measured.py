@@ -36,6 +36,8 @@ SETS = (
     (FROZEN, "fresh19", "with lines as pasted, frozen before the program was asked; 16 of them learned from since"),
     (FROZEN, "fresh20", "by topics that were thin, as far as a search shows a thread; 21 of them learned from since"),
     (FROZEN, "fresh21", "of drivers, packages, containers and machines; half of them learned from since"),
+    (FROZEN, "fresh22", "of frameworks and libraries, frozen before the signatures were read; all learned from since"),
+    (FROZEN, "fresh23", "of the same topics, asked once after what those taught; learned from since"),
 )
 
 

@@ -63,6 +63,26 @@ CLASSES = (
     # compilers of the host
     ("#error \"C++17 or later compatible compiler is required to use Foo.\"\n", "cxx-standard-too-old", "standard"),
     ("#error -- unsupported GNU version! gcc versions later than 12 are not supported!\n", "host-compiler-version-refused", "gcc"),
+    # frameworks: a data type, an architecture or a part that this build or card does not have
+    ("ValueError(\"type fp8e9foo not supported in this architecture.\")\n", "fp8-unsupported", "8-bit"),
+    ("AssertionError: One of GPU archs of ['gfx1299'] is invalid or not supported by Flash-Attention\n", "flash-attn-arch-refused", "Composable Kernel"),
+    ("AssertionError: One of GPU archs of ['gfx1299'] is invalid or not supported\n", "aiter-arch-refused", "aiter"),
+    ("NotImplementedError: No Foo8 MoE backend supports the deployment configuration.\n", "vllm-no-moe-backend", "experts"),
+    ("RuntimeError: Calling foo.eig on a CUDA tensor requires compiling PyTorch with MAGMA.\n", "torch-without-magma", "MAGMA"),
+    ("AttributeError: module 'torch' has no attribute 'hip'\n", "torch-module-hip-missing", "torch.cuda"),
+    ("KeyError: 'AMD Radeon RX 9999 XTX'\n", "card-name-not-in-table", "table"),
+    ("FileNotFoundError: [Errno 2] No such file or directory: ':/usr/local/foo/bin/nvcc'\n", "cuda-home-starts-with-colon", "colon"),
+    ("OSError: libc10_hip.so: cannot open shared object file: No such file or directory\n", "extension-for-rocm-torch-beside-other", "CUDA or the CPU"),
+    ("error: call to '__shfl_foo' is ambiguous\n", "hip-call-ambiguous", "functions of HIP"),
+    ("foo.h:3:1: error: redefinition of '__half2'\n", "half-type-defined-twice", "twice"),
+    ("vk::PhysicalDevice::createDevice: ErrorExtensionNotPresent\n", "vulkan-feature-missing", "device"),
+    ("ImportError: TorchCodec is required for save_with_foo.\n", "torchcodec-missing", "torchcodec"),
+    ("AssertionError: foo decode kernel is gfx1299-only\n", "kernel-for-one-card", "another card"),
+    ("RuntimeError: `foo` must be a CUDA/HIP tensor.\n", "tensor-of-host-for-hip-kernel", "host"),
+    ("RuntimeError: HIP does not support fooAsync\n", "cupy-function-not-of-hip", "CuPy"),
+    ("NCCL WARN rocm_smi_lib: 0000:99:00.0 device index not found\n", "rccl-card-not-in-smi", "bus number"),
+    ("Error: llama-server reported out-of-memory during startup: foo\n", "ollama-server-out-of-memory", "memory"),
+    ("MIOpen Error: /foo/tensor.cpp:9: Unsupported layout\n", "miopen-form-not-taken", "layout"),
 )  # fmt: skip
 
 
@@ -198,3 +218,48 @@ def test_driver_of_windows_leads_where_the_log_names_it():
 def test_module_not_loaded_lists_an_image_without_lsmod_among_three():
     causes = [text for text, _ in answers(diagnosed("ROCk module is NOT loaded, possibly no GPU devices\n", KNOWN))]
     assert any("kmod" in text for text in causes[:3])
+
+
+@pytest.mark.parametrize(
+    ("log", "first"),
+    [
+        (
+            "ValueError: Failed to find a kernel that can implement the Foo16 linear layer. Reasons:\n"
+            "  FooKernel cannot implement due to: Activation reordering (g_idx) is not supported\n",
+            "float16",
+        ),
+        (
+            "torch._dynamo.exc.FooError\nAssertionError: Expect scale_a and scale_b to be either both scalars. "
+            "Got scale_a: 2 and scale_b: 0.\n",
+            "by row",
+        ),
+        (
+            "`ckFoo` is not supported because:\n    dtype=torch.float32 (supported: {torch.float16})\n"
+            "NotImplementedError: No operator found for `memory_efficient_attention_forward` with inputs:\n",
+            "half precision",
+        ),
+        (
+            "ValueError: Free memory on device cuda:0 (1.3/24.0 GiB) on startup is less than desired GPU memory "
+            "utilization (0.95, 22.8 GiB).\nworker restart after memory profiling\n",
+            "profiling",
+        ),
+    ],
+)
+def test_symptom_of_a_server_lists_first_the_cause_that_its_log_hints_at(log, first):
+    assert first in next(answers(diagnosed(log, KNOWN)))[0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rocblaslt warning: No paths matched /foo/*gfx1299*co. Make sure that HIPBLASLT_TENSILE_LIBPATH is set correctly.\n",
+        "UserWarning: The operator 'aten::foo' is not currently supported on the DML backend and will fall back to run on the CPU.\n",
+        "UserWarning: Flash attention was not compiled for current AMD GPU architecture. Attempting to run on architecture gfx1299\n",
+        'level=WARN msg="dropping ROCm device — no rocblas support for gfx target" gfx_target=gfx1299\n',
+        "host:1:1 [0] NCCL INFO Could not enable P2P between dev 0(=5000) and dev 1(=8000)\n",
+    ],
+)
+def test_slower_way_of_a_framework_is_a_remark_and_no_failure(line):
+    found = diagnosed(line, KNOWN)
+    assert found.best is None
+    assert found.ranked.remarks[0].signature.kind == "degraded"

@@ -1,7 +1,7 @@
 """Inputs of the doctor, read once: the hardware, and the other facts of a host.
 
 Files are read below a root given as a parameter. What belongs to a running machine alone (its engine, its disk,
-this user) is None where the root is a recorded tree, and the checks say so.
+this user) is None where the root is a recorded tree, and the checks report that.
 """
 
 from __future__ import annotations

@@ -317,7 +317,7 @@ def expected(job_request: JobRequest, cell: Cell) -> dict[str, str]:
 def native_provenance(job_request: JobRequest, *, runner: native_env.Native, requested: Cell) -> list[str]:
     """Return the provenance of a native run: no cell where the wheels are another environment's.
 
-    Rules were overridden for the cell that was asked for, and say nothing of another one's wheels.
+    Rules were overridden for the cell that was asked for, and do not hold for another cell's wheels.
     """
     if not job_request.program.takes_provenance:
         return provenance(job_request.program, cell=requested, image=None)

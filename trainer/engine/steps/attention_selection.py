@@ -79,7 +79,7 @@ class Chosen:
     findings: tuple[Finding, ...]
 
     def facts(self) -> dict[str, Any]:
-        """Return what metadata and log say."""
+        """Return what metadata and log state."""
         return {"kernel": self.kernel, "reason": self.reason, "findings": [each.facts() for each in self.findings]}
 
 

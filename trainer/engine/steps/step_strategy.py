@@ -41,7 +41,7 @@ class Choice:
     same_bits: bool = True
 
     def facts(self) -> dict[str, Any]:
-        """Return what metadata and log say."""
+        """Return what metadata and log state."""
         return dict(vars(self))
 
 

@@ -185,7 +185,11 @@ def training_of(prepared: Prepared, config: TrainConfig, ranks: Ranks, checkpoin
 
 
 def partitions_of(prepared: Prepared, config: TrainConfig, device: torch.device) -> Partitions:
-    """Return the rows to train and to validate on, held where the settings place them."""
+    """Return the rows to train and to validate on, held where the settings place them.
+
+    Args:
+        device: device that computes.
+    """
     placement = Placement(
         device=device,
         dtype=prepared.precision.weights,

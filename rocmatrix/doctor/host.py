@@ -99,7 +99,7 @@ def read(
     disk: Disk | None = None,
     shared_memory_bytes: int | None = None,
 ) -> Host:
-    """Read what `files` hold and join it with what only a running machine knows.
+    """Read what `files` hold and join it with what only a running machine reports.
 
     Args:
         environment: variables of the shell; None where they are not this host's.
@@ -129,7 +129,7 @@ def read(
 
 
 def live(root: Path, *, cell: Cell | None, environment: Mapping[str, str]) -> Host:
-    """Read a host. What only a running machine knows is asked for where `root` is this machine's own.
+    """Read a host. What only a running machine reports is read where `root` is this machine's own.
 
     Args:
         root: root of the file tree; / for this machine.

@@ -252,7 +252,7 @@ def examine(name: str, *, device: str, dtype: torch.dtype, shape: Shape, seed: i
 
 
 def reason_of(refusal: RuntimeError) -> str:
-    """Return torch's first line without its guess that all kernels were turned off: the trial itself leaves one on."""
+    """Return torch's first line without its claim that all kernels are turned off: the trial leaves one on."""
     return str(refusal).strip().splitlines()[0].partition(" This is likely due to turning off")[0]
 
 

@@ -201,7 +201,7 @@ def partitions_of(prepared: Prepared, config: TrainConfig, device: torch.device)
 
 
 def checkpointer_of(config: TrainConfig, folder: RunFolder, settings: dict[str, Any]) -> Checkpointer:
-    """Return who keeps the run's checkpoints; each of them knows the run's settings.
+    """Return the callback that keeps the run's checkpoints, each with the run's settings.
 
     Args:
         settings: content of run.json.

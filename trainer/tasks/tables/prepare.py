@@ -303,7 +303,7 @@ def split_of(
 
 
 def require_trained(classes: Floats, parts: Parts) -> None:
-    """Raise RM583 where validation or test hold a class that training never met."""
+    """Raise RM583 where validation or test hold a class that the training part lacks."""
     new = np.setdiff1d(classes[np.concatenate([parts.validation, parts.test])], classes[parts.train])
     if len(new):
         raise TrainerError("RM583", what=f"{len(new)} of the classes stand only in later rows than the training part's")

@@ -178,7 +178,7 @@ class TaskProgram(Program):
         raise Exit
 
     def update_config(self, merge: bool = True) -> None:
-        """Take in what the program's own options say; end with 2 where --config names a file of no known kind."""
+        """Apply the program's own options; end with 2 where --config names a file of no known kind."""
         with self._explained():
             super().update_config(merge)
 

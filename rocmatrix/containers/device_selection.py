@@ -81,7 +81,7 @@ def cards_of_shell(hardware: Hardware, environment: Mapping[str, str]) -> tuple[
 
     Both are empty where none is set. ROCr's filters first, by numbers or UUIDs; HIP's counts what is left, and
     CUDA_VISIBLE_DEVICES is read where HIP_VISIBLE_DEVICES is empty (ROCm/clr: rocclr/device/rocm/rocdevice.cpp). A
-    container is given no variable of a shell, so that its cards have to be chosen by what the variables say.
+    container is given no variable of a shell, so that its cards have to be chosen by the values of the variables.
 
     Raises:
         RocmatrixError: RM303 for a value that names no card of this machine.

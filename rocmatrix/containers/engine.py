@@ -46,7 +46,7 @@ class Image:
 
 
 def connect(*, work: bool = False) -> docker.DockerClient:
-    """Return a client that has had an answer. Raises RM201 with the address tried and what it met there.
+    """Return a client that has had an answer. Raises RM201 with the address tried and the error there.
 
     An engine on another machine is refused before it is asked: runs get this machine's cards, nodes and folders.
     An engine that is there answers the first question within TIMEOUT_SECONDS; with `work`, later ones may take long.
@@ -76,7 +76,7 @@ def failures() -> tuple[type[Exception], ...]:
 
 
 def _client() -> docker.DockerClient:
-    """Go where the command line goes: the SDK alone knows DOCKER_HOST, but no contexts."""
+    """Use the endpoint of the command line: the SDK alone reads DOCKER_HOST, but no contexts."""
     import docker
 
     context = None if os.environ.get("DOCKER_HOST") else _context()

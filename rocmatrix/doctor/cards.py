@@ -23,7 +23,7 @@ REBAR_FIX = "in the firmware's setup: Above 4G Decoding on, Resizable BAR on, CS
     source="Linux, amdkfd/kfd_topology.c (kfd_set_iolink_no_atomics); ROCm documentation, PCIe atomics",
 )
 def atomics(host: Host) -> Finding:
-    """D201, over the links that the kernel draws between cards and processors."""
+    """Check PCIe atomics over the links that the kernel lists between cards and processors (D201)."""
     machine = host.hardware
     numbers = {card.node: card for card in machine.cards if not card.integrated}
     to_host = (link for link in machine.links if link.source in numbers and link.target not in numbers)
@@ -45,7 +45,7 @@ def atomics(host: Host) -> Finding:
     source="Linux, drivers/pci/pci-sysfs.c; radeon docs, recommended system configuration for multi-GPU",
 )
 def width(host: Host) -> Finding:
-    """D202."""
+    """Check that the link of each card has all its lanes (D202)."""
     rows = _links(host.hardware)
     known = [(card, link) for card, link in rows if link.width and link.most_width]
     if not known:
@@ -65,7 +65,7 @@ def width(host: Host) -> Finding:
     source="Linux, drivers/pci/pci-sysfs.c",
 )
 def speed(host: Host) -> Finding:
-    """D203. A card that is idle, or does not report it, gets a note only."""
+    """Check the speed of each card's link (D203). An idle card, or one that reports no load, gets a note only."""
     known = [(card, link) for card, link in _links(host.hardware) if link.speed and link.most_speed]
     if not known:
         return _silent(host, "D203", "PCI reports no speed")
@@ -87,7 +87,7 @@ def speed(host: Host) -> Finding:
     source="ROCm/ROCm:docs/how-to/Bar-Memory.rst",
 )
 def resizable_bar(host: Host) -> Finding:
-    """D204. An APU has no BAR of its own to resize."""
+    """Check that resizable BAR is on (D204). An APU has no BAR of its own to resize."""
     cards = [card for card in host.hardware.cards if card.adapter and not card.integrated]
     known = [(card, card.adapter.resizable) for card in cards if card.adapter and card.adapter.resizable is not None]
     if not known:
@@ -110,7 +110,7 @@ def resizable_bar(host: Host) -> Finding:
     source="ROCm/ROCm#4437; ROCm/rccl#876; pytorch v2.9.1:aten/src/ATen/Context.cpp",
 )
 def integrated(host: Host) -> Finding:
-    """D205: an integrated GPU next to a discrete one, and whether the shell hides it. Containers hide it anyway."""
+    """Check for an integrated GPU next to a discrete one that the shell does not hide (D205); containers hide it."""
     machine = host.hardware
     if not machine.cards:
         return Finding(code="D205", status="not applicable", seen=host.no_card)
@@ -134,7 +134,7 @@ def integrated(host: Host) -> Finding:
     source="Linux, amdkfd/kfd_topology.c (p2p_links); ROCm/ROCm:docs/conceptual/iommu.rst",
 )
 def peers(host: Host) -> Finding:
-    """D206: every pair of discrete cards has a link in the topology, in both directions."""
+    """Check that every pair of discrete cards has a link in the topology, in both directions (D206)."""
     machine = host.hardware
     cards = [card for card in machine.cards if not card.integrated]
     if len(cards) < 2:
@@ -161,7 +161,7 @@ def peers(host: Host) -> Finding:
     source="Linux, amdgpu/amdgpu_gfx.c (current_compute_partition)",
 )
 def partitions(host: Host) -> Finding:
-    """D207."""
+    """Report partitioned cards and the mode of their partitions (D207)."""
     machine = host.hardware
     if not machine.cards:
         return Finding(code="D207", status="not applicable", seen=host.no_card)

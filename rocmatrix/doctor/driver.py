@@ -30,7 +30,7 @@ UDEV_FIX = (
     source="ROCm/TheRock:dockerfiles (no kernel driver inside)",
 )
 def loaded(host: Host) -> Finding:
-    """D101. Without a card it does not apply, unless a cell for one was named."""
+    """Check that amdgpu is loaded (D101). Not applicable without a card, unless a cell for one was named."""
     machine = host.hardware
     if machine.wsl2:
         seen = "this is WSL2: the driver is Windows', reached through /dev/dxg, and there is no /dev/kfd"
@@ -79,7 +79,7 @@ def _released(device: PciDevice) -> str:
     source="rocm.docs.amd.com, user and kernel-space support matrix; matrix/hosts.yaml",
 )
 def window(host: Host, known: HostKnowledge) -> Finding:
-    """D102. Only AMD's own driver has a window; the kernel's is judged by D103."""
+    """Check the driver against the cell's ROCm (D102). AMD states a range for its own driver only; see D103."""
     driver, cell = host.hardware.driver, host.cell
     if driver is None or cell is None or cell.release.rocm is None:
         seen = "needs a loaded driver and --cell with a ROCm cell"
@@ -120,7 +120,7 @@ def _reported(host: Host, version: str) -> Rule | None:
     source="matrix/hosts.yaml",
 )
 def kernel(host: Host, known: HostKnowledge) -> list[Finding]:
-    """D103, one finding for each known fault, or one that none is known."""
+    """Return one finding for each known fault of the kernel, or one that none is known (D103)."""
     machine = host.hardware
     if not machine.cards:
         return [Finding(code="D103", status="not applicable", seen="no card to judge a kernel by")]
@@ -148,7 +148,7 @@ def kernel(host: Host, known: HostKnowledge) -> list[Finding]:
     source="Linux, drivers/gpu/drm/amd/amdkfd/kfd_device.c",
 )
 def listed(host: Host) -> Finding:
-    """D104."""
+    """Check that every AMD card is in the KFD topology (D104)."""
     machine = host.hardware
     if host.absent or machine.wsl2:
         return Finding(code="D104", status="not applicable", seen=host.no_card)
@@ -195,7 +195,7 @@ def shortened(names: Sequence[str]) -> str:
     source="Linux, drivers/gpu/drm/amd/amdkfd/kfd_topology.c (node_show)",
 )
 def hidden(host: Host) -> Finding:
-    """D105."""
+    """Check that no card is hidden by a container (D105)."""
     machine, count = host.hardware, host.hardware.hidden_nodes
     if not (count or machine.cards or machine.processors):
         seen = host.no_card if host.absent else "there is no KFD topology that could withhold one"
@@ -214,7 +214,7 @@ def hidden(host: Host) -> Finding:
     source="rocm.docs.amd.com, install-on-linux, how-to/docker",
 )
 def interface(host: Host) -> Finding:
-    """D110."""
+    """Check that this user can open /dev/kfd (D110)."""
     machine = host.hardware
     if not machine.cards:
         return Finding(code="D110", status="not applicable", seen=host.no_card)
@@ -235,7 +235,7 @@ def interface(host: Host) -> Finding:
     source="ROCm/legacy-rocm-build#3144, #2860",
 )
 def render_nodes(host: Host) -> Finding:
-    """D111."""
+    """Check that this user can open the render nodes (D111)."""
     machine = host.hardware
     if not machine.cards:
         return Finding(code="D111", status="not applicable", seen=host.no_card)
@@ -280,7 +280,7 @@ def _opened(node: DeviceNode) -> str:
     source="ROCm/ROCm-docker#90, #116",
 )
 def groups(host: Host) -> Finding:
-    """D112."""
+    """Check that the groups of the device nodes have names here, and report their numbers (D112)."""
     machine = host.hardware
     if not machine.nodes:
         return Finding(code="D112", status="not applicable", seen="there is no node to have an owner")

@@ -1,7 +1,7 @@
 """Inputs of the doctor, read once: the hardware, and the other facts of a host.
 
 Files are read below a root given as a parameter. What belongs to a running machine alone (its engine, its disk,
-this user) is None where the root is a recorded tree, and the checks say so.
+this user) is None where the root is a recorded tree, and the checks report that.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def read(
     disk: Disk | None = None,
     shared_memory_bytes: int | None = None,
 ) -> Host:
-    """Read what `files` hold and join it with what only a running machine knows.
+    """Read what `files` hold and join it with what only a running machine reports.
 
     Args:
         environment: variables of the shell; None where they are not this host's.
@@ -129,7 +129,7 @@ def read(
 
 
 def live(root: Path, *, cell: Cell | None, environment: Mapping[str, str]) -> Host:
-    """Read a host. What only a running machine knows is asked for where `root` is this machine's own.
+    """Read a host. What only a running machine reports is read where `root` is this machine's own.
 
     Args:
         root: root of the file tree; / for this machine.

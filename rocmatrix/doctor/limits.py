@@ -31,7 +31,9 @@ PASSTHROUGH_FIX = (
     source="ROCm/ROCm:docs/conceptual/iommu.rst; ROCm/rccl-tests#50",
 )
 def iommu(host: Host) -> Finding:
-    """D301. The kernel's group of each card decides; its command line only where groups are not reported.
+    """Check that the IOMMU passes cards through (D301).
+
+    The kernel's group of each card decides; its command line only where groups are not reported.
 
     A processor's graphics are hidden from runs, and exchange nothing.
     """
@@ -89,7 +91,7 @@ def _by_command_line(host: Host) -> Finding:
     source="rocm.docs.amd.com, docs-6.3.3, prerequisite system validation before training",
 )
 def numa_balancing(host: Host) -> Finding:
-    """D302. On one node there is nothing to balance."""
+    """Check that NUMA balancing is off (D302). On one node there is nothing to balance."""
     if not host.hardware.cards:
         return Finding(code="D302", status="not applicable", seen="no card to be stalled")
     if host.numa_balancing is None:
@@ -109,7 +111,7 @@ def numa_balancing(host: Host) -> Finding:
     source="pytorch/pytorch#40632",
 )
 def shared_memory(host: Host) -> Finding:
-    """D303."""
+    """Check that /dev/shm is large enough (D303)."""
     size = host.shared_memory_bytes
     if size is None:
         return Finding(code="D303", status="unknown", seen=RECORDED)
@@ -128,7 +130,7 @@ def shared_memory(host: Host) -> Finding:
     source="ROCm/TheRock, container options of its CI",
 )
 def locked_memory(host: Host) -> Finding:
-    """D304. It only matters where RDMA adapters are."""
+    """Check the limit of locked memory (D304), which matters only with RDMA adapters."""
     if host.memlock is None:
         return Finding(code="D304", status="unknown", seen="/proc/self/limits is not to be seen here")
     if not host.rdma or host.memlock == "unlimited":
@@ -146,7 +148,7 @@ def locked_memory(host: Host) -> Finding:
     source="ROCm/ROCm:docs/conceptual/gpu-isolation.md; ROCm/ROCR-Runtime#155; ray-project/ray#52701",
 )
 def visible(host: Host) -> Finding:
-    """D305."""
+    """Check that the variables of visible devices agree (D305)."""
     if host.environment is None:
         return Finding(code="D305", status="unknown", seen=RECORDED)
     visible_set = {name: host.environment[name] for name in READ_BY_HIP if name in host.environment}
@@ -176,7 +178,7 @@ def visible(host: Host) -> Finding:
     source="rocmatrix.containers.engine",
 )
 def engine(host: Host) -> Finding:
-    """D401. Without one a native run goes on, so that it is no error."""
+    """Check that a container engine answers (D401). A native run needs none, so its absence is no error."""
     if host.engine is None:
         return Finding(code="D401", status="unknown", seen=RECORDED)
     if host.engine.version is None:
@@ -207,7 +209,7 @@ def _rootless(host: Host, seen: str) -> Finding:
     source="instinct.docs.amd.com, container toolkit, running workloads",
 )
 def engine_age(host: Host) -> Finding:
-    """D402: --device serves every engine, so an older one is a note."""
+    """Check the engine's version (D402). --device works with every engine, so an older one is a note."""
     if host.engine is None or host.engine.version is None:
         return Finding(code="D402", status="not applicable" if host.engine else "unknown", seen="no engine to ask")
     try:
@@ -231,7 +233,7 @@ def engine_age(host: Host) -> Finding:
     source="public reports: 28.9 GB for a bare base with the wheels of ROCm 7.2",
 )
 def disk(host: Host) -> Finding:
-    """D403. It is the engine's disk, which a native run does without."""
+    """Check the free space on the engine's disk (D403), which a native run does not use."""
     if host.disk is None:
         seen = "the engine's folder is not to be seen here" if host.engine else RECORDED
         return Finding(code="D403", status="unknown", seen=seen)

@@ -20,7 +20,7 @@ PROFILES_FOR_MEASURING = "profile_"
     source="Linux, Documentation/gpu/amdgpu/thermal.rst (power_dpm_force_performance_level)",
 )
 def power_level(host: Host) -> Finding:
-    """D501."""
+    """Check that no power profile holds the clocks down (D501)."""
     levels = [(card, card.adapter.performance_level) for card in _plugged(host) if card.adapter]
     known = [(card, level) for card, level in levels if level]
     if not known:
@@ -46,7 +46,7 @@ def power_level(host: Host) -> Finding:
     source="Linux, Documentation/gpu/amdgpu/thermal.rst (hwmon)",
 )
 def temperature(host: Host) -> Finding:
-    """D502. Limits are the card's own; a sensor without one is shown and judged no further."""
+    """Check temperatures against the card's own limits (D502); a sensor without a limit is only shown."""
     readings = [(card, value) for card in _plugged(host) if card.adapter for value in card.adapter.temperatures]
     if not readings:
         return _silent(host, "D502", "temperature sensors not available")
@@ -69,7 +69,7 @@ def temperature(host: Host) -> Finding:
     source="Linux, drivers/gpu/drm/amd/include/kgd_pp_interface.h (gpu_metrics)",
 )
 def throttling(host: Host) -> Finding:
-    """D503."""
+    """Check that no card is throttled now (D503)."""
     tables = [(card, card.adapter.metrics) for card in _plugged(host) if card.adapter and card.adapter.metrics]
     if not tables:
         return _silent(host, "D503", "the driver shows no metrics")

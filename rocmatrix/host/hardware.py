@@ -135,7 +135,7 @@ class Hardware:
         """Return what the partitions of one card share.
 
         Newer kernels give them one address and a number each. Older ones gave each a function of its own, and one
-        id to all. Cards of their own may share an address in a recording, but neither.
+        id to all. Separate cards of a recording may share an address, but have neither in common.
         """
         if card.pci_address is None:
             return card.node

@@ -91,7 +91,7 @@ def _places(machine: Hardware, hosts: dict[int, Link]) -> tuple[Place, ...]:
 
 
 def size(number: int) -> str:
-    """Return bytes as people say them: "20 GiB", and "512 MiB" below one."""
+    """Return bytes in readable units: "20 GiB", and "512 MiB" below one."""
     return f"{number / GIB:.0f} GiB" if number >= GIB else f"{number / 1024**2:.0f} MiB"
 
 

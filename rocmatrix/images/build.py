@@ -319,7 +319,7 @@ def _build(
 
 
 def _prepare(client: docker.DockerClient, planned: Built, cell: Cell, wheels: Path) -> None:
-    """Get the base and the wheels, so that BuildKit asks no registry: what cannot be had is said to be that."""
+    """Get the base and the wheels, so that BuildKit queries no registry. Raises where one cannot be fetched."""
     if BASE_LABEL not in planned.labels:
         engine.obtain(client, cell.base.reference)
     if cell.unlocked_because:

@@ -182,7 +182,7 @@ def _wheels(matrix: Matrix, target: Target, query: Question, answer: Answer, *, 
 
 
 def _known(matrix: Matrix, file: str, wheel: Wheel) -> Wheel:
-    """Keep the recorded description of a file. Raises RM103 where its bytes are said to differ now."""
+    """Keep the recorded description of a file. Raises RM103 where the index reports other bytes now."""
     recorded = matrix.wheels.get(file, wheel)
     if recorded.sha256 != wheel.sha256:
         why = f"recorded {recorded.sha256} ({', '.join(recorded.sources)})\nnow      {wheel.sha256}"

@@ -202,7 +202,7 @@ def _replace(cell: Cell, root: Path, folder: Path | None) -> None:
     _USED.close()  # what this process held of earlier wheels
     try:
         with held(Path(sys.prefix) / USING):
-            (Path(sys.prefix) / STAMP).unlink(missing_ok=True)  # first: killed half-way, it must not be believed
+            (Path(sys.prefix) / STAMP).unlink(missing_ok=True)  # first: killed half-way, it must not count as complete
             requirements.write_text(render.requirements_lock(cell), encoding="utf-8")
             run_pip(pip_argv(folder, requirements), environment=wheelhouse_alone(os.environ))
     except HeldError as error:

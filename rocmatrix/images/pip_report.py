@@ -45,7 +45,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class Resolved:
-    """One file that pip chose. An index may leave the hash out, and pip then knows none."""
+    """One file that pip chose. An index may leave the hash out; the report then has none."""
 
     file: str
     name: str

@@ -102,7 +102,7 @@ def _count(cell: Cell, to: Destination, hardware: Hardware) -> int:
     count = to.cards_named or sum(card.gfx == cell.architecture for card in hardware.cards)
     if not count:
         what = f"{cell.name} needs cards of {cell.architecture}, and none is here"
-        raise RocmatrixError("RM423", what=what, next="say how many a node has: --cards N")
+        raise RocmatrixError("RM423", what=what, next="give the number of cards of a node: --cards N")
     return count
 
 

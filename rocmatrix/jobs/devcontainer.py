@@ -41,8 +41,8 @@ def user_of(requested: str | None, *, environment: Mapping[str, str] = os.enviro
 def rootless_engine() -> Literal["docker", "podman"] | None:
     """Return which engine an editor would call, where it runs as this user; None for one that runs as root.
 
-    Podman needs no service to be called by an editor: where its command is there and docker's is not, or only calls
-    podman (Fedora's podman-docker), it is meant.
+    An editor calls podman without a service: it is returned where its command is installed and docker's is not, or
+    only calls podman (Fedora's podman-docker).
     """
     docker = shutil.which("docker")
     if (docker is None or _is_podman(Path(docker))) and shutil.which("podman") is not None:

@@ -90,18 +90,8 @@ def decide(requested: str, hardware: Hardware) -> Decision:
 def native_job(job_request: JobRequest, *, matrix: Matrix, cell: Cell, hardware: Hardware) -> Job:
     """Make a job for this machine's own Python, installing the locked wheels where needed. Raises RM016, RM403."""
     refuse_companions(cell)
-    if job_request.use_installed_torch:
-        runner = native_env.installed()
-    else:
-        runner = native_env.prepare(matrix, ROOT, cell=cell, install_wheels=not job_request.dry_run)
+    runner = native_runner(job_request, matrix=matrix, cell=cell)
     chosen = runner.cell or cell
-    if cell.release.rocm and chosen.release.rocm is None and job_request.names_a_card:
-        raise RocmatrixError(
-            "RM403",
-            what=f"{cell.name} was asked for, but only the CPU build fits here",
-            why=runner.why,
-            next="use a Python that the cell's wheels are locked for, --in container, or --gpu cpu",
-        )
     options, note = probes_for(job_request, cell=chosen, hardware=hardware)
     arguments = [
         job_request.program.name,
@@ -124,6 +114,26 @@ def native_job(job_request: JobRequest, *, matrix: Matrix, cell: Cell, hardware:
         ),
         why=f"torch: {runner.why}{note}",
     )
+
+
+def native_runner(job_request: JobRequest, *, matrix: Matrix, cell: Cell) -> native_env.Native:
+    """Return the Python of a native job, with the locked wheels where they are asked for.
+
+    Raises RM403 where a card was named and only the CPU build fits this machine.
+    """
+    if job_request.use_installed_torch:
+        runner = native_env.installed()
+    else:
+        runner = native_env.prepare(matrix, ROOT, cell=cell, install_wheels=not job_request.dry_run)
+    chosen = runner.cell or cell
+    if cell.release.rocm and chosen.release.rocm is None and job_request.names_a_card:
+        raise RocmatrixError(
+            "RM403",
+            what=f"{cell.name} was asked for, but only the CPU build fits here",
+            why=runner.why,
+            next="use a Python that the cell's wheels are locked for, --in container, or --gpu cpu",
+        )
+    return runner
 
 
 def output_here(job_request: JobRequest) -> dict[str, str]:
@@ -317,7 +327,7 @@ def expected(job_request: JobRequest, cell: Cell) -> dict[str, str]:
 def native_provenance(job_request: JobRequest, *, runner: native_env.Native, requested: Cell) -> list[str]:
     """Return the provenance of a native run: no cell where the wheels are another environment's.
 
-    Rules were overridden for the cell that was asked for, and say nothing of another one's wheels.
+    Rules were overridden for the cell that was asked for, and do not hold for another cell's wheels.
     """
     if not job_request.program.takes_provenance:
         return provenance(job_request.program, cell=requested, image=None)

@@ -32,7 +32,7 @@ def place(folder: Path, program: str, cell: str) -> Path:
 class JobLog:
     """A log that is being written; `descriptor` is None where it could not be opened, or is no more written.
 
-    `complete` states whether it holds all that was said.
+    `complete` states whether it holds all output.
     """
 
     descriptor: int | None

@@ -94,7 +94,7 @@ class Container:
 class Finished:
     """A job that has ended: its exit status, the events it sent, in order, and the end of its standard error.
 
-    `log` is the file with all it said, None where none could be kept whole. `container` is what it ran in, None for a
+    `log` is the file with its output, None where none could be kept whole. `container` is what it ran in, None for a
     native job; `trouble` is set where the host ended it.
     """
 

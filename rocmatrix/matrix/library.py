@@ -11,7 +11,7 @@ from rocmatrix.matrix.statement import Evidence, GfxName, RangeText, Selector, S
 
 
 class Statement(Strict):
-    """A range of combinations and what is said of it."""
+    """A range of combinations and what is known of it."""
 
     when: Selector
     note: Text

@@ -39,7 +39,7 @@ __all__ = [
 
 
 class Matrix(Strict):
-    """The whole. `series` and `cell_entries` are as written; `releases` and `cells` are resolved from them."""
+    """The compatibility matrix. `series` and `cell_entries` are as written; `releases` and `cells` follow from them."""
 
     schema_version: Literal[1] = Field(alias="schema")
     bases: dict[str, Base]
@@ -120,7 +120,7 @@ class Matrix(Strict):
         return {}  # filled as it is used: a page of the whole matrix has each combination's rules some thirty times
 
     def derived(self, architecture: str | None, release: Release, *, python: str | None = None) -> Cell | None:
-        """Derive the cell of any combination, whatever rules say of it; None where no base has a Python for it.
+        """Derive the cell of any combination, whatever rules exclude it; None where no base has a Python for it.
 
         Without a `python` it is the first, in the order of bases, whose hashes are recorded, else the first.
 
@@ -167,7 +167,7 @@ class Matrix(Strict):
         return None
 
     def support_of(self, architecture: str | None, rocm: str | None, *, card: str | None = None) -> Support:
-        """Return what AMD's lists say of an architecture, or of one card of it, with one ROCm line.
+        """Return what AMD's lists state of an architecture, or of one card of it, with one ROCm line.
 
         Args:
             architecture: gfx name; None for the CPU.

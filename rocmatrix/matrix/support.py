@@ -38,7 +38,7 @@ class SupportTable(Strict):
 
 @dataclass(frozen=True, kw_only=True)
 class Support:
-    """What AMD's lists say of an architecture, or of one card of it, with one ROCm line.
+    """What AMD's lists state of an architecture, or of one card of it, with one ROCm line.
 
     `cards` are all the listed cards of the architecture, `tables` those that were read for the line.
     """
@@ -74,7 +74,7 @@ class Support:
 def support(
     tables: Iterable[SupportTable], *, architecture: str | None, rocm: str | None, card: str | None = None
 ) -> Support:
-    """Return what the lists say. Without a `card` the whole architecture is meant.
+    """Return what the lists state. Without a `card` it is for the whole architecture.
 
     Args:
         tables: the lists of supported cards.

@@ -75,7 +75,7 @@ def held(client: docker.DockerClient) -> list[Held]:
 
 
 def _listed(client: docker.DockerClient) -> list[dict[str, Any]]:
-    """Return what the engine lists; asked again where it met an image that another program was removing."""
+    """Return what the engine lists; queried again where it failed on an image that another program was removing."""
     import docker.errors
 
     for _ in range(TRIES - 1):

@@ -1,6 +1,6 @@
 """Journal of a night, in the evidence file: a killed night resumes after the last stage that ended.
 
-Nights stand in the order in which they were begun, whatever the clock said: it may be set back between two.
+Nights stand in the order in which they were begun, whatever the clock showed: it may be set back between two.
 """
 
 from __future__ import annotations

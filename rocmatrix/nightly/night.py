@@ -33,7 +33,7 @@ class Stages(Protocol):
         """Compare a candidate's files with its cell."""
 
     def smoke(self, cell: Cell) -> Outcome:
-        """Run the probes in a candidate, or say why this machine cannot."""
+        """Run the probes in a candidate, or return why this machine cannot."""
 
     def promote(self, cell: Cell) -> Outcome:
         """Give a candidate the tag that people use."""

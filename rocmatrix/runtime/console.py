@@ -43,7 +43,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def offer(flags: Iterable[str]) -> None:
-    """Take note of the options of the tasks that were called: advice names no other."""
+    """Record the options of the tasks that were called: hints name no others."""
     _OFFERED.clear()
     _OFFERED.update(flags, ("--help",))
 

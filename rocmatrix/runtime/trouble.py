@@ -10,7 +10,7 @@ Stage = Literal["engine", "registry", "disk", "signal"]
 
 @dataclass(frozen=True, kw_only=True)
 class Trouble:
-    """The stage at which the host's failure was met, and what is known of it."""
+    """The stage at which the host failed, and what is known of it."""
 
     stage: Stage
     detail: str

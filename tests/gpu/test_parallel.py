@@ -19,6 +19,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from tests.fixtures.transports import faulty
 from trainer.device.accelerator import make_reproducible
 from trainer.distributed.watchdog.heartbeat import read_beat
 from trainer.engine.steps.attention_selection import LIMITS, Shape, choose_attention
@@ -84,8 +85,8 @@ def test_two_cards_train_like_one(tmp_path: Path, one_card: Tensor, flags: list[
 
 @pytest.mark.two_gpu
 def test_transport_that_fails_its_probe_leads_to_the_next(tmp_path: Path, one_card: Tensor) -> None:
-    fault = {"TRAINER_COMMS_FAULT": "nccl:abort,nccl-no-p2p:wrong-sum,gloo:abort"}
-    events = train(tmp_path, "two", "--ranks", "2", "--max-restarts", "0", **fault)
+    faults = faulty("nccl:abort,nccl-no-p2p:wrong-sum,gloo:abort")
+    events = train(tmp_path, "two", "--ranks", "2", "--max-restarts", "0", **faults)
     transports = [(event["route"], event["passed"]) for event in events if event["event"] == "comms"]
     assert transports == [("nccl", False), ("nccl-no-p2p", False), ("gloo", False), ("host", True)]
     found = weights(tmp_path / "two" / "model.safetensors")

@@ -29,5 +29,5 @@ def test_test_that_the_page_names_exists(path, name):
 
 
 @pytest.mark.parametrize("number", range(1, 21))
-def test_problem_of_the_table_has_a_test(number):
+def test_known_problem_in_the_table_names_an_existing_test(number):
     assert "::test_" in PROBLEMS[number][1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,9 +123,13 @@ def write(config: FeaturesConfig, data: Path, out: Path) -> None:
         build.progress = counter
         record = build.write(out)
     say(of_sessions(record, found.day_ticks))
-    words = source.bad.summary()
-    if words:
+    if words := source.bad.summary():
         say(words)
+    report(record, out)
+
+
+def report(record: Mapping[str, Any], out: Path) -> None:
+    """Report what was written to `out`, as an event and as text; `record` is the content of its metadata."""
     if record["left_out"]:
         say(f"left out, the data has no VIX column: {', '.join(record['left_out'])}")
     emit("features", file=str(out), **{name: record[name] for name in ("key", "rows", "seconds", "bars_per_second")})

@@ -91,7 +91,7 @@ def _require_tick(bars: Bars, tick: float, metadata: Metadata, source: Source) -
 
 
 def report_far(features: NDArray[Any], metadata: Metadata, names: Sequence[str]) -> None:
-    """Name the inputs that lie at quite another level than the training rows, since nothing was learned of it there.
+    """Name the inputs whose level is far from that of the training rows, since the model has seen none there.
 
     Args:
         features: inputs before scaling of the rows that are forecast, shape (rows, features).

@@ -84,7 +84,7 @@ def predict(
 
 
 def require_bars(metadata: Metadata, join: Path | None, columns: tuple[str, ...]) -> None:
-    """Raise RM500 where options of bars are given and the run is of a table; say where a join has no effect.
+    """Raise RM500 where options of bars are given and the run is of a table; report where a join has no effect.
 
     Args:
         join: file with the VIX.
@@ -100,7 +100,7 @@ def require_bars(metadata: Metadata, join: Path | None, columns: tuple[str, ...]
 def inputs_of(metadata: Metadata, new: NewBars, folder: Path) -> tuple[dict[str, list[Any]], NDArray[Any]]:
     """Return what names each row of `data`, such as its date, and the model's inputs for it, (rows, features).
 
-    `folder` is the model's. Raises RM546 where its metadata do not say how to make them.
+    `folder` is the model's. Raises RM546 where its metadata do not state how to make them.
 
     Args:
         new: bars, or a table with the columns of the run's.

@@ -29,7 +29,7 @@ def recorded_inputs(made: Mapping[str, Any], path: Path) -> tuple[dict[str, list
     """Return what names each row of the table at `path`, and its inputs (rows, features).
 
     A row is named by its line, and by its time where the model's rows had one. Rows that the model's own policies
-    refuse have NaN in their inputs; each kind is said with its number.
+    refuse have NaN in their inputs; each kind is reported with its count.
 
     Raises:
         TrainerError: RM510, RM511, RM516, RM580 for the table, RM581 for a missing value under the policy `error`,

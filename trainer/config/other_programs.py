@@ -257,7 +257,7 @@ INSTEAD: tuple[tuple[str, str], ...] = (
         "input_key output_key prompt_key chosen_key rejected_key input_template",
     ),
     (
-        "the chat template is the model folder's own; --stop-token and --train-on-prompts say what carries loss",
+        "the chat template is the model folder's own; --stop-token and --train-on-prompts decide what carries loss",
         "template prompt_type prompt_template* chat_template* tool_format default_system* "
         "system_prompt mask_history enable_thinking "
         "preserve_thinking train_on_eos train_on_eot eot_tokens assistant_only_loss completion_only_loss "

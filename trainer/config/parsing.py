@@ -15,7 +15,7 @@ from trainer.config.choices import COLUMN_ROLES
 
 
 class Store(Action):
-    """Store a flag's value; refuse a second list of names that differs, since argparse would forget the first.
+    """Store a flag's value; refuse a second list of names that differs, since argparse would drop the first.
 
     Names are meant together (`--ignore a --ignore b`); of numbers, as of a network's widths, the last one counts.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def select_back_end(name: str) -> str | None:
-    """Make torch use the back end it calls `name`; return None, or the reason why it does not.
+    """Select torch's BLAS back end `name`; return None, or the reason why torch does not use it.
 
     torch falls back by itself where the library does not support the card, so what it chose is read back.
 

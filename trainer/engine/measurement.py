@@ -71,7 +71,7 @@ def sums_since(training: Training, losses: Tensor) -> Sums:
 
 
 def measure(training: Training, losses: Tensor, began: float) -> Epoch:
-    """Add a measurement to the history, and remember the weights where they are the best so far.
+    """Add a measurement to the history, and keep the weights where they are the best so far.
 
     Args:
         losses: loss of each step since the last measurement, shape (steps,).

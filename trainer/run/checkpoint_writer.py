@@ -162,7 +162,7 @@ class Checkpointer(Callback):
         return 0 < self.interval.seconds <= time.monotonic() - self.time_before
 
     def on_checkpoint(self, run: Training, *, final: bool = False) -> None:
-        """Take a checkpoint; where the one before is still being written, leave this one out and say so."""
+        """Take a checkpoint; where the one before is still being written, leave this one out and report it."""
         self.time_before = time.monotonic()
         free = self._wait(None if final else PATIENCE_SECONDS) if run.ranks.is_main else True
         if not run.ranks.broadcast(free):
@@ -227,7 +227,7 @@ class Checkpointer(Callback):
                 say(f"RM553 no checkpoint of step {step}: {reason}; the run continues, the last valid one is kept")
             return
         self.written_at = time.monotonic()
-        with contextlib.suppress(OSError):  # where nobody reads any more, the training itself will say so
+        with contextlib.suppress(OSError):  # where nobody reads any more, the training itself reports it
             emit("checkpoint", step=step, path=str(path), seconds=round(self.written_at - began, 3))
 
     def _tidy(self, step: int) -> None:

@@ -171,7 +171,7 @@ def require_same_data(task: LearningTask, name: str, settings: dict[str, Any]) -
 
 
 def require_epochs(name: str, *, requested: int, trained: int) -> None:
-    """Raise RM551 where the run has trained more epochs than it is to have: its record would say too few.
+    """Raise RM551 where the run has trained more epochs than it is to have: its record would state too few.
 
     Args:
         name: name of the unfinished run.

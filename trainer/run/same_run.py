@@ -19,7 +19,7 @@ DECIDE_BITS = ("torch", "hip", "cuda", "numpy", "trainer")  # versions whose cha
 
 
 def origin_of(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what run.json and each checkpoint say of versions and inputs, from a run's record."""
+    """Return what run.json and each checkpoint state of versions and inputs, from a run's record."""
     return {"versions": dict(record["versions"]), "inputs": _inputs(record)}
 
 
@@ -47,7 +47,7 @@ def require_same_inputs(name: str, before: Any, now: Mapping[str, Any]) -> None:
         now: record of the present attempt.
     """
     if not isinstance(before, Mapping):
-        return  # a run of an earlier trainer, which did not say
+        return  # a run of an earlier trainer, which did not record it
     differing = _difference(before, now)
     if differing:
         raise TrainerError("RM593", what=f"run {name} began with other inputs", why=differing)
@@ -98,7 +98,7 @@ def require_own(path: Path, facts: Any, own: Mapping[str, Any], fixed: Iterable[
     """
     recorded = facts.get("settings") if isinstance(facts, Mapping) else None
     if not isinstance(recorded, Mapping) or not isinstance(recorded.get("config"), Mapping):
-        raise TrainerError("RM591", what="it does not say which run it is of", where=str(path))
+        raise TrainerError("RM591", what="it does not state which run it is of", where=str(path))
     theirs, ours = (_decisive(each, fixed) for each in (recorded, own))
     differing = [name for name in ours if theirs.get(name) != ours[name]]
     if differing:

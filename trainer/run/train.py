@@ -142,7 +142,7 @@ def trained(training: Training, prepared: Prepared, attempt: Attempt, folder: Ru
 
 
 def select_step_strategy(training: Training, requested: str) -> None:
-    """Choose how steps are taken, say why, and at a run's beginning what a larger batch would gain."""
+    """Choose how steps are taken, report why, and at a run's beginning what a larger batch would gain."""
     choice = choose_step(requested, training)
     if training.ranks.is_main:
         emit("step", **vars(choice))

@@ -48,7 +48,7 @@ class Outcome:
             return f"signal {-self.returncode}"
 
     def stderr_tail(self, lines: int = 20) -> str:
-        """The last lines of stderr, where a failure usually gives its reason."""
+        """Return the last lines of stderr, where a failure usually gives its reason."""
         return "\n".join(self.stderr.splitlines()[-lines:])
 
 

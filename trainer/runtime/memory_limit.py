@@ -48,12 +48,12 @@ class Watched:
 
 
 def held_bytes(pid: int) -> int:
-    """Bytes that `pid` and its descendants hold for themselves; 0 for one that has ended."""
+    """Return the bytes that `pid` and its descendants hold for themselves; 0 for one that has ended."""
     return sum(_own_bytes(each) for each in {pid, *descendants(pid)})
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """Every process below `pid`, nearest first."""
+    """Yield every process below `pid`, nearest first."""
     for file in matching(PROC / str(pid) / "task", "*/children"):
         for child in map(int, _text(file).split()):
             yield child
@@ -61,14 +61,14 @@ def descendants(pid: int) -> Iterator[int]:
 
 
 def available_bytes() -> int:
-    """What processes can still take: of this machine, or of the control group if that allows less."""
+    """Return the bytes that processes can still allocate here, or in the control group if it allows less."""
     here = _kib(_text(PROC / "meminfo"), "MemAvailable:")
     limit, used = _text(CGROUP / "memory.max").strip(), _text(CGROUP / "memory.current").strip()
     return min(here, int(limit) - int(used)) if limit.isdigit() and used.isdigit() else here
 
 
 def fair_share() -> int:
-    """The most that one probe may hold here: SHARE of what is available."""
+    """Return the bytes that one probe may hold here: SHARE of those available."""
     return int(SHARE * available_bytes())
 
 

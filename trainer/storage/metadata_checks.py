@@ -1,4 +1,4 @@
-"""Check that the values of a metadata.json agree; their types are checked before, by `records.read`."""
+"""Check that the values of a metadata.json agree; their types are checked before, by `metadata_schema.read`."""
 
 from __future__ import annotations
 

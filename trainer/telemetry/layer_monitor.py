@@ -50,7 +50,7 @@ class LayerMonitor:
     def first_bad(self) -> str | None:
         """Return the first layer, in the order of the computation, whose output was not finite; waits for the device.
 
-        A layer that was not run has nothing to say.
+        A layer that was not run has no result.
         """
         if not self.sums:
             return None

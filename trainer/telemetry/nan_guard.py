@@ -37,7 +37,7 @@ class Stateful(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """Steps as the guard remembers them: the first's number from 1, each one's row numbers, losses on the device."""
+    """Steps as the guard keeps them: the first's number from 1, each one's row numbers, losses on the device."""
 
     first: int
     rows: Sequence[Tensor]

@@ -1,6 +1,6 @@
 """The run's own measurements, gathered without making the device wait.
 
-A step costs two looks at the clock. Figures are made once a window, a few seconds long: rates, the share of time
+A step reads the clock twice. Figures are made once a window, a few seconds long: rates, the share of time
 spent waiting, memory, sensors. They go to telemetry.jsonl, to trackers and to the progress line, and never to
 metrics.jsonl, which is the same byte for byte in two equal runs.
 """

@@ -90,7 +90,7 @@ KINDS: dict[str, tuple[type[Tracker], str]] = {
 
 
 class Guarded:
-    """A tracker that may fail without ending the run: it is closed, named once, and asked no more."""
+    """A tracker that may fail without ending the run: it is closed, reported once, and not called again."""
 
     def __init__(self, name: str, tracker: Tracker) -> None:
         self.name = name

@@ -36,7 +36,7 @@ def today() -> str:
 
 
 def hardware_here() -> Hardware:
-    """Return this machine's cards, as sysfs shows them; those of a simulated machine where one is named, said."""
+    """Return this machine's cards as in sysfs, or those of a simulated machine where one is named, and report that."""
     from rocmatrix.host import simulated
 
     found = simulated.here()

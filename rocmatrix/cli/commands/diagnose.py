@@ -119,7 +119,7 @@ def _seen(args: Diagnose) -> HostReport:
 
 
 def _is_requested(args: Diagnose) -> bool:
-    """Return whether the log is said to be of a certain card or cell, so of another machine than this."""
+    """Return whether options name the card or cell of the log, so of another machine than this."""
     return bool(args.cell) or args.gpu not in ("", "auto")
 
 

@@ -198,7 +198,7 @@ def summary(
     """
     lines = [f"host: {examined.summary}"] if examined else []
     counts = {severity: sum(f.severity == severity for f in findings) for severity in ("error", "warning", "note")}
-    words = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count) or "nothing to say"
+    words = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count) or "no findings"
     variables = sum(len(subject.variables) for subject in subjects)
     if subjects:
         lines.append(f"environment: {words}, of {variables} variables in {len(subjects)} place(s)")
@@ -228,7 +228,7 @@ def examined(args: Doctor, matrix: Matrix) -> Mapping[str, object]:
 
 
 def linted(subjects: tuple[Subject, ...], matrix: Matrix) -> tuple[LintFinding, ...]:
-    """Return what is to be said of environments, errors first, each at its own line of a file."""
+    """Return the findings on environments, errors first, each at its own line of a file."""
     from rocmatrix.doctor.environment import lint, placement, rules, version_pairs
     from rocmatrix.doctor.environment.shell import places
 

@@ -32,7 +32,7 @@ class Features:
     about="Compute the features of intraday bars: from --data into the Arrow file --out, or --list them.",
 )
 def features(job_request: JobRequest, args: Features) -> None:
-    """List features, or compute them in a container or natively, and say which and why."""
+    """List features, or compute them in a container or natively, and report which and why."""
     if str(job_request.options.get("list", False)).lower() not in ("false", "no", "0", ""):
         if job_request.as_json:
             what = "features --list prints text; --json is for features that are computed, with --data and --out"

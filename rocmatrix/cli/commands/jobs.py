@@ -46,7 +46,7 @@ NEXT_RUN = "{run}"  # in the next commands of a `done` event: the run's folder
     ),
 )
 def train(job_request: JobRequest, _: Kept) -> None:
-    """Run the main job, in a container or natively, and say which and why."""
+    """Run the main job, in a container or natively, and report which and why."""
     if (ended := run_and_record(job_request)) is None:
         return
     done, place = ended

@@ -15,7 +15,7 @@ from typing import Any
 
 from rocmatrix.containers import settings
 from rocmatrix.containers.emit.cluster.kubernetes_site import Site
-from rocmatrix.containers.emit.cluster.pod import fields_of, literal, pod_of
+from rocmatrix.containers.emit.cluster.pod import Pod, fields_of, literal, pod_of
 from rocmatrix.containers.emit.torchrun import ALONE, torchrun
 from rocmatrix.containers.emit.yaml_text import yaml_text
 from rocmatrix.containers.runspec import Explanation, RunSpec
@@ -119,28 +119,6 @@ def train_job(spec: RunSpec, placement: Placement) -> str:
     if "hostIPC" in pod.spec:
         raise ValueError("a TrainJob cannot be given --ipc=host: no patch of its runtime may set it")
     environment = pod.container.pop("env", [])
-    patch = {
-        "template": {
-            "spec": {
-                "replicatedJobs": [
-                    {
-                        "name": "node",
-                        "template": {
-                            "spec": {
-                                "template": {
-                                    "spec": {
-                                        "terminationGracePeriodSeconds": GRACE_SECONDS,
-                                        **pod.spec,
-                                        "containers": [{"name": "node", **pod.container}],
-                                    }
-                                }
-                            }
-                        },
-                    }
-                ]
-            }
-        }
-    }
     document = {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainJob",
@@ -156,10 +134,23 @@ def train_job(spec: RunSpec, placement: Placement) -> str:
                 "numProcPerNode": placement.processes,
                 **({"resourcesPerNode": placement.resources} if placement.resources else {}),
             },
-            "runtimePatches": [{"manager": MANAGER, "trainingRuntimeSpec": patch}],
+            "runtimePatches": [{"manager": MANAGER, "trainingRuntimeSpec": _runtime_patch(pod)}],
         },
     }
     return HEAD + yaml_text(document)
+
+
+def _runtime_patch(pod: Pod) -> dict[str, Any]:
+    """Return the part of a ClusterTrainingRuntime that `pod` replaces: the template of its replicated job `node`."""
+    template = {
+        "spec": {
+            "terminationGracePeriodSeconds": GRACE_SECONDS,
+            **pod.spec,
+            "containers": [{"name": "node", **pod.container}],
+        }
+    }
+    job = {"name": "node", "template": {"spec": {"template": template}}}
+    return {"template": {"spec": {"replicatedJobs": [job]}}}
 
 
 def kubernetes_rows(spec: RunSpec, placement: Placement) -> tuple[Explanation, ...]:

@@ -18,7 +18,7 @@ ORDER: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 
 @dataclass(frozen=True, kw_only=True)
 class LintFinding:
-    """One thing said of a variable or command. `condition` names what was not known, and made it a note."""
+    """One finding on a variable or command. `condition` names what was not known, and made it a note."""
 
     rule: str
     subject: str
@@ -38,7 +38,7 @@ class LintFinding:
 
 
 def lint(subjects: Iterable[Subject], rules: Iterable[EnvironmentRule]) -> tuple[LintFinding, ...]:
-    """Return what the rules say of `subjects`, errors first, in the order of files otherwise.
+    """Return the findings of the rules on `subjects`, errors first, in the order of files otherwise.
 
     A variable that a later stage inherits is reported once, where it was set.
     """
@@ -124,7 +124,7 @@ def _passes(rule: EnvironmentRule, variable: Assignment, subject: Subject, other
 
 
 def _overrides(test: str, value: str, subject: Subject) -> bool:
-    """Compare an override with the cards of the run. Without a known card nothing is said."""
+    """Compare an override with the cards of the run. Without a known card nothing is reported."""
     try:
         named = gfx.from_isa_version(value)
     except ValueError:

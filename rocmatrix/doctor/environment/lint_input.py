@@ -128,7 +128,7 @@ def of_cell(cell: Cell) -> Subject:
 
 
 def on_cell(subject: Subject, cell: Cell | None) -> Subject:
-    """Return a subject that is to run in `cell`: what the file itself does not say of the run is the cell's."""
+    """Return a subject that is to run in `cell`: what the file itself does not state of the run is the cell's."""
     if cell is None:
         return subject
     return replace(

@@ -55,7 +55,7 @@ def _built(pair: Pair, fitting: Sequence[Release], served: Sequence[Release]) ->
 
 
 def _unknown(pair: Pair, releases: Sequence[Release], fitting: Sequence[Release]) -> list[str]:
-    """Return why the matrix knows nothing of a pair; empty where it can."""
+    """Return why the matrix has no record of a pair; empty where it can."""
     if not fitting and _beyond(pair, releases):
         return ["this torch is newer than the matrix knows"]
     first = min(Version(release.torch) for release in releases)

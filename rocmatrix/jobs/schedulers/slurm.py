@@ -198,7 +198,7 @@ def _contained(to: SlurmDestination, submission: Submission) -> _LaunchPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class _OwnFile:
-    """What --image names for a program that knows no tag of an engine, and how the file is made."""
+    """What --image names for a program without an engine's tags, and how the file is made."""
 
     pattern: re.Pattern[str]
     takes: str

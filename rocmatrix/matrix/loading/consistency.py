@@ -59,7 +59,7 @@ def _broken_by(matrix: Matrix, gfx: str, release: Release) -> Iterator[str]:
 
 
 def _harmful_helps(matrix: Matrix) -> Iterator[Mistake]:
-    """Yield every override that is said to help where a rule on the same override calls it broken."""
+    """Yield every override that is recorded as a help where a rule on the same override is `broken`."""
     for gfx, entry in matrix.architectures.items():
         for index, override in enumerate(entry.overrides):
             setting = f"HSA_OVERRIDE_GFX_VERSION={override.value}"
@@ -69,7 +69,7 @@ def _harmful_helps(matrix: Matrix) -> Iterator[Mistake]:
                     continue
                 for rule in against:
                     if rule.when.matches(architecture=gfx, torch=release.torch, rocm=release.rocm):
-                        message = f"it is said to help with {release.name}, and rule {rule.id} calls it broken there"
+                        message = f"it is recorded as a help with {release.name}, and broken by rule {rule.id}"
                         yield ("architectures", gfx, "overrides", index), message
 
 

@@ -72,7 +72,7 @@ class Subject:
 
     @property
     def summary(self) -> str:
-        """The combination as a person would say it."""
+        """The combination as readable text."""
         none = "no ROCm" if self.release or self.architecture is None else "ROCm of any version"
         rocm = f"ROCm {self.rocm}" if self.rocm else none
         card = f"{self.card} ({self.architecture})" if self.card else self.architecture or "no card"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 PROSE_WIDTH = 110
 GRID_WIDTH = 160
-# Headlines, the strongest first; a rule of its own may also say `works`.
+# Headlines, the strongest first; a rule of its own may also have `works`.
 SYMBOLS: dict[str, str] = {
     "measured": "◆",
     "supported": "✓",

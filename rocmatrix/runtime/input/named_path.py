@@ -12,7 +12,7 @@ from rocmatrix.runtime.errors import RocmatrixError
 def expanded(named: str) -> Path:
     """Return a path with the home folder in place of `~` or `~user`. Raises RM404 where there is no such user.
 
-    A shell leaves `~user` as it is where it knows none of that name, and behind a flag's `=`.
+    A shell leaves `~user` as it is where there is no such user, and after the `=` of a flag.
     """
     try:
         return Path(named).expanduser()

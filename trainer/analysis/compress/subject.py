@@ -63,7 +63,7 @@ def config_of(stored: Mapping[str, Any], given: Given) -> TrainConfig:
 
 
 def read_subject(model: Path, given: Given) -> Subject:
-    """Read a run's folder and the data it was trained on: as `given`, else where its settings say.
+    """Read a run's folder and the data it was trained on: as `given`, else at the path in its settings.
 
     Raises:
         TrainerError: RM546, RM547 for the folder, RM524 where a file is another one or not there, RM500 where columns

@@ -170,7 +170,7 @@ def split_of(content: dict[str, Any]) -> str:
         return SPLITS[pattern]
     known = ", ".join(["gpt-2", "smollm", *SPLITS.values()])
     what = f"how the tokenizer splits text ({', '.join(map(str, kinds))}) is none of those that can be named: {known}"
-    raise TrainerError("RM705", what=what, next="llama.cpp's own convert_hf_to_gguf.py knows more.")
+    raise TrainerError("RM705", what=what, next="Use llama.cpp's own convert_hf_to_gguf.py.")
 
 
 def _tokenizer(writer: Any, loaded: Loaded) -> None:

@@ -57,7 +57,7 @@ class History:
     sessions: int = 0  # seen so far
 
     def features(self, block: Block, done: FinishedSessions) -> dict[str, Floats]:
-        """Return the features of a block, each of shape (bars,), and remember its sessions."""
+        """Return the features of a block, each of shape (bars,), and keep its sessions."""
         parts: list[dict[str, Floats]] = []
         for session, start in enumerate(block.starts.tolist()):
             rows = slice(start, start + int(block.counts[session]))
@@ -103,7 +103,7 @@ class History:
         return float(level(np.array([row]), "poc", self.conventions)[0])
 
     def _naked(self, low: Floats, high: Floats, close: Floats, atr: float) -> dict[str, Floats]:
-        """Return distances to the nearest naked points of control, and strike out those that were visited."""
+        """Return distances to the nearest naked points of control, and remove those that were visited."""
         points = self._in_reach(float(low.min()), float(high.max()))
         visits = (low[:, np.newaxis] <= points) & (high[:, np.newaxis] >= points)  # (bars, points)
         gone = np.logical_or.accumulate(visits, axis=0)

@@ -42,7 +42,7 @@ def mapped(parts: Iterable[NDArray[Any]], folder: Path | None = None) -> NDArray
 
 @contextlib.contextmanager
 def naming(folder: Path | None) -> Iterator[None]:
-    """Let an error from a file without a name say in which folder it is."""
+    """Add the folder to an error from a file without a name."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Value areas of many profiles by binary search: a few dozen looks at a profile, however many rows it has.
+"""Value areas of many profiles by binary search: a few dozen reads of a profile, however many rows it has.
 
 Growing an area by its larger neighbour takes rows in the order of a key: the lowest volume between the row and the
 point of control, that row included; of equal keys one side comes first, as `value_tie` states. (Behind a thin row the

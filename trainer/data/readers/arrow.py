@@ -15,7 +15,7 @@ SAMPLE = 1000  # rows
 
 
 def is_columnar(path: Path) -> bool:
-    """Return whether the file's first bytes are those of Parquet or Arrow; a name may say anything."""
+    """Return whether the file's first bytes are those of Parquet or Arrow; the name does not decide."""
     return _magic(path) in (PARQUET, ARROW)
 
 

@@ -57,7 +57,7 @@ class BadRows:
     first: dict[str, list[int]] = field(default_factory=dict)
 
     def note(self, kind: str, lines: NDArray[np.int64] | list[int], *, repaired: bool) -> None:
-        """Count rows of a kind, and remember the first lines.
+        """Count rows of a kind, and keep the first lines.
 
         Args:
             kind: name of the kind of bad row.

@@ -271,7 +271,7 @@ def _missing(missing: list[str], spare: list[str], names: Sequence[str], where: 
     advice += "a column may be given by its number, too"
     advice += f", and volume={NONE} states that there is no volume." if "volume" in missing else "."
     if missing == ["volume"]:
-        advice = f"State that there is none: --columns volume={NONE}; or say which column it is: --columns volume=NAME."
+        advice = f"State that there is none: --columns volume={NONE}; or name the column: --columns volume=NAME."
     if len(names) == 1:
         advice = "The cells of a line stand between one of , ; tab or |: replace what is between them here; "
         advice += "columns of fixed widths are split first, as with pandas: read_fwf(FILE).to_csv(OTHER)."

@@ -72,16 +72,7 @@ def find_dialect(path: Path, chosen: Mapping[str, str] | None = None) -> tuple[D
     Raises:
         TrainerError: RM510 to RM512, RM730, RM731, where there is no text, no column or no bar.
     """
-    block = next(line_blocks(path, SAMPLE_LINES), None)
-    text = block.text.decode() if block else ""
-    lines = [line + "\n" for line in text.removesuffix("\n").split("\n")] if text else []
-    number = first_line(lines)
-    if block is not None and block.cut_off and number is None:
-        raise TrainerError("RM516", what="the file ends before its header", where=str(path))
-    if block is None or number is None:
-        raise TrainerError("RM511", what="the file holds no bar", where=str(path))
-    if block.cut_off and number == len(lines):
-        raise TrainerError("RM516", what="the file ends inside its header", where=str(path))
+    block, lines, number = _first_lines(path)
     header = lines[number - 1]
     separator = max(SEPARATORS, key=header.count)
     rows = [
@@ -103,6 +94,25 @@ def find_dialect(path: Path, chosen: Mapping[str, str] | None = None) -> tuple[D
     dialect = replace(dialect, columns=_with_volume(sample, columns))
     dialect = replace(dialect, decimal=_decimal(sample, dialect))
     return replace(dialect, scale=fixed_point(dialect.columns, sample.table)), sample
+
+
+def _first_lines(path: Path) -> tuple[LineBlock, list[str], int]:
+    """Return the first block of a file, its lines, and the number of the header among them, from 1.
+
+    Raises:
+        TrainerError: RM511 where there is no header, RM516 where the file ends before or inside of it.
+    """
+    block = next(line_blocks(path, SAMPLE_LINES), None)
+    text = block.text.decode() if block else ""
+    lines = [line + "\n" for line in text.removesuffix("\n").split("\n")] if text else []
+    number = first_line(lines)
+    if block is not None and block.cut_off and number is None:
+        raise TrainerError("RM516", what="the file ends before its header", where=str(path))
+    if block is None or number is None:
+        raise TrainerError("RM511", what="the file holds no bar", where=str(path))
+    if block.cut_off and number == len(lines):
+        raise TrainerError("RM516", what="the file ends inside its header", where=str(path))
+    return block, lines, number
 
 
 def _without_padding(cells: list[str]) -> list[str]:

@@ -14,7 +14,7 @@ import polars as pl
 from trainer.data.loading.chunks import naming
 
 OTHERS = 256  # files that the rest of the program may have open
-PREFIX = 8  # bytes that say how long a part is
+PREFIX = 8  # bytes that hold the length of a part
 
 
 class ColumnStore:

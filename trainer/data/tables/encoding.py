@@ -201,7 +201,7 @@ def are_times(text: pl.Series) -> bool:
 
 
 def encode(column: Column, cells: Parsed) -> tuple[list[Floats], Flags]:
-    """Return the inputs that a column becomes, (rows,) each, and which rows have a word that training never met."""
+    """Return the inputs that a column becomes, (rows,) each, and the rows with a word that the training part lacks."""
     if column.kind == "number":
         missing = cells.missing | cells.wrong
         values = np.where(missing, column.fill, cells.number)

@@ -1,4 +1,4 @@
-"""Columns that number or name the rows, and say nothing of what is to be learned."""
+"""Columns that number or name the rows, and hold no information on the target."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def build(path: Path, tokenizer: Tokenizer, folder: Path, *, shard_tokens: int =
 
 @contextlib.contextmanager
 def _alone(parent: Path) -> Iterator[None]:
-    """Hold the lock of a folder in which another is made; the system lets go of it however the process ends."""
+    """Hold the lock of a folder in which another is made; the system releases it however the process ends."""
     handle = os.open(parent, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):  # a file system without locks

@@ -177,7 +177,7 @@ def conclude(
     device: Device | None = None,
     versions: Mapping[str, str] | None = None,
 ) -> Verdict:
-    """Return the verdict that `checks` earn; `summary` is kept for a pass and replaced by what failed otherwise.
+    """Return the verdict of `checks`; `summary` is kept for a pass and replaced by what failed otherwise.
 
     Args:
         probe: name in its registry, such as "blas"; the verdict carries it.

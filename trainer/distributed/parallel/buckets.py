@@ -99,14 +99,14 @@ class GradientSync:
             self._hooks.pop().remove()
 
     def arm(self) -> None:
-        """From now on a bucket is sent as soon as its last gradient is there; what a failed step sent is dropped."""
+        """Send each bucket from now on when its last gradient is there; drop what a failed step has sent."""
         self._drain()
         self.armed, self.sent = True, 0
         for bucket in self.buckets:
             bucket.waiting = len(bucket.parameters)
 
     def flush(self) -> None:
-        """Send what was not sent; afterwards every rank has sent every bucket once, whatever happened to it."""
+        """Send the buckets that were not sent, so that every rank sends each once, after a failed step, too."""
         if not self.armed:
             self.arm()
         while self.sent < len(self.buckets):

@@ -47,7 +47,7 @@ def device_of_rank(requested: str) -> str:
         return f"cuda:{launch.local_rank}"
     if requested == "cuda" or cards:
         what = f"{launch.local_world} ranks, {cards} card(s) on this machine"
-        advice = f"Start {cards} rank(s), or say --device cpu for all of them." if cards else ""
+        advice = f"Start {cards} rank(s), or give --device cpu for all of them." if cards else ""
         raise TrainerError("RM563", what=what, next=advice)
     return "cpu"
 

@@ -43,7 +43,7 @@ class Pipeline(World):
         self._schedules: dict[tuple[Any, ...], Any] = {}
 
     def rank_slice(self, rows: int) -> slice:
-        """All rows: every rank computes a part of the model for each of them."""
+        """Return all rows: every rank computes a part of the model for each of them."""
         return slice(0, rows)
 
     def prepare(self, model: nn.Module) -> nn.Module:

@@ -29,7 +29,7 @@ class SequenceSplit(Replicas):
     undoes = False  # a rank whose memory runs out within a layer leaves the others waiting; all begin again
 
     def rank_slice(self, rows: int) -> slice:
-        """All rows: every rank computes a part of each."""
+        """Return all rows: every rank computes a part of each."""
         return slice(0, rows)
 
     def prepare(self, model: nn.Module) -> nn.Module:

@@ -148,7 +148,7 @@ class Membership:
 
 
 class World(BootstrapGroup):
-    """Ranks whose tensors meet; what becomes of model and gradients is for its subclasses to say."""
+    """Ranks that exchange tensors; subclasses decide what becomes of model and gradients."""
 
     def __init__(self, member: Membership, heartbeat: HeartbeatWriter | None = None) -> None:
         vars(self).update(vars(member.bootstrap))

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 SIZES = (256, 262_144, 8_388_608)  # fp32 elements, 1 KiB to 32 MiB: libraries change protocol in between
 ROUNDS = 3
-FAULT = "TRAINER_COMMS_FAULT"  # for tests: `nccl:hang,gloo:wrong-sum`; what it does is said in the verdict
-FAULTS = ("hang", "abort", "wrong-sum")
 MODULUS = 251  # a prime, so that the pattern does not repeat with chunks of a power of two
 
 
@@ -34,20 +32,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     def report(**record: Any) -> None:
         print(json.dumps(record), file=lines, flush=True)
 
-    fault = fault_for(arguments.transport)
-    if fault:
-        report(injected=fault)
-    found = run(arguments, report, fault)
+    found = run(arguments, report)
     report(done=found)
     return 0 if found["wrong"] == "" else 1
 
 
-def run(arguments: argparse.Namespace, report: Callable[..., None], fault: str) -> dict[str, Any]:
+def run(arguments: argparse.Namespace, report: Callable[..., None]) -> dict[str, Any]:
     """Return what was wrong, empty for nothing, and the seconds of a small and of a large sum.
 
     Args:
         report: receives each phase that begins.
-        fault: name of the fault to inject; empty for none.
     """
     report(begin="import torch")
     import torch
@@ -71,9 +65,8 @@ def run(arguments: argparse.Namespace, report: Callable[..., None], fault: str) 
         world_size=arguments.world,
         timeout=timedelta(seconds=arguments.seconds),
     )
-    inject(fault)
     add = summation(on_host=transport.on_host, compression="none")
-    found = measure(lambda flat: add(flat)(), arguments, device, report, wrong=fault == "wrong-sum")
+    found = measure(lambda flat: add(flat)(), arguments, device, report)
     report(begin="leave the group")
     add.close()
     dist.destroy_process_group()
@@ -85,8 +78,6 @@ def measure(
     ranks: argparse.Namespace,
     device: torch.device,
     report: Callable[..., None],
-    *,
-    wrong: bool = False,
 ) -> dict[str, Any]:
     """Add patterns of each of SIZES up and compare; `add` sums a flat tensor over the ranks in place.
 
@@ -94,7 +85,6 @@ def measure(
         add: sums a flat tensor over the ranks, in place.
         device: device of the tensors.
         report: receives each phase that begins.
-        wrong: inject a wrong sum.
     """
     import torch
 
@@ -110,29 +100,10 @@ def measure(
             add(mine)
             _finish(device)
             seconds[size] = min(seconds.get(size, float("inf")), time.perf_counter() - begun)
-            if wrong:
-                mine[size // 2] += 1
             if not torch.equal(mine, expected):
                 count = int((mine != expected).sum())
                 return {"wrong": f"{count:,} of {size:,} sums differ from the right ones", "seconds": seconds}
     return {"wrong": "", "seconds": seconds}
-
-
-def fault_for(transport: str) -> str:
-    """Return the fault that the environment asks to inject into `route`, empty for none."""
-    pairs = [pair.partition(":") for pair in os.environ.get(FAULT, "").split(",") if pair]
-    fault = next((fault for name, _, fault in pairs if name == transport), "")
-    if fault and fault not in FAULTS:
-        raise ValueError(f"{FAULT} knows {', '.join(FAULTS)}, not {fault!r}")
-    return fault
-
-
-def inject(fault: str) -> None:
-    """Hang or abort here, if that was asked for."""
-    if fault == "hang":
-        time.sleep(3600)
-    if fault == "abort":
-        os.abort()
 
 
 def _finish(device: torch.device) -> None:
@@ -143,7 +114,7 @@ def _finish(device: torch.device) -> None:
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Read what `ladder` gives."""
+    """Read the arguments that `selection.trial` gives."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--transport", required=True)
     parser.add_argument("--device", required=True)

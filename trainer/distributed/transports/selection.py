@@ -138,13 +138,11 @@ def judge(transport: Transport, rank: int, outcome: Outcome) -> Verdict:
     """
     records = [json.loads(line) for line in outcome.stdout.splitlines() if line.startswith("{")]
     finding = next((record["done"] for record in records if "done" in record), None)
-    injected = next((f"injected fault {record['injected']}: " for record in records if "injected" in record), "")
-    cause = _cause(records, finding, outcome)
     times: dict[str, float] = finding["seconds"] if finding else {}
     return Verdict(
         transport=transport.name,
         rank=rank,
-        cause=cause and injected + cause,
+        cause=_cause(records, finding, outcome),
         seconds=round(outcome.seconds, 3),
         small_s=times.get(str(SIZES[0]), 0.0),
         large_s=times.get(str(SIZES[-1]), 0.0),

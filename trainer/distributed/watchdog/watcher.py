@@ -71,7 +71,7 @@ def watch(task: Watch) -> int:
 
 
 def report_resets(events: CardEvents) -> None:
-    """Report cards that were reset while ranks ran: a rank that such a reset ends dies without a word of its own."""
+    """Report cards that were reset while ranks ran: a rank that such a reset ends leaves no message."""
     events.poll()
     resets = events.resets()
     if resets:
@@ -81,7 +81,7 @@ def report_resets(events: CardEvents) -> None:
 
 
 def read_all(task: Watch) -> dict[int, Beat]:
-    """Return the heartbeats of the ranks that are there; one that died is the launcher's business."""
+    """Return the heartbeats of the ranks that are there; the launcher handles one that has ended."""
     beats = {rank: read_beat(task.beat_file(rank)) for rank in task.ranks}
     return {rank: beat for rank, beat in beats.items() if beat and process_state.alive(beat.pid)}
 

@@ -83,7 +83,7 @@ class Callback:
         """After an epoch, on rank 0: the line of batches.jsonl with its batches' hash chain and losses."""
 
     def on_out_of_memory(self, run: Any, rows: int) -> None:
-        """Where memory ran out and the attempt ends: the next one is to compute at most `rows` rows at a time."""
+        """Before an attempt ends that ran out of memory; the next one computes at most `rows` rows at a time."""
 
     def on_train_end(self, run: Any) -> None:
         """After the last step; `run.model` holds the weights that are kept."""

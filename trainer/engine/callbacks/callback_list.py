@@ -78,7 +78,7 @@ class Callbacks:
         self._call("on_validation_end", run, measured)
 
     def checkpoint_due(self, run: Any) -> bool:
-        """Return whether any callback wants a checkpoint."""
+        """Return whether any callback requests a checkpoint."""
         due_now = [due(run) for due in self._hooks["checkpoint_due"]]  # each is called: it may count
         return any(due_now)
 
@@ -88,7 +88,7 @@ class Callbacks:
             hook(run, final=final)
 
     def on_epoch_end(self, run: Any) -> None:
-        """After an epoch."""
+        """Call the hook after an epoch."""
         self._call("on_epoch_end", run)
 
     def logs_batches(self) -> bool:
@@ -96,19 +96,19 @@ class Callbacks:
         return bool(self._hooks["on_batch_log"])
 
     def on_batch_log(self, run: Any, line: dict[str, Any]) -> None:
-        """Hand on an epoch's line on its batches."""
+        """Pass the line of an epoch on its batches to the callbacks."""
         self._call("on_batch_log", run, line)
 
     def on_out_of_memory(self, run: Any, rows: int) -> None:
-        """Before an attempt ends whose memory ran out."""
+        """Call the hook before an attempt ends that ran out of memory."""
         self._call("on_out_of_memory", run, rows)
 
     def on_train_end(self, run: Any) -> None:
-        """After the run."""
+        """Call the hook after the run."""
         self._call("on_train_end", run)
 
     def on_exception(self, run: Any, error: BaseException) -> None:
-        """After a run that failed: every callback is called, and none replaces `error`."""
+        """Call the hook of every callback after a run that failed; an error of a hook does not replace `error`."""
         for hook in self._hooks["on_exception"]:
             try:
                 hook(run, error)

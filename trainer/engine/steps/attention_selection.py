@@ -79,7 +79,7 @@ class Chosen:
     findings: tuple[Finding, ...]
 
     def facts(self) -> dict[str, Any]:
-        """Return what metadata and log say."""
+        """Return what metadata and log state."""
         return {"kernel": self.kernel, "reason": self.reason, "findings": [each.facts() for each in self.findings]}
 
 
@@ -252,7 +252,7 @@ def examine(name: str, *, device: str, dtype: torch.dtype, shape: Shape, seed: i
 
 
 def reason_of(refusal: RuntimeError) -> str:
-    """Return torch's first line without its guess that all kernels were turned off: the trial itself leaves one on."""
+    """Return torch's first line without its claim that all kernels are turned off: the trial leaves one on."""
     return str(refusal).strip().splitlines()[0].partition(" This is likely due to turning off")[0]
 
 

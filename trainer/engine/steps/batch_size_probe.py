@@ -21,7 +21,7 @@ from trainer.runtime.errors import TrainerError
 
 LARGER = 8  # times the batch
 FEWEST = 10  # whole batches that an epoch should still have
-GAIN = 2.0  # times the rows a second, or nothing is said
+GAIN = 2.0  # times the rows a second, or nothing is reported
 STEPS = 8  # timed at each size
 
 

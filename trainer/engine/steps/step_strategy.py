@@ -41,7 +41,7 @@ class Choice:
     same_bits: bool = True
 
     def facts(self) -> dict[str, Any]:
-        """Return what metadata and log say."""
+        """Return what metadata and log state."""
         return dict(vars(self))
 
 
@@ -259,7 +259,7 @@ class Memory:
 
     @torch.no_grad()
     def restore(self, training: Training) -> None:
-        """Put all back, in the memory where it is: a captured graph knows its addresses."""
+        """Put all back, in the memory where it is: a captured graph holds the addresses."""
         now = changing(training)
         for place, value in enumerate(now):
             if place < len(self.values):

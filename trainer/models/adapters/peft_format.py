@@ -59,7 +59,7 @@ def files(model: nn.Module, config: LoraConfig, *, family: str, base: str) -> di
 
 
 def _targets(model: nn.Module, adapted: list[str], family: str) -> list[str]:
-    """Return last names where they say exactly which layers are adapted, full names otherwise."""
+    """Return last names where they identify the adapted layers, full names otherwise."""
     stored = [file_module(family, name) for name in adapted]
     bases = [name.removesuffix(".base") for name in linear_modules(model)]
     everything = [file_module(family, name) for name in bases]

@@ -89,7 +89,7 @@ class AdaptedBlock:
         self.feed_forward = FeedForward(block, activation, dtype=dtype, ops=ops)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> None:
-        """A copy of the block computes plainly: the weights here are views of this block's."""
+        """Return None, so that a copy of the block computes plainly: the weights here are views of this block's."""
 
     def __call__(
         self, block: Block, states: Tensor, layout: AttentionLayout, turn: tuple[Tensor, Tensor] | None

@@ -32,7 +32,7 @@ class CompiledBlock:
         self.stack = make(Block.stacked, dynamic=False)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> None:
-        """A copy of the block computes plainly."""
+        """Return None, so that a copy of the block computes plainly."""
 
     def __call__(
         self, block: Block, states: Tensor, layout: AttentionLayout, turn: tuple[Tensor, Tensor] | None

@@ -61,13 +61,13 @@ class Call:
 
 
 def candidates() -> dict[str, Callable[[], Softmax]]:
-    """Return the ways by name, in the order of preference where times are alike: what holds least comes first."""
+    """Return the implementations by name; where times are alike the earlier is preferred, which holds less."""
     own = {"triton": _triton} if importlib.util.find_spec("triton") is not None else {}
     return {**own, "compiled": _compiled, "plain": lambda: softmax_gradient}
 
 
 def _without_scatter(logits: Tensor, labels: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    """The same function in operations that a compiler joins into three passes over the logits."""
+    """Compute the same function in operations that a compiler joins into three passes over the logits."""
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
     there = labels != IGNORED
     most = wide.amax(-1, keepdim=True)

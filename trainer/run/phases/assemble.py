@@ -39,7 +39,7 @@ from trainer.run.resume_settings import (
 from trainer.run.same_run import origin_of
 from trainer.runtime.events import emit, say
 from trainer.storage.run_folder import RunFolder
-from trainer.tasks.task import Placement
+from trainer.tasks.task import Partitions, Placement
 
 
 def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks: Ranks) -> dict[str, Any]:
@@ -159,19 +159,9 @@ def resume_if_requested(
 def training_of(prepared: Prepared, config: TrainConfig, ranks: Ranks, checkpointer: Callback) -> Training:
     """Return the run at its beginning."""
     task, device = prepared.task, torch.device(prepared.accelerator.device)
-    if ranks.rank:
-        seed_all(
-            config.loop.seed + ranks.rank
-        )  # the weights were drawn alike; from here on ranks draw for their own rows
-    rows = task.partitions(
-        Placement(
-            device=device,
-            dtype=prepared.precision.weights,
-            feed=config.compute.feed,
-            workers=config.compute.loader_workers,
-            folder=config.run.output,
-        )
-    )
+    if ranks.rank:  # the weights were drawn alike; from here on ranks draw for their own rows
+        seed_all(config.loop.seed + ranks.rank)
+    rows = partitions_of(prepared, config, device)
     if ranks.is_main:
         emit("feed", name=rows.feed, reason=rows.reason, workers=rows.workers)
     training = new_training(
@@ -194,8 +184,24 @@ def training_of(prepared: Prepared, config: TrainConfig, ranks: Ranks, checkpoin
     return training
 
 
+def partitions_of(prepared: Prepared, config: TrainConfig, device: torch.device) -> Partitions:
+    """Return the rows to train and to validate on, held where the settings place them.
+
+    Args:
+        device: device that computes.
+    """
+    placement = Placement(
+        device=device,
+        dtype=prepared.precision.weights,
+        feed=config.compute.feed,
+        workers=config.compute.loader_workers,
+        folder=config.run.output,
+    )
+    return prepared.task.partitions(placement)
+
+
 def checkpointer_of(config: TrainConfig, folder: RunFolder, settings: dict[str, Any]) -> Checkpointer:
-    """Return who keeps the run's checkpoints; each of them knows the run's settings.
+    """Return the callback that keeps the run's checkpoints, each with the run's settings.
 
     Args:
         settings: content of run.json.

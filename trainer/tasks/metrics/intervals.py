@@ -14,7 +14,7 @@ GROUPS = 5000  # of rows, at random, that are drawn together where there are mor
 
 
 def ratio_interval(above: Floats, below: Floats) -> tuple[float, float]:
-    """Return the interval of sum(above) / sum(below), both (rows,), which holds LEVEL of the draws (percentiles)."""
+    """Return the bootstrap interval of sum(above) / sum(below), both (rows,): percentiles with LEVEL of the draws."""
     generator = np.random.default_rng(SEED)
     count = min(len(above), GROUPS)
     group = generator.permutation(len(above)) % count

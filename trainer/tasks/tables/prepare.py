@@ -62,21 +62,17 @@ def prepare_table(config: TableConfig, *, disk: Path | None = None) -> Task:
     when: NDArray[Any] = cells.line if dates is None else dates
     split = Split(**datasets(matrix, parts, when, values), embargo=config.embargo or 0 if dates is not None else 0)
     require_varied(split.train.target, labels, cells)
-    made = made_of(config, matrix, [*identifiers, *empty]) | {
-        "time": time,
-        "dropped_rows": reading.dropped,
-        "task_why": why,
-    }
+    made = made_of(config, matrix, [*identifiers, *empty])
+    made |= {"time": time, "dropped_rows": reading.dropped, "task_why": why}
     report_columns(made, matrix.columns, parts)
-    report_alike(words_of(matrix.columns, config.target, labels))
-    if not labels:
-        report_sentinels(reading, [config.target])
+    report_target(reading, matrix, config.target, labels)
     say(f"task    {described(config.target, labels)}: {why}; --task changes it")
     features = tuple(feature for column in matrix.columns for feature in features_of(column))
-    report_unused(split.train, [feature["name"] for feature in features])
+    feature_names = [feature["name"] for feature in features]
+    report_unused(split.train, feature_names)
     codes = codes_of(matrix.columns)
     inputs, targets = scalers(split.train, codes, labels)
-    require_near(matrix, inputs, [feature["name"] for feature in features], cells)
+    require_near(matrix, inputs, feature_names, cells)
     require_near(of_target(matrix, values), targets, [config.target], cells)
     return Task(
         file=file_of(cells),
@@ -94,6 +90,18 @@ def prepare_table(config: TableConfig, *, disk: Path | None = None) -> Task:
         horizon=None,
         split_how=parts.how,
     )
+
+
+def report_target(reading: Reading, matrix: Matrix, target: str, labels: Sequence[str] | None) -> None:
+    """Report words that differ by case alone, and numbers of a target that seem to stand for a missing value.
+
+    Args:
+        target: name of the column that is learned.
+        labels: its classes; None for a number.
+    """
+    report_alike(words_of(matrix.columns, target, labels))
+    if not labels:
+        report_sentinels(reading, [target])
 
 
 def opened(config: TableConfig, disk: Path | None) -> tuple[Reading, list[str], str | None]:
@@ -295,7 +303,7 @@ def split_of(
 
 
 def require_trained(classes: Floats, parts: Parts) -> None:
-    """Raise RM583 where validation or test hold a class that training never met."""
+    """Raise RM583 where validation or test hold a class that the training part lacks."""
     new = np.setdiff1d(classes[np.concatenate([parts.validation, parts.test])], classes[parts.train])
     if len(new):
         raise TrainerError("RM583", what=f"{len(new)} of the classes stand only in later rows than the training part's")

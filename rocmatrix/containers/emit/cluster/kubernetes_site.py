@@ -54,7 +54,7 @@ class Site:
 
     @property
     def pod(self) -> dict[str, Any]:
-        """Fields of the pod that say where it may land and with what its image is pulled."""
+        """Fields of the pod that decide on which nodes it may run and with what secret its image is pulled."""
         about: dict[str, Any] = {}
         if self.pull_secrets:
             about["imagePullSecrets"] = [{"name": name} for name in self.pull_secrets]

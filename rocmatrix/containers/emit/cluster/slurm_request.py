@@ -60,7 +60,7 @@ class SlurmRequest:
         if self.cpus is not None and self.cpus < 1:
             raise ValueError(f"--cpus takes a whole number from 1, not {self.cpus}")
         if self.gres and self.gpus_per_node:
-            raise ValueError("--gres and --gpus-per-node say the same thing twice; give one")
+            raise ValueError("--gres and --gpus-per-node request the same cards twice; give one")
         if self.gres and "gpu:" in self.gres and not GRES_GPUS.search(self.gres):
             raise ValueError(f"{self.gres!r} names no number of cards, such as gpu:mi300x:8")
 

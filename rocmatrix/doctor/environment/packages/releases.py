@@ -29,7 +29,6 @@ _CODENAMES = {"20.04": "focal", "22.04": "jammy", "24.04": "noble"}
 _NOBLE = re.compile(r"repo\.radeon\.com/(?:rocm/apt/(?P<rocm>\d{1,2}\.\d{1,2}(?:\.\d)?)\s+noble\b)")
 _NOBLE_SINCE = (6, 2)
 _OLDEST = 6
-_NO_DRIVER = {"--no-dkms", "--list-usecase", "--uninstall", "--help"}
 _DEBIANS = {"12": "jammy", "bookworm": "jammy", "13": "noble", "trixie": "noble"}  # what AMD names for Debian
 _WORDS = {
     "base": "the image has ROCm {}", "apt": "the package source is of ROCm {}",

@@ -75,7 +75,7 @@ def test_failed_probe_is_explained_from_its_own_output_and_stays_rm208(job, capf
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_probe_that_passed_is_no_evidence(job, capfd, tmp_path, kept):
+def test_passed_probe_adds_no_evidence_to_a_diagnosis(job, capfd, tmp_path, kept):
     passed = f'{{"event": "probe", "probe": "blas", "status": "pass", "summary": "{FAULT}"}}'
     failed = '{"event": "probe", "probe": "amp", "status": "fail", "summary": "wrong by 3"}'
     log = tmp_path / "smoke.log" if kept else None

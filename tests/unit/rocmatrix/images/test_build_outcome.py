@@ -292,7 +292,7 @@ def test_base_is_looked_into_where_it_is_named_or_the_image_is_a_first_one(
 
 @pytest.mark.parametrize("code", ["RM204", "RM201"])
 @pytest.mark.parametrize("calls", ["mirror/u:9", None, ""])
-def test_base_that_no_registry_gives_is_a_failed_build_and_what_else_goes_wrong_is_not(
+def test_base_missing_in_the_registry_is_a_failed_build_and_other_errors_are_not(
     few, reached, monkeypatch, code, calls
 ):
     def refuse(*_):

@@ -159,11 +159,11 @@ def test_text_without_a_secret_stays(text):
 
 
 @pytest.mark.parametrize("text", FACTS)
-def test_facts_for_the_diagnosis_stay(text):
+def test_redaction_keeps_facts_for_the_diagnosis(text):
     assert redacted(text, ("deep7",)) == text
 
 
-def test_hostile_lines_come_to_an_end():
+def test_redaction_of_hostile_lines_ends():
     for hostile in (
         "a" * 100_000,
         "1." * 50_000,

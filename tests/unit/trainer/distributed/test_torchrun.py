@@ -203,7 +203,7 @@ def ended_by(monkeypatch: pytest.MonkeyPatch, program: str) -> int:
     return launch_module.launch([], ranks=2, max_restarts=1)
 
 
-def test_end_after_the_last_restart_is_clear(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_after_the_last_restart_is_reported_with_ranks_and_status(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TrainerError, match="RM564") as caught:
         ended_by(monkeypatch, "import sys; sys.exit(1)")
     assert caught.value.what == "2 ranks failed in 2 attempt(s); torchrun's status is 1"

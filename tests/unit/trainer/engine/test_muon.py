@@ -157,7 +157,7 @@ def test_matrices_in_batches_move_as_they_do_all_at_a_time(monkeypatch: pytest.M
     assert all(torch.allclose(one, other, atol=1e-6) for one, other in zip(whole, moved(), strict=True))
 
 
-def test_state_of_an_earlier_trainer_goes_on_as_it_began() -> None:
+def test_muon_state_of_an_earlier_trainer_continues_with_its_old_settings() -> None:
     def moved(optimizer_of: Callable[[list[dict[str, Any]], int], Muon], *, old: bool) -> list[torch.Tensor]:
         generator = torch.Generator().manual_seed(0)
         matrix, vector = (nn.Parameter(torch.randn(shape, generator=generator)) for shape in ((12, 4), (4,)))

@@ -253,7 +253,7 @@ def test_checkpoint_of_another_run_is_refused_with_the_first_four_differences(tm
     assert differences == ", ".join(f"{name} {theirs[name]!r} (this run: {ours[name]!r})" for name in differing)
     with pytest.raises(TrainerError, match="RM591") as caught:
         require_own(tmp_path, {}, started(), FIXED)
-    assert (caught.value.what, caught.value.where) == ("it does not say which run it is of", str(tmp_path))
+    assert (caught.value.what, caught.value.where) == ("it does not state which run it is of", str(tmp_path))
 
 
 def test_checkpoint_of_a_trainer_without_schedules_or_of_tuples_is_this_runs(tmp_path: Path) -> None:

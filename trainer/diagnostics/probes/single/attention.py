@@ -50,7 +50,7 @@ class Result:
 
 
 def measure(request: Request) -> Verdict:
-    """Try each kernel on each case; the math kernel must run, the others may refuse and say why.
+    """Try each kernel on each case; the math kernel must run, the others may refuse with a reason.
 
     Raises:
         NoDeviceError: the expected kind of card is not there.
@@ -118,7 +118,7 @@ def refused(name: str, kernel: str, reason: str) -> Check:
 
 
 def attempt(kernel: str, case: Case, device: Device, seed: int) -> Result | str:
-    """Run one case, or say why the kernel will not. Only a refusal to start is one: what fails later is an error.
+    """Run one case, or return why the kernel refuses it. Only a refusal to start is one: what fails later is an error.
 
     Args:
         kernel: a key of KERNELS: math, efficient or flash.

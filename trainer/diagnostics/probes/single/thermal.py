@@ -218,7 +218,7 @@ def heat_check(windows: Sequence[Window]) -> Check:
 
 
 def throttling(windows: Sequence[Window]) -> tuple[str, bool | None]:
-    """Whether the card throttled, as text and as a fact; None where no sensor shows it."""
+    """Return whether the card throttled, as text and as a fact; None where no sensor shows it."""
     known = [window.reading for window in windows[WARM_UP:] if window.reading.clock_mhz is not None]
     if len(known) < 2:
         return "no sensor of the clock, so whether it throttled is not known", None

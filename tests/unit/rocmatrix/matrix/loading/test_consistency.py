@@ -83,7 +83,7 @@ def test_override_that_helps_where_a_rule_calls_it_broken():
         update={"when": Selector(architectures=[gfx], given=setting)}
     )
     found = dict(contradictions(MATRIX.model_copy(update={"rules": [*MATRIX.rules, against]})))
-    assert "rule x calls it broken there" in found["architectures", gfx, "overrides", 0]
+    assert "and broken by rule x" in found["architectures", gfx, "overrides", 0]
 
 
 def test_unreported_default_next_to_a_reported_cell_is_a_mistake():

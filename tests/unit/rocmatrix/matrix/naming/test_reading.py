@@ -148,7 +148,7 @@ def test_name_of_each_kind_is_read(name, gfx):
         ("4090", ["another maker"]),
     ],
 )
-def test_name_that_is_none_or_several_states_why(name, stated):
+def test_card_name_that_is_unknown_or_ambiguous_returns_the_reason(name, stated):
     read_as, text = answer(name)
     assert read_as is None
     assert all(word in text for word in stated), text

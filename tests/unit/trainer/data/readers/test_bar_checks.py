@@ -109,7 +109,7 @@ def test_first_bad_line_is_refused_whatever_its_kind() -> None:
     assert (caught.value.where, "close is outside low to high" in str(caught.value.what)) == ("a.csv, line 3", True)
 
 
-def test_row_of_another_number_of_cells_is_judged_by_nothing_else() -> None:
+def test_row_with_a_wrong_number_of_cells_is_counted_once() -> None:
     dropping = checker("repair")
     found = rows({}, {"close": -1.0, "minute": 0})
     found.trouble["cells"][1] = True

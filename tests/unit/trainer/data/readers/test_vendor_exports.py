@@ -166,7 +166,7 @@ def test_epochs_next_to_dates_are_the_times(tmp_path: Path) -> None:
     assert given[1].as_dict()["columns"]["date"] == "Datetime"
 
 
-def test_volumes_of_up_and_down_ticks_are_named_both(tmp_path: Path) -> None:
+def test_volume_of_up_and_down_ticks_is_recorded_as_both_columns(tmp_path: Path) -> None:
     source = read(tmp_path / "bars.csv", EXPORTS["TradeStation, up and down"][0])[1]
     assert source.as_dict()["columns"]["volume"] == "Up + Down"
 

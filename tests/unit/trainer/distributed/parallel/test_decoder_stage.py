@@ -42,7 +42,7 @@ def test_weights_are_each_trained_by_one_rank_but_a_tied_one_by_two(tied: bool) 
         assert id(weight) in held[owner_of(name, SLICES)]
 
 
-def test_owners_follow_from_names() -> None:
+def test_owner_rank_of_a_weight_follows_from_its_name() -> None:
     names = ["decoder.model.embed_tokens.weight", "decoder.model.embed_positions.weight", "decoder.model.norm.weight"]
     names += [f"decoder.model.layers.{block}.mlp.up_proj.base.packed" for block in range(4)] + [
         "decoder.lm_head.weight"

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 
 import pytest
+import torch
 import torch.distributed as dist
 
-from tests.fixtures.transports import climb
+from tests.fixtures.transports import climb, faulty
 from trainer.distributed.transports import attempt
 from trainer.distributed.transports.transport import GLOO
 from trainer.runtime.errors import TrainerError
 
 
 def test_hang_costs_its_time_limit_and_names_where(store: dist.TCPStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(attempt.FAULT, "gloo:hang")
+    for name, value in faulty("gloo:hang").items():
+        monkeypatch.setenv(name, value)
     with pytest.raises(TrainerError, match="RM561") as caught:
         climb(store, [GLOO], seconds=6)
-    assert re.search(r"hung in '(import torch|join the group)', ended after", caught.value.what)
+    phases = "import torch|join the group|all-reduce of 1,024 bytes"
+    assert re.search(rf"hung in '({phases})', ended after", caught.value.what)
 
 
-def test_unknown_fault_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(attempt.FAULT, "gloo:sneeze")
-    with pytest.raises(ValueError, match="sneeze"):
-        attempt.fault_for("gloo")
-    assert attempt.fault_for("nccl") == ""
+@pytest.mark.parametrize(("surplus", "wrong"), [(0, ""), (1, "1 of 256 sums differ from the right ones")])
+def test_sum_of_one_rank_is_compared_element_by_element(
+    surplus: int, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempt, "SIZES", (256, 512))
+
+    def add(flat: torch.Tensor) -> None:
+        flat[128] += surplus
+
+    phases: list[str] = []
+
+    def report(*, begin: str) -> None:
+        phases.append(begin)
+
+    found = attempt.measure(add, argparse.Namespace(rank=0, world=1), torch.device("cpu"), report)
+    assert found["wrong"] == wrong
+    assert phases == ["all-reduce of 1,024 bytes", "all-reduce of 2,048 bytes"][: 1 if wrong else 2]
+    assert [*found["seconds"]] == [256, 512][: 1 if wrong else 2]

@@ -85,11 +85,6 @@ DONE = {"done": {"wrong": "", "seconds": {"256": 0.5, "262144": 1.0, "8388608": 
     [
         (outcome({"begin": "a"}, DONE, {"begin": "b"}), {"small_s": 0.5, "large_s": 2.0}),
         (outcome({"begin": "a"}, {"begin": "b"}, timed_out=True), {"cause": "hung in 'b', ended after 62 s"}),
-        (
-            outcome({"injected": "hang"}, timed_out=True),
-            {"cause": "injected fault hang: hung in 'start', ended after 62 s"},
-        ),
-        (outcome({"injected": "x"}, DONE), {"small_s": 0.5, "large_s": 2.0}),
         (outcome({"done": {"wrong": "3 of 5", "seconds": {}}}, timed_out=True), {"cause": "3 of 5"}),
         (outcome(returncode=None, stderr="one\ntwo"), {"cause": "ended by status None in 'start': two"}),
         (outcome(DONE, returncode=3), {"cause": "ended by status 3 in 'start'", "small_s": 0.5, "large_s": 2.0}),

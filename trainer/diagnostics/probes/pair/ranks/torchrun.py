@@ -24,7 +24,7 @@ from trainer.diagnostics.probes.pair.ranks.ddp_rank import WORLD
 from trainer.diagnostics.probes.verdict import Check, Device, Verdict, at_least, equal, not_applicable
 from trainer.runtime.child_process import Outcome, run_limited
 
-MARGIN_SECONDS = 10.0  # kept back from the probe's own limit, to say which rank hung before being killed
+MARGIN_SECONDS = 10.0  # kept back from the probe's own limit, to report which rank hung before being killed
 
 Report = list[dict[str, Any]]
 Phases = dict[str, dict[str, Any]]
@@ -39,7 +39,7 @@ class Place:
 
     @property
     def short_of_cards(self) -> str:
-        """What to say of a run that stands in for one on two cards; empty where it is one."""
+        """What to report of a run that stands in for one on two cards; empty where it is one."""
         if self.ran_on.kind != "cpu":
             return ""
         return f"{'no card' if self.cards == 0 else 'one card only'}, so two cards were not tested"
@@ -74,7 +74,7 @@ def tried(pairs: Sequence[Sequence[int]]) -> str:
 
 
 def participants(reports: Sequence[Report]) -> tuple[str, ...]:
-    """Return the cards on which ranks say that they reached their end."""
+    """Return the cards on which ranks reported that they reached their end."""
     return tuple(found["joined"]["card"] for found in finished(reports) if found["joined"].get("card"))
 
 

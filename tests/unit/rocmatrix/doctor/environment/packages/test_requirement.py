@@ -68,7 +68,7 @@ def test_advice_on_an_index_behind_a_package_leaves_the_others_theirs():
     assert one.instead == "--extra-index-url on a line of its own"
 
 
-def test_hostile_lines_come_to_an_end():
+def test_hostile_requirement_lines_are_read_in_bounded_time():
     for text in (
         "pip install " + "a>" * 50_000,
         "install " + "a" * 100_000,

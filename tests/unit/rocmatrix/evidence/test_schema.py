@@ -6,10 +6,12 @@ import shutil
 import sqlite3
 import time
 import zlib
+from contextlib import closing
 
 import pytest
 
 from rocmatrix.evidence import schema, store
+from rocmatrix.evidence.counted import head
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.evidence import record, smoke
 
@@ -51,6 +53,35 @@ def test_older_file_is_brought_up_to_date(path, monkeypatch):
     assert len({r.series for r in kept}) == 2
     with schema.opened(path, write=True) as connection:
         assert connection.execute("SELECT count(*) FROM night").fetchone() == (0,)
+
+
+def of_version(path, version):
+    """Make the file one of a program that kept no head."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DROP TABLE head")
+        connection.execute(f"PRAGMA user_version = {version}")
+    head.companion(path).unlink()
+
+
+def test_numbered_file_without_a_head_is_read_with_its_places_and_its_gap(path):
+    store.add(path, [record("build", 1), smoke(2, status="fail"), smoke(3)])
+    for hours in (5, 9):
+        copied = smoke(hours).model_copy(update={"series": "s", "number": 4})
+        store.add(path, [copied], origin=f"{hours}.json")
+    of_version(path, schema.NUMBERED)
+    assert [r.number for r in store.read(path)] == [1, 2, 3, 0, 0]  # two share the number 4
+    assert store.missing(path) == 0
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM record WHERE number = 2")
+    assert store.missing(path) == 1
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (schema.NUMBERED,)  # left as it was
+
+
+def test_file_without_numbers_misses_nothing(path):
+    store.add(path, [record("build", 1)])
+    of_version(path, schema.NUMBERED - 1)
+    assert store.missing(path) == 0
 
 
 def test_reader_does_not_wait_for_a_writer(path):

@@ -66,6 +66,20 @@ def test_import_moves_no_head(path):
     assert store.missing(path) == 0
 
 
+def test_record_that_is_added_again_or_names_another_series_moves_no_head(path):
+    store.add(path, store.read(path))
+    store.add(path, [record("build")])  # it names no series
+    store.add(path, [smoke(5).model_copy(update={"series": "s", "number": 900})])
+    assert store.missing(path) == 0
+
+
+def test_file_that_was_emptied_misses_every_record(path):
+    path.write_bytes(b"")
+    assert store.missing(path) == 3
+    path.unlink()
+    assert store.missing(path) == 3
+
+
 def test_head_that_is_a_link_is_left_alone(path, tmp_path):
     head.companion(path).unlink()
     head.companion(path).symlink_to(tmp_path / "elsewhere")

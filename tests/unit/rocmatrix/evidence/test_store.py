@@ -241,20 +241,24 @@ def test_record_that_was_edited_in_the_file_is_rm621(path, change, logs):
     assert caught.value.what.startswith(f"record {edited[0][:12]} of {edited[2]} was changed after it was written: ")
 
 
-def test_record_that_stands_alone_is_compared_with_its_hash_without_its_log(path):
+def test_record_that_stands_alone_is_compared_with_its_hash(path):
     store.add(path, [smoke(status="fail")])
     edit(path, "UPDATE record SET body = replace(body, '\"fail\"', '\"pass\"')")
-    with pytest.raises(RocmatrixError, match="RM621"):
-        store.read(path, logs=False)
+    for logs in (True, False):
+        with pytest.raises(RocmatrixError, match="has another hash"):
+            store.read(path, logs=logs)
 
 
 def test_oldest_of_very_many_records_are_not_unpacked_to_be_compared(path, monkeypatch):
     store.add(path, [smoke(1, status="fail"), smoke(2)])
-    edit(path, "UPDATE record SET body = replace(body, '\"fail\"', '\"pass\"'), log = 'x' WHERE body LIKE '%\"fail\"%'")
+    edit(path, "UPDATE record SET body = replace(body, '\"fail\"', '\"pass\"')")
     monkeypatch.setattr(store, "MOST_CHECKED", 1)
     assert len(store.read(path, logs=False)) == 2
-    with pytest.raises(RocmatrixError):
-        store.read(path)
+    for more in ({}, {"cell": smoke().cell, "logs": False}):
+        with pytest.raises(RocmatrixError, match="has another hash"):
+            store.read(path, **more)
+    edit(path, "UPDATE record SET log = 'not packed' WHERE number = 1")
+    assert len(store.read(path, logs=False)) == 2
 
 
 def test_records_of_a_copy_of_this_file_stand_by_their_times_though_none_shares_a_number(path, tmp_path):

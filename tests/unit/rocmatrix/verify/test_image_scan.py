@@ -50,6 +50,7 @@ def test_host_torch_is_known_by_its_library_wherever_it_stands():
     paths = ["/a/torch/lib/libtorch_cpu.so", "/b", "/b/libtorch_cpu.so"]
     assert image_scan.read([entry(path, b"x") for path in paths], KNOWN).host_torch
     assert not image_scan.read([entry(path, b"x") for path in paths[1:]], KNOWN).host_torch
+    assert image_scan.read([], KNOWN).host_torch is False
 
 
 def test_entries_are_taken_up_by_a_tree_and_by_hygiene_as_well():
@@ -69,6 +70,8 @@ def test_entries_are_taken_up_by_a_tree_and_by_hygiene_as_well():
 def test_packages_of_the_distribution_and_files_of_other_names_are_no_wheels():
     about = b"Name: a\nVersion: 1\n\n"
     place = "/opt/venv/lib/python3.12/site-packages/a-1.dist-info"
+    two = [entry(place.replace("a-1", name) + "/METADATA", f"Name: {name}\n\n".encode()) for name in ("b", "c")]
+    assert image_scan.read(two, KNOWN).packages == {"b": "?", "c": "?"}
     of_debian = [f"{folder}/site-packages/a-1.dist-info/METADATA" for folder in hygiene.DISTRIBUTION]
     for path in (*of_debian, f"{place}/RECORD"):
         assert image_scan.read([entry(path, about)], KNOWN).packages == {}

@@ -43,7 +43,8 @@ def test_card_is_taken_where_there_is_one(
 
 
 @pytest.mark.parametrize(
-    ("build", "cards", "expect"), [("cpu", 0, "any"), ("cpu", 0, "cpu"), ("rocm", 0, "any"), ("rocm", 2, "cpu")]
+    ("build", "cards", "expect"),
+    [("cpu", 0, "any"), ("cpu", 0, "cpu"), ("cpu", 1, "any"), ("rocm", 0, "any"), ("rocm", 2, "cpu")],
 )
 def test_cpu_is_taken_where_that_is_allowed(
     monkeypatch: pytest.MonkeyPatch, build: str, cards: int, expect: str
@@ -73,6 +74,20 @@ def test_expected_card_that_is_not_there_is_no_device(
     assert raised.value.versions["torch"] == torch.__version__
 
 
+def test_missing_card_has_the_reason_of_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, "rocm", 0)
+    monkeypatch.setattr(placement, "why_no_card", lambda kind: f"the reason for {kind}")
+    with pytest.raises(NoDeviceError, match=r"^No rocm card: the reason for rocm\.$"):
+        placement.place("rocm")
+
+
+def test_cards_that_torch_cannot_use_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, "rocm", 2)
+    assert placement.card_count() == 2
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert placement.card_count() == 0
+
+
 def test_reason_is_read_from_the_device_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     node, other = tmp_path / "kfd", tmp_path / "dxg"
     assert "there is no" in placement.why_no_card("rocm", node, other)
@@ -80,7 +95,7 @@ def test_reason_is_read_from_the_device_node(tmp_path: Path, monkeypatch: pytest
     assert "this is WSL" in placement.why_no_card("rocm", node, other)
     node.touch()
     assert "HIP_VISIBLE_DEVICES" in placement.why_no_card("rocm", node)
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.R_OK | os.W_OK)
     assert "may not read and write" in placement.why_no_card("rocm", node)
     assert placement.why_no_card("cuda", node) == "torch sees none"
 

@@ -53,6 +53,7 @@ def test_cpu_is_taken_where_that_is_allowed(
     device = placement.place(expect)
     assert (device.kind, device.torch_type) == ("cpu", "cpu")
     assert device.name
+    assert device == placement.cpu()
 
 
 @pytest.mark.parametrize(

@@ -243,7 +243,8 @@ def test_mutants_written_by_hand_fit_their_modules():
         changed = named.mutated(mutant, code)
         compile(changed, mutant.path, "exec")
         assert changed != code
-        assert all((plan.ROOT / test.partition("::")[0]).is_file() for test in mutant.tests)
+        for file, _, test in (each.partition("::") for each in mutant.tests):
+            assert f"def {test.partition('[')[0]}" in (plan.ROOT / file).read_text(), (mutant.name, test)
     with pytest.raises(ValueError, match="0 times"):
         named.mutated(named.mutants()[0], "")
 

@@ -116,6 +116,8 @@ def test_rewriting_accepts_known_decorators_only():
     kept = "@staticmethod\ndef one() -> int:\n    return 1\n@edge\ndef two() -> int:\n    return 2\n"
     assert undecorated(kept) == kept
     assert "great = property(great)" in undecorated(MODULE)
+    assert "@" not in (made := undecorated("@torch.no_grad()\ndef one() -> int:\n    return 1\n"))
+    assert "one = torch.no_grad()(one)" in made
     assert "@cache" not in undecorated(MODULE)
 
 

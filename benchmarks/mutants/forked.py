@@ -20,7 +20,7 @@ from mutmut.state import state
 from mutmut.utils.format_utils import mangled_name_from_mutant_name
 
 CPU_LEAST, CPU_TIMES = 4, 10  # seconds of processor time for a mutant, and so many times what its tests took
-WALL_SECONDS = 300  # for one that waits for what never comes
+WALL_SECONDS = 300  # for one that waits for what never comes; the wait for a core of a busy machine does not count
 MEMORY_BYTES = 3 << 30  # more than the tests hold already
 
 
@@ -105,12 +105,13 @@ def limit(seconds: int) -> None:
 
 def ended(child: int) -> str:
     """Wait for a mutant's process and return what became of it; one that is too slow is ended with its own children."""
-    deadline = time.monotonic() + WALL_SECONDS
+    began = time.monotonic()
     while True:
         found, status = os.waitpid(child, os.WNOHANG)
         if found:
             break
-        if time.monotonic() > deadline:
+        elapsed = time.monotonic() - began
+        if elapsed > WALL_SECONDS and elapsed - waited(child) > WALL_SECONDS:
             with suppress(ProcessLookupError):
                 os.killpg(child, signal.SIGKILL)
             os.waitpid(child, 0)
@@ -121,3 +122,10 @@ def ended(child: int) -> str:
     if os.WIFSIGNALED(status):
         return "timeout" if os.WTERMSIG(status) == signal.SIGXCPU else "crashed"
     return "survived" if os.WEXITSTATUS(status) == 0 else "killed"
+
+
+def waited(process: int) -> float:
+    """Return the seconds that a process was ready to run and other programs had the cores; 0 where it is unknown."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{process}/schedstat").read_text().split()[1]) / 1e9
+    return 0.0

@@ -1,8 +1,8 @@
 """Rewrite decorated functions so that mutmut mutates them, too.
 
 mutmut leaves decorated functions alone, and properties decide much here. In the mutated copy `@property def f` is
-written as `def f` followed by `f = property(f)`, which means the same; so is the recorder's `harmless`. Caches are left
-out: a value kept from before the fork would hide a mutant.
+written as `def f` followed by `f = property(f)`, which means the same; so are the recorder's `harmless` and
+`torch.no_grad()`. Caches are left out: a value kept from before the fork would hide a mutant.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ ASSIGNED = (
     | m.Name("contextmanager")
     | m.Name("harmless")
     | m.Attribute(attr=m.Name("contextmanager"))
+    | m.Call(func=m.Attribute(value=m.Name("torch"), attr=m.Name("no_grad")))
 )
 
 

@@ -78,16 +78,8 @@ def _leading(found: list[Signature]) -> set[str]:
 
 
 def _hidden(found: list[Signature]) -> set[str]:
-    """Return the ids that a match refines, also by way of others."""
-    by_id = {signature.id: signature for signature in found}
-    hidden: set[str] = set()
-    open_ids = [other for signature in found for other in signature.refines]
-    while open_ids:
-        other = open_ids.pop()
-        if other not in hidden:
-            hidden.add(other)
-            open_ids += by_id[other].refines if other in by_id else []
-    return hidden
+    """Return the ids that a match refines; one that is itself hidden hides as well."""
+    return {other for signature in found for other in signature.refines}
 
 
 def _order(match: Match, here: HostContext) -> tuple[int, bool, int, int, int, int]:

@@ -95,18 +95,17 @@ def _rows(data: Any, path: Path) -> list[Any]:
 
 
 def _lines_of(text: str) -> Iterator[int]:
-    """Yield the line on which each record begins, by reading the list one value after the other."""
+    """Yield the line on which each record begins, by reading the list one value after the other; `text` is JSON."""
     decoder = json.JSONDecoder()
-    place, line, counted = text.find("[", text.find('"records"')), 1, 0
-    while 0 <= place < len(text):
-        place += 1
-        while place < len(text) and text[place] in " \t\r\n,":
+    place, line, counted = text.find("[", text.find('"records"')) + 1, 1, 0
+    while place:  # 0 where there is no list
+        while text[place] in " \t\r\n,":
             place += 1
-        if place >= len(text) or text[place] != "{":
+        if text[place] != "{":
             return
         line, counted = line + text.count("\n", counted, place), place
         yield line
-        place = decoder.raw_decode(text, place)[1] - 1
+        place = decoder.raw_decode(text, place)[1]
 
 
 def _padded(lines: list[int], count: int) -> list[int | None]:
@@ -115,7 +114,7 @@ def _padded(lines: list[int], count: int) -> list[int | None]:
 
 def _record(row: Any, path: Path, line: int | None, latest: datetime) -> Record:
     if not isinstance(row, dict):
-        raise _refused("a record is no object", path, line=line)
+        raise _refused("a record is no object", path)  # whose line is not known
     reported = {name: value for name, value in row.items() if name != "id"}
     try:
         record = Record.model_validate_json(json.dumps(reported))

@@ -45,7 +45,9 @@ def insert(connection: sqlite3.Connection, records: Iterable[Record], *, origin:
         records: records to add; those that are there already are skipped.
         origin: where the records were made: this machine, or the file that they are imported from.
     """
-    series, own = _series(connection, origin), _series(connection, HERE)
+    own = head.own(connection)
+    # Files of one name may come from many places, and in any order: their records stand by their times alone.
+    series = own if origin == HERE else ""
     placed = (_of_copy(record, own) if origin != HERE else record for record in ordered(records))
     return sum(_added(connection, record, origin, series) for record in placed)
 
@@ -78,23 +80,10 @@ def _added(connection: sqlite3.Connection, record: Record, origin: str, series: 
 
 
 def _next(connection: sqlite3.Connection, series: str) -> int:
-    """Return the next number of a series; one of this file's own that was given once is not given again."""
+    """Return the next number of the file's own series; one that was given once is not given again."""
     (last,) = connection.execute("SELECT max(number) FROM record WHERE series = ?", (series,)).fetchone()
-    if series != head.own(connection):
-        return int(last or 0) + 1
     path = Path(connection.execute("PRAGMA database_list").fetchone()[2])
     return max(int(last or 0), head.in_file(connection, path)) + 1
-
-
-def _series(connection: sqlite3.Connection, origin: str) -> str:
-    """Return the series of records that name none: the file's own; none for those of another file.
-
-    Files of one name may come from many places, and in any order: their records stand by their times alone.
-    """
-    if origin != HERE:
-        return ""
-    (name,) = connection.execute("SELECT name FROM series").fetchone()
-    return str(name)
 
 
 def save(path: Path, record: Record) -> bool:
@@ -150,7 +139,7 @@ def rows(path: Path, *, cell: str | None = None, logs: bool = True) -> list[tupl
         return []
     with schema.opened(path, write=False) as connection:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        found = _selected(connection, version, cell, logs) if version else []
+        found = _selected(connection, version, cell) if version else []
         forks = _forks(connection) if version >= schema.NUMBERED else {}
         unchecked = 0 if logs or cell else max(0, len(found) - MOST_CHECKED)
         pairs = [_record(row, path, logs=logs, check=place >= unchecked) for place, row in enumerate(found)]
@@ -192,10 +181,10 @@ def missing(path: Path) -> int:
             return 0
         own = "FROM record WHERE series = (SELECT name FROM series) AND origin = ?"
         last, count = connection.execute(f"SELECT coalesce(max(number), 0), count(*) {own}", (HERE,)).fetchone()
-        return max(0, int(last), head.in_file(connection, path)) - int(count)
+        return max(int(last), head.in_file(connection, path)) - int(count)
 
 
-def _selected(connection: sqlite3.Connection, version: int, cell: str | None, logs: bool) -> list[tuple[Any, ...]]:
+def _selected(connection: sqlite3.Connection, version: int, cell: str | None) -> list[tuple[Any, ...]]:
     where, values = ("WHERE cell = ?", (cell,)) if cell else ("", ())
     place = "series, number" if version >= schema.NUMBERED else "'', 0"  # a file that an older program wrote
     columns = f"id, cell, body, log, origin, {place}"

@@ -56,7 +56,7 @@ def parse(text: str) -> dict[str, str]:
     return {
         row["Package"]: row["Version"]
         for row in rows
-        if {"Package", "Version"} <= row.keys() and row.get("Status", "").endswith(" installed")
+        if row.keys() == {"Package", "Version", "Status"} and row["Status"].endswith(" installed")
     }
 
 

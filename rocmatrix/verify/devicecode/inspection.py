@@ -54,9 +54,10 @@ class DeviceFile:
 def inspect(entry: Entry) -> DeviceFile | None:
     """Read one file; None where it has nothing to do with device code."""
     named = names.target_of(entry.path)
-    kind, read = _reader(entry)
-    if read is None:
+    known = _reader(entry)
+    if known is None:
         return _by_name(entry, named) if named else None
+    kind, read = known
     try:
         with entry.open() as file:
             found, kind = tuple(read(file)), _refined(kind, file)
@@ -71,7 +72,7 @@ def inspect(entry: Entry) -> DeviceFile | None:
 Reader = Callable[[BinaryIO], Iterable[CodeObject]]
 
 
-def _reader(entry: Entry) -> tuple[Format, Reader | None]:
+def _reader(entry: Entry) -> tuple[Format, Reader] | None:
     head = entry.head
     if head.startswith(elf.MAGIC):
         machine = int.from_bytes(head[18:20], "little")
@@ -84,7 +85,7 @@ def _reader(entry: Entry) -> tuple[Format, Reader | None]:
         return "AKS2", aotriton.read
     if head.startswith(aotriton.ZIP_MAGIC) and "aotriton.images" in entry.path:
         return "AKS2 zip", aotriton.read_zip
-    return "index", None
+    return None
 
 
 def _code_object(file: BinaryIO) -> list[CodeObject]:

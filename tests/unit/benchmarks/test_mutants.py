@@ -1,13 +1,16 @@
 """The mutants: what is mutated, what counts as killed, and that the record is of modules that are there."""
 
+import contextlib
+import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from benchmarks.mutants import named, plan, report, source, trial
+from benchmarks.mutants import forked, named, plan, report, source, trial
 from benchmarks.mutants.undecorated import undecorated
 
 MODULE = '''
@@ -91,10 +94,30 @@ def test_test_that_fails_without_a_mutant_ends_the_trial(tmp_path):
         trial.first_pass(module, tmp_path)
 
 
+@pytest.mark.parametrize(("seconds", "outcome"), [(0.0, "timeout"), (1e9, "survived")])
+def test_mutant_is_too_slow_by_its_own_time_and_not_by_that_of_other_programs(monkeypatch, seconds, outcome):
+    monkeypatch.setattr(forked, "WALL_SECONDS", 0.01)
+    monkeypatch.setattr(forked, "waited", lambda _: seconds)
+    child = os.fork()
+    if not child:
+        with contextlib.suppress(BaseException):
+            os.setpgid(0, 0)
+            time.sleep(0.1)
+        os._exit(0)
+    assert forked.ended(child) == outcome
+
+
+def test_wait_for_a_core_is_read_of_a_process_and_none_of_one_that_is_gone():
+    assert 0 <= forked.waited(os.getpid()) < time.monotonic()
+    assert forked.waited(0) == 0.0
+
+
 def test_rewriting_accepts_known_decorators_only():
     kept = "@staticmethod\ndef one() -> int:\n    return 1\n@edge\ndef two() -> int:\n    return 2\n"
     assert undecorated(kept) == kept
     assert "great = property(great)" in undecorated(MODULE)
+    assert "@" not in (made := undecorated("@torch.no_grad()\ndef one() -> int:\n    return 1\n"))
+    assert "one = torch.no_grad()(one)" in made
     assert "@cache" not in undecorated(MODULE)
 
 
@@ -222,7 +245,8 @@ def test_mutants_written_by_hand_fit_their_modules():
         changed = named.mutated(mutant, code)
         compile(changed, mutant.path, "exec")
         assert changed != code
-        assert all((plan.ROOT / test.partition("::")[0]).is_file() for test in mutant.tests)
+        for file, _, test in (each.partition("::") for each in mutant.tests):
+            assert f"def {test.partition('[')[0]}" in (plan.ROOT / file).read_text(), (mutant.name, test)
     with pytest.raises(ValueError, match="0 times"):
         named.mutated(named.mutants()[0], "")
 

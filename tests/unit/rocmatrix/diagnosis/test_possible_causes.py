@@ -1,6 +1,7 @@
 """A symptom's causes come in the order of their support by log, host and versions."""
 
 from rocmatrix.diagnosis import diagnosis
+from rocmatrix.diagnosis.machine.card_support import CardSupport
 from rocmatrix.diagnosis.matcher import leaning
 from rocmatrix.diagnosis.possible_causes import ordered
 from rocmatrix.diagnosis.ranking import HostContext
@@ -147,6 +148,25 @@ def test_check_that_warns_of_the_host_makes_its_cause_more_likely_and_decides_no
     row = first("RuntimeError: HIP error: invalid device function\n", here=warned)
     assert "integrated GPU" in row.says
     assert (row.decided, row.why) == (False, "doctor's check D205 warns of this host.")
+
+
+def test_unsupported_card_comes_last_where_the_list_holds_it_and_the_log_has_no_hint_of_it():
+    rows = [Possibility(says="unsupported", test="t", unlisted=True), Possibility(says="other", test="t")]
+
+    def order(listed, signs=None):
+        card = None if listed is None else CardSupport(is_listed=listed, why="the list")
+        return [row.says for row in ordered(matched(rows), HostContext(), signs=signs or {}, card=card)]
+
+    assert order(True) == ["other", "unsupported"]
+    hint = {(SYMPTOM.id, leaning(0)): Match(signature=SYMPTOM, line=7, text="x", weight=1)}
+    assert order(None) == order(False) == order(True, hint) == ["unsupported", "other"]
+
+
+def test_cause_that_the_host_makes_likely_comes_before_one_that_the_log_hints_at():
+    rows = [Possibility(says="hinted", test="t"), Possibility(says="warned", test="t", host=["D9"])]
+    hint = {(SYMPTOM.id, leaning(0)): Match(signature=SYMPTOM, line=7, text="x", weight=1)}
+    found_rows = ordered(matched(rows), HostContext(warned=frozenset({"D9"})), signs=hint)
+    assert [row.says for row in found_rows] == ["warned", "hinted"]
 
 
 OPENCL = "ERROR: clGetDeviceIDs(-1)\n"

@@ -1,7 +1,9 @@
 """What names the cause comes before what follows from it, and what the machine is counts."""
 
 from rocmatrix.diagnosis import signature
-from rocmatrix.diagnosis.ranking import HostContext, fit
+from rocmatrix.diagnosis.matcher import Match
+from rocmatrix.diagnosis.ranking import HostContext, fit, rank, suits
+from rocmatrix.matrix.statement import Selector
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, best, ranked
 
 BY_ID = {one.id: one for one in SIGNATURES}
@@ -107,3 +109,49 @@ def test_exception_comes_before_the_launcher_that_reports_an_end_and_after_a_kno
     assert (
         ids(error + "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3\n")[0] == "nccl-watchdog-timeout"
     )
+
+
+PLAIN = {"refines": [], "leads": [], "family": False, "uncaught": False, "when": Selector(), "kind": "cause"}
+
+
+def synthetic(name, *, line=1, weight=1, **fields):
+    """Return a match of a SYNTHETIC signature, each on a line of its own."""
+    made = BY_ID["hip-out-of-memory"].model_copy(update=PLAIN | fields | {"id": name})
+    return Match(signature=made, line=line, text="SYNTHETIC", weight=weight)
+
+
+def failures(*matches):
+    return [match.signature.id for match in rank(matches, HostContext()).failures]
+
+
+def test_state_from_which_others_follow_comes_first_though_its_kind_comes_last():
+    state = synthetic("state", line=2, kind="degraded", leads=["effect"])
+    assert failures(synthetic("effect"), state, synthetic("other", line=3, weight=9)) == ["state", "other", "effect"]
+    assert failures(state) == []  # nothing follows from it
+
+
+def test_remarks_stand_in_the_order_of_their_kinds_and_lines():
+    notes = [synthetic("second", line=2, kind="note"), synthetic("first", kind="note")]
+    found = rank([*notes, synthetic("state", line=3, kind="degraded")], HostContext())
+    assert [match.signature.id for match in found.remarks] == ["state", "first", "second"]
+
+
+def test_exception_of_any_kind_comes_after_each_symptom_and_a_family_of_causes_before():
+    error = synthetic("error", line=1, weight=9, family=True, uncaught=True)
+    broad = synthetic("broad", line=2, kind="symptom", family=True)
+    known = synthetic("known", line=3, kind="symptom")
+    cause = synthetic("cause", line=4, family=True)
+    after = synthetic("after", line=5, weight=9, kind="aftermath")
+    assert failures(error, after, broad, known, cause) == ["cause", "known", "broad", "error", "after"]
+
+
+def test_signature_that_is_hidden_hides_those_it_refines():
+    chain = [synthetic("a", refines=["b"]), synthetic("b", line=2, refines=["c"]), synthetic("c", line=3)]
+    assert failures(*chain) == ["a"]
+
+
+def test_axes_that_suit_are_counted():
+    when = Selector(architectures=["gfx1100"], torch=">=2.5,<2.8", rocm="<6.4")
+    assert suits(when, HostContext(architecture="gfx1100", torch="2.7.1", rocm="6.3")) == 3
+    assert suits(when, HostContext(torch="2.7.1", rocm="6.3")) == 2
+    assert suits(when, HostContext(architecture="gfx1100", torch="2.7.1", rocm="6.4")) == -1

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocmatrix.evidence.counted import required
-from rocmatrix.evidence.level import LEVELS, cell_statuses, held, known_images, why_not
+from rocmatrix.evidence.level import LEVELS, cell_statuses, held, known_images, of_another, why_not
 from rocmatrix.evidence.record import Hardware, Trouble, Verdict
 from rocmatrix.nightly import trust
 from tests.fixtures.evidence import (
@@ -17,6 +17,7 @@ from tests.fixtures.evidence import (
     IMAGE,
     INPUTS,
     OTHER_INPUTS,
+    PROVEN,
     Cell,
     Release,
     record,
@@ -376,3 +377,35 @@ def test_smoke_of_another_build_of_the_same_torch_raises_nothing(torch, counts):
 
 def test_smoke_of_an_image_that_has_no_id_raises_nothing():
     assert level(*(each.model_copy(update={"image": None}) for each in CLIMB)) == "rendered"
+
+
+def test_proof_that_passed_needs_every_check_and_one_that_failed_counts_with_the_checks_it_had():
+    assert why_not(record("prove", verdicts=PROVEN[:-1]), CELL) == f"its proof has no pass of {required.OF_A_PROOF[-1]}"
+    failed = (*PROVEN[:1], Verdict(probe="files", status="failed"))
+    assert why_not(record("prove", passed=False, verdicts=failed), CELL) is None
+    assert level(CLIMB[0], record("prove", 1, passed=False, verdicts=failed)) == "built"
+
+
+def test_torch_of_a_simulated_image_is_compared_in_the_real_status_alone():
+    other = {"versions": {"torch": "2.12.1"}}
+    assert why_not(smoke(**SIMULATION, **other), CELL, simulated=True) is None
+    assert of_another(smoke(**other), CELL) == "it ran torch 2.12.1, and the cell has 2.7.1 of ROCm 6.3"
+    assert of_another(smoke(**other), CELL, simulated=True) is None
+
+
+def test_torch_that_is_not_stated_is_reported_so():
+    assert why_not(smoke(versions={}), CELL) == "it ran torch (not stated), and the cell has 2.7.1 of ROCm 6.3"
+
+
+@pytest.mark.parametrize(("torch", "counts"), [("2.7.1", True), ("2.7.1+cpu", True), ("2.7.1+rocm6.3", False)])
+def test_torch_of_a_cpu_cell_is_a_build_for_cpus(torch, counts):
+    ran = smoke(cell=CPU.name, versions={"torch": torch}, hardware=Hardware(device="cpu"))
+    assert why_not(ran, CPU) == (None if counts else f"it ran torch {torch}, and the cell has 2.7.1 for a CPU")
+
+
+def test_build_that_failed_names_no_image():
+    failed = record("build", 1, passed=False, image="sha256:" + "d" * 64)
+    (found,) = cell_statuses(CELL, [CLIMB[0], failed], rendered=True)
+    assert (found.image, found.newest, found.failing) == (IMAGE, True, ("build",))
+    (found,) = cell_statuses(CELL, [failed], rendered=True)
+    assert found.image is None

@@ -118,6 +118,12 @@ print(len(store.read(path)), store.save(path, record("prove")))
 """
 
 
+def edit(path, statement):
+    """Change the file as an editor of SQLite does."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
+
+
 def raw(path):
     """The rows of the file as SQLite holds them."""
     connection = sqlite3.connect(path)
@@ -230,17 +236,29 @@ def test_record_that_was_edited_in_the_file_is_rm621(path, change, logs):
         connection.execute(f"UPDATE record SET {change} WHERE kind = 'smoke'")
     with pytest.raises(RocmatrixError) as caught:
         store.read(path, logs=logs)
-    assert caught.value.code == "RM621" and "changed after it was written" in caught.value.what
+    edited = raw(path)[1]
+    assert (caught.value.code, caught.value.where) == ("RM621", str(path))
+    assert caught.value.what.startswith(f"record {edited[0][:12]} of {edited[2]} was changed after it was written: ")
+
+
+def test_record_that_stands_alone_is_compared_with_its_hash(path):
+    store.add(path, [smoke(status="fail")])
+    edit(path, "UPDATE record SET body = replace(body, '\"fail\"', '\"pass\"')")
+    for logs in (True, False):
+        with pytest.raises(RocmatrixError, match="has another hash"):
+            store.read(path, logs=logs)
 
 
 def test_oldest_of_very_many_records_are_not_unpacked_to_be_compared(path, monkeypatch):
     store.add(path, [smoke(1, status="fail"), smoke(2)])
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE record SET body = replace(body, '\"fail\"', '\"pass\"')")
+    edit(path, "UPDATE record SET body = replace(body, '\"fail\"', '\"pass\"')")
     monkeypatch.setattr(store, "MOST_CHECKED", 1)
     assert len(store.read(path, logs=False)) == 2
-    with pytest.raises(RocmatrixError):
-        store.read(path)
+    for more in ({}, {"cell": smoke().cell, "logs": False}):
+        with pytest.raises(RocmatrixError, match="has another hash"):
+            store.read(path, **more)
+    edit(path, "UPDATE record SET log = 'not packed' WHERE number = 1")
+    assert len(store.read(path, logs=False)) == 2
 
 
 def test_records_of_a_copy_of_this_file_stand_by_their_times_though_none_shares_a_number(path, tmp_path):
@@ -279,7 +297,8 @@ def test_numbers_of_two_copies_state_nothing_though_one_cell_alone_shows_no_clas
     series, other = "f" * 32, "rocm6.3-torch2.7.1-gfx1030"
     store.add(path, [placed(record("smoke", 4, cell=other), series, 10), placed(smoke(5), series, 11)], origin="b.json")
     store.add(path, [placed(smoke(9, status="fail"), series, 10)], origin="c.json")
-    assert [each.passed for each in store.read(path, cell=smoke().cell)] == [True, False]
+    read = store.read(path, cell=smoke().cell)
+    assert [(each.passed, each.series, each.number) for each in read] == [(True, "", 0), (False, "", 0)]
 
 
 def test_records_of_two_copies_of_this_file_stand_by_their_times(path):
@@ -287,7 +306,17 @@ def test_records_of_two_copies_of_this_file_stand_by_their_times(path):
     series = store.read(path)[0].series
     store.add(path, [placed(smoke(5), series, 11)], origin="b.json")
     store.add(path, [placed(smoke(9, status="fail"), series, 10)], origin="c.json")
-    assert [each.passed for each in store.read(path)] == [True, True, False]
+    read = store.read(path)
+    assert [(each.passed, each.series, each.number) for each in read] == [
+        (True, series, 1), (True, "", 0), (False, "", 0),
+    ]  # fmt: skip
+
+
+def test_record_of_this_file_that_is_added_here_keeps_its_place(path):
+    store.add(path, [record("build", 1)])
+    series = store.read(path)[0].series
+    store.add(path, [placed(smoke(5), series, 7)])
+    assert [(each.series, each.number) for each in store.read(path)] == [(series, 1), (series, 7)]
 
 
 def test_row_in_which_a_key_stands_twice_is_refused(tmp_path):

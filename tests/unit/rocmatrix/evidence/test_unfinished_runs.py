@@ -2,11 +2,12 @@
 
 import sqlite3
 import zlib
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rocmatrix.evidence import store, unfinished_runs
+from rocmatrix.evidence import schema, store, unfinished_runs
 from rocmatrix.runtime import process_name
 from tests.fixtures.evidence import record
 
@@ -40,6 +41,15 @@ def test_forgotten_run_leaves_no_record(path):
     unfinished_runs.forget(path, unfinished_runs.begin(path, LOST))
     assert unfinished_runs.settle(path) == 0
     assert store.read(path) == []
+
+
+@pytest.mark.parametrize(("version", "lost"), [(schema.NUMBERED, 1), (schema.NUMBERED - 1, 0)])
+def test_run_that_was_lost_is_looked_for_in_a_file_that_knows_notes(path, monkeypatch, version, lost):
+    noted(path, monkeypatch, runs=False)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DROP TABLE head")
+        connection.execute(f"PRAGMA user_version = {version}")
+    assert unfinished_runs._any(path) is bool(lost)
 
 
 @pytest.mark.parametrize(

@@ -327,19 +327,23 @@ def test_dry_run_on_another_base_names_it_without_an_id(few, capsys):
     assert own[0] == own[1]
 
 
-@pytest.mark.parametrize("dry_run", [True, False])
-def test_unlocked_image_that_was_built_before_is_used_and_another_is_not(few, reached, monkeypatch, dry_run):
+@pytest.mark.parametrize(("dry_run", "base"), [(True, None), (True, "mirror/u:9"), (False, None)])
+def test_unlocked_image_that_was_built_before_is_used_and_another_is_not(few, reached, monkeypatch, dry_run, base):
+    def there(client, name):
+        assert client is reached.client
+        return {build.tag(UNLOCKED): reached.held, "mirror/u:9": image()}.get(name)
+
     monkeypatch.setattr(engine, "obstacle", lambda: None)
-    monkeypatch.setattr(engine, "image", lambda *_: reached.held)
+    monkeypatch.setattr(engine, "image", there)
     monkeypatch.setattr(build, "chosen", lambda *_: None)
     own = build.input_hash(UNLOCKED, few)
     reached.held = image(own)
-    assert build.build(UNLOCKED, root=few, dry_run=dry_run).inputs == own
+    assert build.build(UNLOCKED, root=few, base=base, dry_run=dry_run).inputs == own
     assert reached.given["held"] is reached.held
     for other in (None, image("0" * 64), image(own, sealed=False)):
         reached.held = other
         with pytest.raises(RocmatrixError, match="RM102"):
-            build.build(UNLOCKED, root=few, dry_run=dry_run)
+            build.build(UNLOCKED, root=few, base=base, dry_run=dry_run)
 
 
 def test_dry_run_of_an_unlocked_cell_pulls_no_base_and_starts_no_build(few, reached, monkeypatch):

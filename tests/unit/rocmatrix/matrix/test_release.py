@@ -80,6 +80,12 @@ def test_familys_package_belongs_to_each_architecture_of_it(package, architectur
     assert release.foreign(package, architecture) == foreign
 
 
+def test_package_of_no_architecture_is_foreign_to_none():
+    common = DeviceCode(layout="host-and-device", architectures=None, packages=["rocm-sdk-core"], evidence=SEEN)
+    release = next(series(device_code=common).releases())
+    assert not any(release.foreign(package, "gfx1100") for package in ("rocm-sdk-core", "torch"))
+
+
 SEEN = Evidence(sources=["a test"], confidence="reported", date="2026-11-21")
 BUNDLED = DeviceCode(layout="bundled", architectures=["gfx906", "gfx1100"], evidence=SEEN)
 SPLIT = DeviceCode(

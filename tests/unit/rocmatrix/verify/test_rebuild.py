@@ -10,6 +10,7 @@ from rocmatrix.containers import label_integrity
 from rocmatrix.evidence import host_failure
 from rocmatrix.images import buildkit, disk_space
 from rocmatrix.images import labels as image_labels
+from rocmatrix.images.wheelhouse import default_folder
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.verify import rebuild
 from tests.fixtures import cells
@@ -35,7 +36,8 @@ def places(made):
 
 def test_image_with_equal_layers_and_settings_passes():
     check = rebuild.compared(IMAGE, copy.deepcopy(IMAGE))
-    assert (check.status, check.findings) == ("passed", ())
+    assert (check.name, check.status, check.findings) == ("rebuild", "passed", ())
+    assert check.summary == "3 layers and the settings, built anew without a cache"
 
 
 @pytest.mark.parametrize(
@@ -60,27 +62,47 @@ def test_label_of_another_value_counts_and_one_of_a_single_build_does_not():
 
 
 @pytest.fixture
-def engine(monkeypatch):
+def engine(monkeypatch, tmp_path):
     """An engine with the image and, by name, bases; `argv` keeps what BuildKit was given, `removed` what went."""
-    held = SimpleNamespace(attrs=IMAGE, made=copy.deepcopy(IMAGE), bases={}, argv=[], removed=[])
-    held.obtained, held.locked, held.least, held.packages = [], [], None, {}
+    held = SimpleNamespace(attrs=IMAGE, made=copy.deepcopy(IMAGE), bases={}, argv=[], more={}, removed=[])
+    held.obtained, held.fetched, held.locked, held.least, held.packages = [], [], [], None, {}
+
+    def base_of(name):
+        return held.bases.get(name)
+
+    def of_client(answer):
+        def checked(given, *words):
+            assert given is client and None not in words
+            return answer(*words)
+
+        return checked
+
+    def run(argv, **more):
+        held.argv.extend(argv)
+        held.more.update(more)
+
+    def input_hash(cell, root, *, base, forced):
+        assert (cell.name, root) == (CPU.name, tmp_path)
+        return f"abc{base or ''}{''.join(forced)}"
 
     def get(name):
         return SimpleNamespace(attrs=held.made if name.endswith("-rebuilt") else held.attrs)
 
-    images = SimpleNamespace(get=get, remove=lambda tag, force: held.removed.append(tag))
+    images = SimpleNamespace(get=get, remove=lambda tag, force: held.removed.append(tag if force else "not removed"))
     client = SimpleNamespace(images=images, close=lambda: None, ping=lambda: True)
-    monkeypatch.setattr(rebuild.engine, "connect", lambda **_: client)
-    monkeypatch.setattr(rebuild.engine, "image", lambda _, name: held.bases.get(name))
-    monkeypatch.setattr(rebuild.engine, "obtain", lambda _, reference: held.obtained.append(reference))
-    monkeypatch.setattr(rebuild.disk_space, "of_engine", lambda _: disk_space.Room(folder=None, least=held.least))
-    monkeypatch.setattr(rebuild, "fetch", lambda *_: None)
-    monkeypatch.setattr(rebuild.distribution_packages, "read", lambda _, image: held.packages.get(image, {}))
-    monkeypatch.setattr(rebuild.build, "input_hash", lambda *_, base, forced: f"abc{base or ''}{''.join(forced)}")
-    monkeypatch.setattr(rebuild.buildkit, "run", lambda argv, **_: held.argv.extend(argv))
+    monkeypatch.setattr(rebuild.engine, "connect", lambda *, work: client if work else None)
+    monkeypatch.setattr(rebuild.engine, "image", of_client(base_of))
+    monkeypatch.setattr(rebuild.engine, "obtain", of_client(held.obtained.append))
+    room = of_client(lambda: disk_space.Room(folder=None, least=held.least))
+    monkeypatch.setattr(rebuild.disk_space, "of_engine", room)
+    monkeypatch.setattr(rebuild, "fetch", lambda cell, wheels: held.fetched.append((cell, wheels)))
+    monkeypatch.setattr(rebuild.distribution_packages, "read", of_client(lambda image: held.packages.get(image, {})))
+    monkeypatch.setattr(rebuild.build, "input_hash", input_hash)
+    monkeypatch.setattr(rebuild.buildkit, "run", run)
 
     @contextlib.contextmanager
-    def alone(_, name, *, waiting):
+    def alone(given, name, *, waiting):
+        assert given is client
         held.locked.append((name, bool(waiting), list(held.removed)))
         yield
         held.locked.append((name, bool(waiting), list(held.removed)))
@@ -95,6 +117,34 @@ def test_second_build_has_no_cache_and_a_tag_of_its_own_that_goes(engine, tmp_pa
     assert f"rocmatrix:{CPU.name}-rebuilt" in engine.argv
     assert f"rocmatrix:{CPU.name}" not in engine.argv
     assert engine.removed == [f"rocmatrix:{CPU.name}-rebuilt"]
+
+
+@pytest.mark.parametrize("wheels", [None, "w"])
+def test_second_build_is_that_of_the_image_from_the_folders_of_the_checkout(engine, tmp_path, wheels):
+    more = {
+        "org.rocmatrix.base": "m/u:1", "org.rocmatrix.base.id": "sha256:old",
+        "org.rocmatrix.inputs": "abcsha256:oldrs", "org.rocmatrix.forced": "r,s",
+    }  # fmt: skip
+    described = {image_labels.DESCRIBING[0]: "SYNTHETIC"}
+    engine.attrs = changed(lambda image: image["Config"].update(Labels=LABELS | more | described))
+    engine.made = copy.deepcopy(engine.attrs)
+    engine.bases = {"m/u:1": SimpleNamespace(id="sha256:old")}
+    folder = tmp_path / wheels if wheels else default_folder(tmp_path, CPU)
+    rebuild.check(CPU, "sha256:1", root=tmp_path, wheels=folder if wheels else None)
+    expected = rebuild.build.buildx_argv(
+        CPU, root=tmp_path, wheelhouse=folder, inputs="abcsha256:oldrs", base="m/u:1", base_id="sha256:old",
+        forced=["r", "s"], described=described,
+    )  # fmt: skip
+    expected[expected.index(f"rocmatrix:{CPU.name}")] += "-rebuilt"
+    assert engine.argv == [*expected[:3], "--no-cache", *expected[3:]]
+    assert (engine.fetched, engine.obtained) == ([(CPU, folder)], [])
+    log = tmp_path / ".rocmatrix" / "logs" / f"rebuild-{CPU.image_name}.log"
+    assert engine.more == {"log": log, "watched": disk_space.Room(folder=None)}
+
+
+def test_base_of_the_cell_is_requested_where_the_image_names_no_other(engine, tmp_path):
+    rebuild.check(CPU, "sha256:1", root=tmp_path)
+    assert engine.obtained == [CPU.base.reference]
 
 
 def test_two_second_builds_of_one_image_wait_for_each_other(engine, tmp_path):
@@ -131,6 +181,9 @@ def test_second_build_that_a_full_disk_ends_is_trouble_of_the_host(engine, tmp_p
         rebuild.check(CPU, "sha256:1", root=tmp_path)
     trouble = host_failure.of(caught.value)
     assert (trouble and trouble.stage) == stage
+    planned = caught.value.planned
+    assert (planned.tag, planned.inputs) == (f"rocmatrix:{CPU.name}-rebuilt", "abc")
+    assert (planned.argv[3], planned.argv[-1]) == ("--no-cache", str(rebuild.build.recipe(CPU, tmp_path)))
     assert engine.removed == [f"rocmatrix:{CPU.name}-rebuilt"]
 
 
@@ -141,9 +194,11 @@ def test_second_build_that_differs_fails_with_rm680(engine, tmp_path):
 
 
 def test_image_of_other_inputs_is_not_built_again(engine, tmp_path, monkeypatch):
-    monkeypatch.setattr(rebuild.build, "input_hash", lambda *_, **__: "xyz")
-    (finding,) = rebuild.check(CPU, "sha256:1", root=tmp_path).findings
-    assert finding.what == "it was made of other inputs than this checkout's (xyz)"
+    monkeypatch.setattr(rebuild.build, "input_hash", lambda *_, **__: "0123456789abcdef")
+    check = rebuild.check(CPU, "sha256:1", root=tmp_path)
+    (finding,) = check.findings
+    assert (check.name, check.summary, finding.code) == ("rebuild", "nothing was built", "RM680")
+    assert finding.what == "it was made of other inputs than this checkout's (0123456789ab)"
     assert engine.argv == []
 
 

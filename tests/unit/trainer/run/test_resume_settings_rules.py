@@ -14,6 +14,7 @@ from trainer.config.setting import OnResume
 from trainer.config.train import TrainConfig
 from trainer.config.train import settings as known_settings
 from trainer.run import resume_settings as rules
+from trainer.run.memory_plan.start_size import StartSize
 from trainer.runtime.errors import TrainerError
 
 
@@ -202,21 +203,24 @@ def test_setting_with_another_rounding_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("recorded", "rows"),
+    ("recorded", "planned"),
     [
-        ({"rows": 4, "why": "it fits", "needed_bytes": 1, "budget_bytes": 2}, 4),
-        ({"rows": None, "why": "all fit", "needed_bytes": "many"}, None),
-        ({"rows": 0, "why": "it fits"}, "none"),
-        ({"rows": True, "why": "it fits"}, "none"),
-        ({"rows": "4", "why": "it fits"}, "none"),
-        ({"rows": 4}, "none"),
-        ([4], "none"),
-        (None, "none"),
+        (
+            {"rows": 4, "why": "it fits", "needed_bytes": 1, "budget_bytes": 2},
+            StartSize(rows=4, why="it fits", needed_bytes=1, budget_bytes=2),
+        ),
+        ({"rows": None, "why": "all fit", "needed_bytes": "many"}, StartSize(rows=None, why="all fit")),
+        ({"rows": 1, "why": "it fits", "budget_bytes": True}, StartSize(rows=1, why="it fits")),
+        ({"rows": 0, "why": "it fits"}, None),
+        ({"rows": True, "why": "it fits"}, None),
+        ({"rows": "4", "why": "it fits"}, None),
+        ({"rows": 4}, None),
+        ([4], None),
+        (None, None),
     ],
 )
-def test_plan_of_memory_is_read_in_its_own_form_alone(recorded: Any, rows: Any) -> None:
-    found = rules.planned_before({"micro_batch": recorded})
-    assert (found.rows if found else "none") == rows
+def test_plan_of_memory_is_read_in_its_own_form_alone(recorded: Any, planned: StartSize | None) -> None:
+    assert rules.planned_before({"micro_batch": recorded}) == planned
     assert rules.planned_before(None) is None
 
 
@@ -229,6 +233,7 @@ def test_choices_of_ranks_are_in_order_and_those_of_earlier_trainers_are_read() 
     assert rules.rank_choices(now, {"config": {"rank_choice": json.dumps(one)}}) == [one, two]
     kept = {"rank_choices": [one, two], "config": {"rank_choice": json.dumps(one)}}
     assert rules.rank_choices(now, kept) == [one, two]
+    assert rules.rank_choices(now, {"rank_choices": [two]}) == [two]
     assert rules.rank_choices(without, {"rank_choices": [one]}) == [one]
     for broken in ({"config": {"rank_choice": "{"}}, {"config": {"rank_choice": "[1]"}}, {"rank_choices": [1]}, {}):
         assert rules.rank_choices(now, broken) == [two]

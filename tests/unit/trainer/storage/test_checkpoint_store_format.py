@@ -195,3 +195,25 @@ def test_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     with pytest.raises(OSError) as caught:
         store.write_pieces(tmp_path / "absent" / "a", [])
     assert caught.value.filename == str(tmp_path / "absent" / "a")
+
+
+def test_shards_are_verified_and_not_returned(tmp_path: Path) -> None:
+    files = {"a.json": [CONTENT], "shard-0.safetensors": [b"weights"], "shard-1.safetensors": [b"more"]}
+    path = write(tmp_path, 7, files, {})
+    (one,) = stored(tmp_path)
+    assert read(one)[0] == {"a.json": CONTENT}
+    (path / "shard-1.safetensors").write_bytes(b"less")
+    with pytest.raises(DamagedCheckpointError, match=r"^shard-1\.safetensors: 4 bytes whose checksum is not the"):
+        read(one)
+    (path / "shard-1.safetensors").write_bytes(b"more")
+    (path / "a.json").write_bytes(b"ba")
+    with pytest.raises(DamagedCheckpointError, match=r"^a\.json: 2 bytes whose checksum is not the"):
+        read(one)
+
+
+def test_shard_that_is_no_regular_file_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, 7, {"shard-0.safetensors": [b"weights"]}, {})
+    (path / "shard-0.safetensors").rename(path / "shard-0.bin")
+    os.mkfifo(path / "shard-0.safetensors")
+    with pytest.raises(DamagedCheckpointError, match=r"^shard-0\.safetensors is no regular file$"):
+        read(stored(tmp_path)[0])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -117,3 +117,25 @@ def test_tensor_is_copied_to_memory_of_its_own_and_other_values_stay() -> None:
         assert copy["c"] == (7, "x", b"y")
     held = {tensor.data_ptr() for copy in copies for tensor in (*copy["a"], *copy["b"])}
     assert len(held) == 6
+
+
+class Spread(Tensor):
+    """A stand-in for a DTensor of one rank."""
+
+    moves: ClassVar[list[tuple[Any, ...]]] = []
+
+    def full_tensor(self) -> Tensor:
+        raise AssertionError("the other ranks' parts are not gathered")
+
+    def to(self, *place: Any, **how: Any) -> Tensor:  # type: ignore[override]
+        self.moves.append((place, how))
+        return super().to(*place, **how)
+
+
+def test_tensor_that_is_spread_over_ranks_is_copied_anew_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Spread, "moves", [])
+    memory, original = HostMemory(), torch.ones(3, requires_grad=True).as_subclass(Spread)
+    one, two = memory.copy(original, "model"), memory.copy(original, "model")
+    assert len({tensor.data_ptr() for tensor in (original, one, two)}) == 3
+    assert not one.requires_grad
+    assert Spread.moves == [(("cpu",), {"copy": True})] * 2

@@ -20,7 +20,12 @@ def test_card_that_the_list_of_its_release_lacks_is_unlisted():
 
 
 def test_card_on_the_list_of_its_release_is_listed():
-    assert support_of("gfx1100", "6.2").is_listed
+    found = support_of("gfx1100", "6.2")
+    assert (found.is_listed, found.why) == (True, "AMD's list for ROCm 6.2 holds cards of gfx1100.")
+
+
+def test_lists_that_were_not_read_give_nothing():
+    assert card_support.of(None, HostContext(architecture="gfx1100", rocm="6.2")) is None
 
 
 @pytest.mark.parametrize(("architecture", "rocm"), [(None, "6.2"), ("gfx803", None), ("gfx803", "1.9.0")])

@@ -4,7 +4,7 @@ import pytest
 
 from rocmatrix.matrix.resolver import resolve as resolving
 from rocmatrix.matrix.resolver.request import Request
-from rocmatrix.matrix.resolver.resolve import resolve, with_hardware
+from rocmatrix.matrix.resolver.resolve import answer, resolve, with_hardware
 from rocmatrix.matrix.rule import Rule
 from rocmatrix.matrix.statement import Evidence, Selector
 from rocmatrix.runtime.errors import RocmatrixError
@@ -134,7 +134,26 @@ def test_card_that_only_an_unlocked_cell_serves_is_given_its_cell(cards, named):
     ("axes", "cards"), [({}, ()), ({}, ("gfx1100",)), ({"gpu": "cpu"}, ("gfx803",)), ({"rocm": "cpu"}, ("gfx803",))]
 )
 def test_cpu_that_was_named_or_is_all_there_is_stands_for_no_card(axes, cards):
-    assert resolve(MATRIX, Request(**axes), cards=cards).unserved is None
+    choice = resolve(MATRIX, Request(**axes), cards=cards)
+    assert (choice.unserved, choice.unlocked) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("cards", "taken"),
+    [(("gfx803", "gfx1032", "gfx1035"), "gfx1032"), (("gfx1032", "gfx1100"), "gfx1100"), (("gfx803",), None)],
+)
+def test_unlocked_cell_serves_a_card_that_no_other_does_where_that_is_allowed(cards, taken):
+    choice = resolve(MATRIX, Request(), cards=cards, allow_unlocked=True)
+    assert (choice.cell.architecture, choice.unserved is None, choice.unlocked) == (taken, taken is not None, None)
+
+
+def test_answer_is_a_choice_or_its_refusal_and_an_unknown_name_is_raised():
+    request = Request(rocm="6.3")
+    assert answer(MATRIX, request, ("gfx906",)) == (resolve(MATRIX, request, cards=("gfx906",)), None)
+    choice, refusal = answer(MATRIX, Request(gpu="gfx803"))
+    assert (choice, refusal.code) == (None, "RM012")
+    with pytest.raises(RocmatrixError, match="RM010"):
+        answer(MATRIX, Request(gpu="gfx1"))
 
 
 @pytest.mark.parametrize(
@@ -158,6 +177,8 @@ def test_card_that_is_there_and_unusable_is_never_reported_as_absent(axes):
     words = with_hardware(MATRIX, Request(**axes), (), unusable="1 AMD card is there: no driver")[1]
     assert words.startswith("1 AMD card is there: no driver")
     assert "no AMD card" not in words
+    served = with_hardware(MATRIX, Request(**axes), ("gfx1100",), unusable="1 AMD card is there: no driver")[1]
+    assert served == "this machine has a gfx1100; 1 AMD card is there: no driver; "
     assert resolve(MATRIX, Request(**axes), unusable="1 AMD card is there: no driver").why.startswith(words)
 
 

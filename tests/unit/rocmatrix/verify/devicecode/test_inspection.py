@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from rocmatrix.host.processors import NUMBERS
 from rocmatrix.verify.devicecode import elf
-from rocmatrix.verify.devicecode.inspection import inspect
+from rocmatrix.verify.devicecode.code import CodeObject
+from rocmatrix.verify.devicecode.inspection import DeviceFile, inspect
+from rocmatrix.verify.devicecode.target import Target
 from tests.fixtures import device_code as synthetic
 from tests.fixtures.trees import entry
 
@@ -40,7 +42,7 @@ def test_format_is_known_by_its_bytes(path, data, kind, targets):
     found = look(path, data)
     assert (found.format, sorted(map(str, found.targets)), found.problem) == (kind, targets, None)
     assert found.holds_code
-    assert found.size == len(data)
+    assert (found.path, found.size) == (path, len(data))
 
 
 def test_family_folder_of_aotriton_is_read_for_each_of_its_processors():
@@ -79,6 +81,37 @@ def test_other_files_are_passed_over(data):
 )  # fmt: skip
 def test_damage_and_false_names_are_problems(path, data, words):
     assert words in look(path, data).problem
+
+
+@pytest.mark.parametrize("name", ["/x/a.hsaco", "/x/rocblas/library/Kernels.so-000-gfx906.hsaco"])
+def test_damaged_file_is_reported_with_its_form_and_its_name(name):
+    data = synthetic.elf_header(machine=elf.EM_AMDGPU, flags=0xFE)
+    named = Target(processor="gfx906") if "gfx906" in name else None
+    found = look(name, data)
+    assert found == DeviceFile(
+        path=name, size=len(data), format="code object", objects=(), named=named, problem=found.problem
+    )
+    assert found.targets == (frozenset({named}) if named else frozenset())
+
+
+def test_code_object_is_read_whole_by_its_flags_and_a_kernel_database_by_its_name():
+    (code,) = look("/x/any/where.co", GFX1100 + bytes(7)).objects
+    assert code == CodeObject(target=Target(processor="gfx1100"), size=len(GFX1100) + 7, evidence="ELF flags")
+    database = b"SQLite format 3\0" + bytes(84)
+    (code,) = look("/x/share/miopen/db/gfx90a.kdb", database).objects
+    assert code == CodeObject(target=Target(processor="gfx90a"), size=100, evidence="file name")
+
+
+@pytest.mark.parametrize(
+    ("path", "data"),
+    [
+        ("/x/share/miopen/db/gfx90a.kdb", b"no database"),
+        ("/x/rocblas/library/TensileLibrary_lazy_gfx90a.dat", b"SQLite format 3\0"),
+    ],
+)
+def test_kernel_database_is_known_by_its_bytes_and_its_name(path, data):
+    named = Target(processor="gfx90a")
+    assert look(path, data) == DeviceFile(path=path, size=len(data), format="index", objects=(), named=named)
 
 
 @given(st.sampled_from(PATHS), st.sampled_from(MAGICS), st.binary(max_size=300))

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from rocmatrix.verify.devicecode.code import CodeObject
 from rocmatrix.verify.devicecode.inspection import DeviceFile
-from rocmatrix.verify.devicecode.inventory import rows
+from rocmatrix.verify.devicecode.inventory import Row, rows
 from rocmatrix.verify.devicecode.target import Target
 
 NAMES = ("gfx906", "gfx90a", "gfx1100")
@@ -32,3 +32,19 @@ def test_bytes_of_a_file_for_two_targets_are_stored_under_neither():
     shared, own = file(0, [("gfx906", 5), ("gfx90a", 5)]), file(1, [("gfx906", 5)])
     stored = {str(row.target): row.stored for row in rows("blas", [shared, own])}
     assert stored == {"gfx906": 1001, "gfx90a": 0}
+
+
+def test_row_names_its_library_its_target_and_what_the_target_was_read_from():
+    gfx906 = Target(processor="gfx906", features=("xnack+",))
+    by_name = DeviceFile(path="/lib/a.dat", size=7, format="index", objects=(), named=gfx906)
+    code = CodeObject(target=gfx906, size=5, evidence="bundle entry ID")
+    read = DeviceFile(path="/lib/a.co", size=3, format="bundle", objects=(code,))
+    about = {"library": "blas", "target": gfx906}
+    (row,) = rows("blas", [by_name])
+    assert row == Row(**about, files=1, stored=7, loaded=0, evidence=("file name",))
+    (row,) = rows("blas", [by_name, read])
+    assert row == Row(**about, files=2, stored=10, loaded=5, evidence=("bundle entry ID",))
+    assert row.as_json() == {
+        "library": "blas", "target": "gfx906:xnack+", "files": 2, "stored": 10, "loaded": 5,
+        "evidence": ("bundle entry ID",),
+    }  # fmt: skip

@@ -66,6 +66,8 @@ def test_rows_that_are_too_few_are_refused() -> None:
     with pytest.raises(TrainerError) as caught:
         at_random(np.arange(63), None, 0)
     assert caught.value.what == "63 usable rows split into 45 / 9 / 9 for train / validation / test"
+    assert "at least 64 rows" in caught.value.next
+    assert len(at_random(np.arange(64), None, 0).test) == 10
 
 
 def test_embargo_longer_than_a_part_leaves_nothing_of_it() -> None:

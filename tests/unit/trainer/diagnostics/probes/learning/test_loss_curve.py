@@ -30,3 +30,9 @@ def test_backward_that_gives_nan_in_training_alone_fails_the_curve(monkeypatch: 
 def test_network_that_hardly_learns_shows_nothing(rest: float, status: str) -> None:
     flat = [1.6, *[1.6 * rest] * (loss_curve.STEPS - 1)]
     assert [check.status for check in gradients.curve_checks(flat, flat)] == ["pass", status]
+
+
+def test_gap_of_two_curves_is_in_units_of_the_references_first_loss() -> None:
+    assert loss_curve.largest_gap([4.0, 2.5, 1.0], [4.0, 2.0, 1.25]) == 0.125
+    with pytest.raises(ValueError, match="longer"):
+        loss_curve.largest_gap([4.0], [4.0, 2.0])

@@ -119,6 +119,14 @@ def print_json(data: Any) -> None:
     print(json.dumps(data, indent=2, ensure_ascii=False))
 
 
+def require_settings(job_request: JobRequest) -> None:
+    """End with the trainer's own refusal of a setting, before an image is built, a job is sent or a command printed."""
+    from rocmatrix.jobs.programs import settings_status
+
+    if status := settings_status(job_request.program, job_request.options, as_json=job_request.as_json):
+        sys.exit(status)
+
+
 def event_printer(*, as_json: bool) -> Callable[[Event], None]:
     """Return the function that a job's events are handed to.
 

@@ -218,6 +218,8 @@ def prepared_job(job_request: JobRequest) -> tuple[Job, Place]:
         raise RocmatrixError("RM404", what="--use-installed-torch is for a native run, and --in container for an image")
     decision = job.decide("native" if job_request.use_installed_torch else job_request.where, hardware)
     say(f"runs {'in a container' if decision.where == 'container' else 'natively'}: {decision.why}")
+    if decision.where == "container" or job_request.dry_run:  # a native run is refused as soon by the trainer itself
+        common.require_settings(job_request)
     requested = job.requested_probes(job_request, cell=choice.cell, hardware=hardware)
     place = Place(cell=choice.cell, hardware=hardware, forced=bool(choice.forced), requested_probes=requested)
     if decision.where == "native":

@@ -116,6 +116,15 @@ def test_suite_that_another_error_ended_has_failed_and_is_on_record(in_container
     assert not made.passed
 
 
+def test_setting_that_the_trainer_refuses_is_reported_before_the_build(in_container, monkeypatch, capfd):
+    monkeypatch.setattr(jobs, "built_image", lambda *_, **__: pytest.fail("an image was built"))
+    for where in ("container", "auto"):
+        with pytest.raises(SystemExit) as ended:
+            jobs.run_job(replace(CPU_JOB, program=TRAIN, where=where, options={"sequence": "8k"}, dry_run=where == "auto"))
+        assert ended.value.code == 2
+        assert "'8k' is not a whole number" in capfd.readouterr().err
+
+
 def test_card_that_is_missing_is_reported_before_the_build(in_container, monkeypatch, capsys):
     monkeypatch.setattr(jobs, "built_image", lambda *_, **__: pytest.fail("built first"))
     with pytest.raises(SystemExit):

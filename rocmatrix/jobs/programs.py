@@ -7,7 +7,6 @@ a comparison with a program's name elsewhere.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from rocmatrix.matrix.matrix import Cell
 
 DEFAULT_OUTPUT = "TRAINING"
+_TRAINER = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module('trainer', run_name='__main__')"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,9 +107,8 @@ def settings_status(program: Program, options: Mapping[str, Any], *, as_json: bo
     """
     if program.settings_command is None or not options:
         return 0
-    argv = [sys.executable, "-P", "-m", "trainer", program.settings_command, *flags(options)]
-    environment, stdout = {**os.environ, "PYTHONPATH": str(ROOT)}, None if as_json else subprocess.DEVNULL
-    return subprocess.run(argv, env=environment, stdout=stdout, check=False).returncode
+    argv = [sys.executable, "-P", "-c", _TRAINER, str(ROOT), program.settings_command, *flags(options)]
+    return subprocess.run(argv, stdout=None if as_json else subprocess.DEVNULL, check=False).returncode
 
 
 def listed(option: Any) -> list[str]:

@@ -181,7 +181,14 @@ def native_argv(python: str, arguments: list[str]) -> list[str]:
 
 
 def native_environment(root: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment with the checkout first on the module path, and the working folder not on it."""
+    """Return the environment with the checkout first on the module path, and the working folder not on it.
+
+    Raises RM403 for a checkout that no module path can name.
+    """
+    if os.pathsep in str(root):
+        why = f"PYTHONPATH ends a folder's name at {os.pathsep!r}"
+        advice = f"Move the checkout to a folder without {os.pathsep!r} in its path, or use --in container."
+        raise RocmatrixError("RM403", what="the trainer cannot be imported from here", where=str(root), why=why, next=advice)
     path = os.pathsep.join(filter(None, [str(root), environment.get("PYTHONPATH", "")]))
     return {**environment, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
 

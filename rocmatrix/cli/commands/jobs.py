@@ -51,7 +51,7 @@ def train(job_request: JobRequest, _: Kept) -> None:
         return
     done, place = ended
     if done.status != 0:
-        if not (done.has_usage_error or done.has_input_error):  # its own words are the cause
+        if not (done.has_usage_error or done.has_input_error or done.host_trouble):  # its own words are the cause
             explain(done, place)
         if (sudden := sudden_end(done)) is not None:
             say(sudden.render())

@@ -51,6 +51,12 @@ def test_checkout_comes_first_on_the_module_path(tmp_path):
     assert environment == {"PYTHONPATH": f"{tmp_path}:/elsewhere", "HOME": "/h", "PYTHONSAFEPATH": "1"}
 
 
+def test_checkout_that_no_module_path_can_name_is_refused_before_anything_runs(tmp_path):
+    with pytest.raises(RocmatrixError, match="cannot be imported from here") as refused:
+        runner.native_environment(tmp_path / "a:b", {})
+    assert (refused.value.code, "--in container" in refused.value.next) == ("RM403", True)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signal_to_the_host_side_alone_ends_the_job_it_started(number, tmp_path):
     mark = tmp_path / "alive"

@@ -216,7 +216,7 @@ def test_jobs_keep_their_logs_where_builds_keep_theirs(in_container, monkeypatch
     assert log.name.startswith(f"{program}-{cells.CPU.name}-")
 
 
-@pytest.mark.parametrize(("code", "diagnosed"), [("RM730", False), ("RM500", False), ("RM521", True)])
+@pytest.mark.parametrize(("code", "diagnosed"), [("RM730", False), ("RM500", False), ("RM542", False), ("RM521", True)])
 def test_training_that_refused_its_input_is_not_diagnosed(in_container, monkeypatch, capsys, code, diagnosed):
     done = Finished(status=2, events=({"event": "error", "code": code},))
     monkeypatch.setattr("rocmatrix.jobs.job.run", lambda *_, **__: done)

@@ -28,6 +28,8 @@ def invokew(*words):
         (["help"], ["help is no task", "./invokew --help TASK"]),
         (["train", "my bars.csv"], ["my bars.csv is no task", "--data 'my bars.csv'"]),
         (["explain", "--card", "MI50"], ["--card is no flag of explain", "--gpu"]),
+        (["train", "—epochs", "3"], ["—epochs is no task", "two `-`: --epochs"]),
+        (["build", "--epochs", "3"], ["--epochs is no flag of build", "a flag of compress, submit, train"]),
         (["train", "--epochs"], ["--epochs needs a value", "./invokew --help train"]),
         (["dashboard", "--port"], ["--port needs a value", "./invokew --help dashboard"]),
         (["dashboard", "--port", "abc"], ["--port takes a whole number, not 'abc'", "./invokew --help dashboard"]),

@@ -1,0 +1,32 @@
+"""Words of a command line that are no flag or task as they stand."""
+
+import pytest
+
+from rocmatrix.cli.options import mistyped
+
+
+@pytest.mark.parametrize(
+    ("typed", "word", "meant"),
+    [
+        ("train —epochs 3", "—epochs", "--epochs"),  # a dash as pages and editors write `--`
+        ("train –-epochs=3", "–-epochs", "--epochs"),
+        ("train −seed 3", "−seed", "--seed"),
+        ("–gpu MI50 explain", "–gpu", "--gpu"),
+        ("train -epochs 3", "-o", "--epochs"),  # a parser has split it into letters, and taken some
+        ("train -batch-size=3", "-a", "--batch-size"),
+        ("train --epochs = 3", "3", "--epochs=3"),
+        ("cells —epochs 3", "—epochs", ""),  # no flag of this task
+        ("train -x 3", "-x", ""),
+        ("train = 3", "3", ""),
+        ("train 3", "3", ""),
+    ],
+)
+def test_word_that_no_parser_takes_is_named_as_it_was_meant(typed, word, meant):
+    advice = mistyped.intended(word, typed.split())
+    assert advice.endswith(meant) if meant else advice == ""
+
+
+def test_flag_of_other_tasks_names_them():
+    assert mistyped.owners("--epochs") == "it is a flag of compress, submit, train"
+    assert mistyped.owners("--cell").endswith(" others")
+    assert mistyped.owners("--epoch") == ""

@@ -21,14 +21,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from invoke import __version__
-from invoke.config import Config
-from invoke.exceptions import Exit, ParseError, UnknownFileType
-from invoke.parser.argument import Argument
-from invoke.parser.context import ParserContext
-from invoke.parser.parser import Parser, ParseResult
-from invoke.program import Program
-from invoke.terminals import pty_size
+try:
+    from invoke import __version__
+    from invoke.config import Config
+    from invoke.exceptions import Exit, ParseError, UnknownFileType
+    from invoke.parser.argument import Argument
+    from invoke.parser.context import ParserContext
+    from invoke.parser.parser import Parser, ParseResult
+    from invoke.program import Program
+    from invoke.terminals import pty_size
+except ModuleNotFoundError as lost:  # as `rocmatrix.runtime.console` reports a package that is missed later
+    own = Path(__file__).resolve().parents[2] / ".venv"
+    print(f"RM402 The environment could not be made\n  what:  {lost}\n  where: {sys.prefix}", file=sys.stderr)
+    print(f"  hint:  Delete {own}: the next ./invokew makes it anew. If that does not help,", file=sys.stderr)
+    print("         `pip config list` shows what sends packages elsewhere.", file=sys.stderr)
+    sys.exit(2)
 
 LISTS = ("flat", "nested", "json")
 

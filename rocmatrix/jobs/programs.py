@@ -99,7 +99,7 @@ def flags(options: Mapping[str, Any]) -> list[str]:
 def settings_status(program: Program, options: Mapping[str, Any], *, as_json: bool = False) -> int:
     """Return the status with which the trainer reads a program's settings, 0 where it takes them.
 
-    It reports on its own streams what it refuses. Needs no torch: its configuration is of the standard library and YAML.
+    It reports on its own streams what it refuses. It needs no torch for that.
 
     Args:
         options: the trainer's options by name, as typed.

@@ -186,9 +186,9 @@ def native_environment(root: Path, environment: Mapping[str, str]) -> dict[str, 
     Raises RM403 for a checkout that no module path can name.
     """
     if os.pathsep in str(root):
-        why = f"PYTHONPATH ends a folder's name at {os.pathsep!r}"
+        what, why = "the trainer cannot be imported from here", f"PYTHONPATH ends a folder's name at {os.pathsep!r}"
         advice = f"Move the checkout to a folder without {os.pathsep!r} in its path, or use --in container."
-        raise RocmatrixError("RM403", what="the trainer cannot be imported from here", where=str(root), why=why, next=advice)
+        raise RocmatrixError("RM403", what=what, where=str(root), why=why, next=advice)
     path = os.pathsep.join(filter(None, [str(root), environment.get("PYTHONPATH", "")]))
     return {**environment, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
 

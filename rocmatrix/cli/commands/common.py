@@ -16,6 +16,7 @@ from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix.host.hardware import Hardware
+    from rocmatrix.jobs.job import JobRequest
     from rocmatrix.jobs.runner import Event
     from rocmatrix.matrix.matrix import Cell, Matrix
     from rocmatrix.matrix.resolver.resolve import Choice, Request

@@ -1,4 +1,4 @@
-"""Words that stand wrong on the command line: a flag with another dash or with blanks around `=`, a file without a flag."""
+"""Words that stand wrong on the command line: a flag with another dash, blanks around `=`, a file without a flag."""
 
 from __future__ import annotations
 

@@ -113,9 +113,9 @@ def _unexplained(
                 yield path
         elif path in base and _same(row, base[path]):
             continue
-        elif path in base and _is_redirected(path, row, places, written):
-            yield path
-        elif not _is_of_package(path, row, rows, packages, written):
+        elif (path in base and _is_redirected(path, row, places, written)) or not _is_of_package(
+            path, row, rows, packages, written
+        ):
             yield path
 
 

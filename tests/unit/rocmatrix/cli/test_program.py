@@ -122,6 +122,13 @@ def test_modules_that_pythonpath_names_take_the_place_of_none_of_ours(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_environment_without_our_packages_is_reported_without_a_traceback():
+    argv = [sys.executable, "-I", "-S", str(ROOT / "rocmatrix" / "cli" / "program.py"), "cells"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("RM402 ") and f"Delete {ROOT}/.venv" in done.stderr, done.stderr
+
+
 def test_output_without_other_characters_than_ascii_shows_escapes():
     plain = {**os.environ, "LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     argv = [sys.executable, "-P", str(ROOT / "rocmatrix/cli/program.py"), "--search-root", str(ROOT), "matrix"]

@@ -187,7 +187,7 @@ def test_environment_of_another_user_is_used_as_it_is_or_its_missing_wheels_are_
     with pytest.raises(RocmatrixError, match="may not write there") as refused:
         native_env.install(cell, ROOT)
     assert (refused.value.code, refused.value.where, list(tmp_path.iterdir())) == ("RM402", str(tmp_path), [])
-    with pytest.raises(RocmatrixError, match="requirements/dev.txt"):
+    with pytest.raises(RocmatrixError, match=r"requirements/dev\.txt"):
         native_env.install_requirements(ROOT, "dev")
     (tmp_path / native_env.STAMP).write_text(native_env._digest(cell))
     native_env.install(cell, ROOT)

@@ -118,9 +118,10 @@ def test_suite_that_another_error_ended_has_failed_and_is_on_record(in_container
 
 def test_setting_that_the_trainer_refuses_is_reported_before_the_build(in_container, monkeypatch, capfd):
     monkeypatch.setattr(jobs, "built_image", lambda *_, **__: pytest.fail("an image was built"))
-    for where in ("container", "auto"):
+    request = replace(CPU_JOB, program=TRAIN, options={"sequence": "8k"})
+    for each in (request, replace(request, dry_run=True)):
         with pytest.raises(SystemExit) as ended:
-            jobs.run_job(replace(CPU_JOB, program=TRAIN, where=where, options={"sequence": "8k"}, dry_run=where == "auto"))
+            jobs.run_job(each)
         assert ended.value.code == 2
         assert "'8k' is not a whole number" in capfd.readouterr().err
 

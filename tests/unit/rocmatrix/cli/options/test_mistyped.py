@@ -9,9 +9,9 @@ from rocmatrix.cli.options import mistyped
     ("typed", "word", "meant"),
     [
         ("train —epochs 3", "—epochs", "--epochs"),  # a dash as pages and editors write `--`
-        ("train –-epochs=3", "–-epochs", "--epochs"),
-        ("train −seed 3", "−seed", "--seed"),
-        ("–gpu MI50 explain", "–gpu", "--gpu"),
+        ("train \u2013-epochs=3", "\u2013-epochs", "--epochs"),
+        ("train \u2212seed 3", "\u2212seed", "--seed"),
+        ("\u2013gpu MI50 explain", "\u2013gpu", "--gpu"),
         ("train -epochs 3", "-o", "--epochs"),  # a parser has split it into letters, and taken some
         ("train -batch-size=3", "-a", "--batch-size"),
         ("train --epochs = 3", "3", "--epochs=3"),

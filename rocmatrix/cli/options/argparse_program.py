@@ -128,8 +128,8 @@ def _takes(flag: Flag | None, value: str) -> bool:
 
 def _unknown(command: Command, word: str, typed: Sequence[str], see: str) -> RocmatrixError:
     if not word.startswith("-"):
-        meant = mistyped.intended(word.partition("=")[0], [command.name, *typed])
-        return RocmatrixError("RM404", what=f"{command.name} takes no word {word!r}", next=meant or see)
+        intended_flag = mistyped.intended(word.partition("=")[0], [command.name, *typed])
+        return RocmatrixError("RM404", what=f"{command.name} takes no word {word!r}", next=intended_flag or see)
     flag = word.partition("=")[0]
     flags = [f"--{each.name}" for each in command.flags]
     instead = mistyped.intended(flag, [command.name, *typed])

@@ -23,8 +23,8 @@ def intended(word: str, typed: Sequence[str]) -> str:
     if (place := _after_equals(word, typed)) > 0:
         return f"no blank stands around `=`: {typed[place - 2]}={word}"
     flags = {f"--{name}" for task in typed for name in _flags(task)}
-    meant = next((flag for each in _candidates(word, typed) if (flag := _with_two(each)) in flags), "")
-    return f"a flag begins with two `-`: {meant}" if meant else ""
+    found = next((flag for each in _candidates(word, typed) if (flag := _with_two(each)) in flags), "")
+    return f"a flag begins with two `-`: {found}" if found else ""
 
 
 def _flags(task: str) -> set[str]:

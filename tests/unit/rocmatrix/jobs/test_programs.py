@@ -124,6 +124,6 @@ def test_settings_are_read_by_the_trainer_itself_without_torch(capfd):
     assert (settings_status(TRAIN, {"epochs": "3", "set": ["train.seed=1"]}), *capfd.readouterr()) == (0, "", "")
 
 
-def test_settings_that_nobody_typed_start_no_process(monkeypatch):
+def test_settings_of_which_none_was_typed_start_no_process(monkeypatch):
     monkeypatch.setattr("subprocess.run", None)
     assert (settings_status(TRAIN, {}), settings_status(SMOKE, {"probe": ["blas"]})) == (0, 0)

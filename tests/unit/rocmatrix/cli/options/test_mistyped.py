@@ -6,7 +6,7 @@ from rocmatrix.cli.options import mistyped
 
 
 @pytest.mark.parametrize(
-    ("typed", "word", "meant"),
+    ("typed", "word", "shown"),
     [
         ("train —epochs 3", "—epochs", "--epochs"),  # a dash as pages and editors write `--`
         ("train \u2013-epochs=3", "\u2013-epochs", "--epochs"),
@@ -21,9 +21,9 @@ from rocmatrix.cli.options import mistyped
         ("train 3", "3", ""),
     ],
 )
-def test_word_that_no_parser_takes_is_named_as_it_was_meant(typed, word, meant):
+def test_word_that_no_parser_takes_is_named_with_its_flag(typed, word, shown):
     advice = mistyped.intended(word, typed.split())
-    assert advice.endswith(meant) if meant else advice == ""
+    assert advice.endswith(shown) if shown else advice == ""
 
 
 def test_flag_of_other_tasks_names_them():

@@ -49,10 +49,9 @@ def _with_two(word: str) -> str:
 
 
 def owners(flag: str) -> str:
-    """Return which tasks take a flag that the task in question does not, as advice; empty for none."""
+    """Return which tasks take a flag that the task in question does not, as advice; empty for none, or for many."""
     found = [task for task in known() if flag.removeprefix("--") in _flags(task)]
-    more = f" and {len(found) - _FEW} others" if len(found) > _FEW else ""
-    return f"it is a flag of {', '.join(found[:_FEW])}{more}" if found else ""
+    return f"it is a flag of {', '.join(found)}" if 0 < len(found) <= _FEW else ""
 
 
 def no_task(word: str, typed: Sequence[str]) -> str:

@@ -28,5 +28,4 @@ def test_word_that_no_parser_takes_is_named_with_its_flag(typed, word, shown):
 
 def test_flag_of_other_tasks_names_them():
     assert mistyped.owners("--epochs") == "it is a flag of compress, submit, train"
-    assert mistyped.owners("--cell").endswith(" others")
-    assert mistyped.owners("--epoch") == ""
+    assert (mistyped.owners("--dry-run"), mistyped.owners("--epoch")) == ("", "")  # many, none

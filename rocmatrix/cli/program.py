@@ -33,7 +33,7 @@ try:
 except ModuleNotFoundError as lost:  # as `rocmatrix.runtime.console` reports a package that is missed later
     own = Path(__file__).resolve().parents[2] / ".venv"
     print(f"RM402 The environment could not be made\n  what:  {lost}\n  where: {sys.prefix}", file=sys.stderr)
-    print(f"  hint:  Delete {own}: the next ./invokew makes it anew. If that does not help,", file=sys.stderr)
+    print(f"  hint:  Delete {own}: the next call makes it anew. If that does not help,", file=sys.stderr)
     print("         `pip config list` shows what sends packages elsewhere.", file=sys.stderr)
     sys.exit(2)
 

@@ -184,7 +184,7 @@ def _of_environment(error: Exception) -> RocmatrixError | None:
     name = str(error.name or "") if isinstance(error, ModuleNotFoundError) else ""
     if name.partition(".")[0] in ("", __name__.partition(".")[0]):
         return None
-    advice = f"Delete {ROOT / '.venv'}: the next ./invokew makes it anew."
+    advice = f"Delete {ROOT / '.venv'}: the next call makes it anew."
     return RocmatrixError("RM402", what=str(error), where=sys.prefix, next=advice)
 
 

@@ -110,6 +110,11 @@ class Finished:
         return next((event for event in reversed(self.events) if event.get("event") == name), None)
 
     @property
+    def exit_status(self) -> int:
+        """The status as a shell states it: 128 and the number of the signal that ended a process."""
+        return self.status if self.status >= 0 else 128 - self.status
+
+    @property
     def has_usage_error(self) -> bool:
         """Whether the program reported wrong usage: nothing was run."""
         return self._refused_with in _WRONG_USAGE

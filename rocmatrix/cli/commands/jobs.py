@@ -55,7 +55,7 @@ def train(job_request: JobRequest, _: Kept) -> None:
             explain(done, place)
         if (sudden := sudden_end(done)) is not None:
             say(sudden.render())
-        sys.exit(done.status)
+        sys.exit(done.exit_status)
     if (end := done.last("done")) is not None and not job_request.as_json:
         _print_end(end, job_request.output / end["run"])
 
@@ -74,7 +74,8 @@ def sudden_end(done: Finished) -> RocmatrixError | None:
             "`journalctl -k` names the kernel's reason; --data-fraction takes fewer rows, --feed mapped less memory. "
         )
     if start is not None:
-        advice += f"Checkpoints stay: ./invokew train --run {start['run']} --resume auto continues from the last one."
+        again = f"./invokew train --run {start['run']} --resume auto"
+        advice += f"Checkpoints stay: {again} continues from the last one, or begins where there is none."
     return RocmatrixError("RM656", what=what, where=str(done.log or ""), why=why, next=advice)
 
 
@@ -122,7 +123,7 @@ def smoke(job_request: JobRequest, args: Smoke) -> None:
         return
     done, place = ended
     if done.has_usage_error:  # told already
-        sys.exit(done.status)
+        sys.exit(done.exit_status)
     verdicts = [event for event in done.events if event.get("event") == "probe"]
     if not job_request.as_json:
         _print_verdicts(verdicts)

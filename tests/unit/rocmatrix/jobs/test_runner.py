@@ -130,3 +130,9 @@ START, END = {"event": "start"}, {"event": "done"}
 def test_training_is_complete_where_it_found_no_step_to_take(events, complete):
     assert runner.Finished(status=0, events=events).was_complete is complete
     assert not runner.Finished(status=1, events=events).was_complete
+
+
+@pytest.mark.parametrize(("status", "shown"), [(-9, 137), (-15, 143), (0, 0), (2, 2), (137, 137)])
+def test_exit_status_of_a_job_is_a_shells(status, shown):
+    """A container ends with 137 where a native process was ended by signal 9."""
+    assert runner.Finished(status=status, events=()).exit_status == shown

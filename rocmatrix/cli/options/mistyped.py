@@ -22,9 +22,18 @@ def intended(word: str, typed: Sequence[str]) -> str:
     """
     if (place := _after_equals(word, typed)) > 0:
         return f"no blank stands around `=`: {typed[place - 2]}={word}"
-    flags = {f"--{name}" for task in typed for name in _flags(task)}
+    tasks = [task for task in typed if word.removeprefix("--") in _flags(task)]
+    if word.startswith("--"):
+        return f"a flag stands behind its task: ./invokew {tasks[0]} {word}" if tasks else ""
+    flags = {f"--{name}" for task in _before(word, typed) for name in _flags(task)}
     found = next((flag for each in _candidates(word, typed) if (flag := _with_two(each)) in flags), "")
     return f"a flag begins with two `-`: {found}" if found else ""
+
+
+def _before(word: str, typed: Sequence[str]) -> Sequence[str]:
+    """Return the words in front of one that begins with a letter: elsewhere it is no flag; all words for another."""
+    places = [place for place, each in enumerate(typed) if each.partition("=")[0] == word]
+    return typed[: places[0]] if places and word[0] not in _DASHES else typed
 
 
 def _flags(task: str) -> set[str]:

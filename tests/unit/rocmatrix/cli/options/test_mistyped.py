@@ -15,6 +15,10 @@ from rocmatrix.cli.options import mistyped
         ("train -epochs 3", "-o", "--epochs"),  # a parser has split it into letters, and taken some
         ("train -batch-size=3", "-a", "--batch-size"),
         ("train --epochs = 3", "3", "--epochs=3"),
+        ("train epochs=3", "epochs", "--epochs"),
+        ("model train", "model", ""),  # no flag in front of its task
+        ("--epochs 3 train", "--epochs", "./invokew train --epochs"),
+        ("--epochs 3 cells", "--epochs", ""),
         ("cells —epochs 3", "—epochs", ""),  # no flag of this task
         ("train -x 3", "-x", ""),
         ("train = 3", "3", ""),

@@ -43,6 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return smoke(words[1:])
         if words[:1] == ["bench"]:
             return bench(words[1:])
+        if words[:1] == ["settings"]:
+            return settings_only(words[1:])
         arguments = parse(words)
         command = arguments.pop("command")
         if LAUNCHED not in os.environ:  # the ranks of a launch would all repeat it
@@ -62,6 +64,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = report(known)
         refusal.leave(known)  # last: the launcher ends this process for it
         return status_of(error, status)
+
+
+def settings_only(words: list[str]) -> int:
+    """Read the settings of a training as `train` does, and begin nothing: 0, or the error that `train` would end with.
+
+    The host asks before it builds an image or sends a job. Raises TrainerError.
+
+    Args:
+        words: what would follow `train`.
+    """
+    from trainer.config.recipe import resolve
+
+    resolve({name: value for name, value in parse(["train", *words]).items() if name != "command"})
+    return 0
 
 
 def launched(words: list[str], config: TrainConfig, ranks: int) -> int:
@@ -268,6 +284,7 @@ def parser() -> argparse.ArgumentParser:
     pair = commands.add_parser("compare", help="find the first step at which two runs diverge", allow_abbrev=False)
     for name in ("first", "second"):
         pair.add_argument(name, type=Path, metavar="RUN", help="folder of a run, TRAINING/<run>")
+    commands.add_parser("settings", help="read the settings of train, and begin nothing")
     commands.add_parser("smoke", help="check what this machine can compute")
     commands.add_parser("bench", help="measure what this machine can do")
     commands.add_parser("schema", help="print the JSON Schema of metadata.json")

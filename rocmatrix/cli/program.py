@@ -21,14 +21,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from invoke import __version__
-from invoke.config import Config
-from invoke.exceptions import Exit, ParseError, UnknownFileType
-from invoke.parser.argument import Argument
-from invoke.parser.context import ParserContext
-from invoke.parser.parser import Parser, ParseResult
-from invoke.program import Program
-from invoke.terminals import pty_size
+try:
+    from invoke import __version__
+    from invoke.config import Config
+    from invoke.exceptions import Exit, ParseError, UnknownFileType
+    from invoke.parser.argument import Argument
+    from invoke.parser.context import ParserContext
+    from invoke.parser.parser import Parser, ParseResult
+    from invoke.program import Program
+    from invoke.terminals import pty_size
+except ModuleNotFoundError as lost:  # as `rocmatrix.runtime.console` reports a package that is missed later
+    own = Path(__file__).resolve().parents[2] / ".venv"
+    print(f"RM402 The environment could not be made\n  what:  {lost}\n  where: {sys.prefix}", file=sys.stderr)
+    print(f"  hint:  Delete {own}: the next call makes it anew. If that does not help,", file=sys.stderr)
+    print("         `pip config list` shows what sends packages elsewhere.", file=sys.stderr)
+    sys.exit(2)
 
 LISTS = ("flat", "nested", "json")
 
@@ -231,6 +238,7 @@ class TaskProgram(Program):
             exit_on_broken_pipe()
 
     def _message(self, error: Exception) -> str:
+        from rocmatrix.cli.options import mistyped
         from rocmatrix.cli.options.synonyms import TRAINING, advice
         from rocmatrix.runtime.errors import RocmatrixError, suggestion
 
@@ -249,30 +257,16 @@ class TaskProgram(Program):
             known, kind = [flag for flag in context.flags if flag.startswith("--")], f"flag of {context.name}"
         else:
             known, kind = list(self.collection.task_names), "task"
-        instead = advice(word) if context and context.name in TRAINING else ""
+        instead = mistyped.intended(word, self.argv[1:])
+        instead = instead or (advice(word) if context and context.name in TRAINING else "")
         if word in ("--card", "--device") and "--gpu" in known:
             instead = "a card is named by --gpu"
         if word in ("--gpu", "--card", "--cell") and "--gpu" not in known:
             instead = f"./invokew explain {'--cell' if word == '--cell' else '--gpu'} NAME shows what there is for one"
-        instead = instead or (self._instead_of_task(word) if kind == "task" else "")
+        instead = instead or (mistyped.no_task(word, self.argv[1:]) if kind == "task" else mistyped.owners(word))
         if kind == "task" and (before := self._inner_command(word)):
             instead = f"The command of `run` stands after `--`: ./invokew {before} -- {word} …"
         return RocmatrixError("RM404", what=f"{word} is no {kind}", next=instead or suggestion(word, known)).render()
-
-    def _instead_of_task(self, word: str) -> str:
-        """Return what is meant by `help`, and by a file or a card without a flag; empty for another word."""
-        if word == "help":
-            return "./invokew lists the tasks, ./invokew --help TASK explains one"
-        if not re.search(r"[.\d]", word):
-            return ""
-        typed = self.argv[1 : self.argv.index(word)] if word in self.argv else []
-        task = next((each for each in reversed(typed) if each in self.collection.task_names), None)
-        flags = {flag.name for flag in self.collection[task].command.flags} if task else set()
-        if Path(word).suffix:
-            return f"a file stands behind its flag: --data {shlex.quote(word)}" if "data" in flags else ""
-        if "gpu" in flags and re.search(r"\d", word):
-            return f"a card stands behind its flag: --gpu {shlex.quote(word)}"
-        return ""
 
     def _inner_command(self, word: str) -> str:
         """Return what was typed before `word` where that is `run` with its options; empty for any other task."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from rocmatrix.host import hardware
 from rocmatrix.host.hardware import Hardware
 from rocmatrix.host.sysfs import DeviceNode
+from rocmatrix.runtime.errors import RocmatrixError
 
 VARIABLE = "ROCMATRIX_SIMULATED"  # the folder in which the machine's tree starts
 PREFIX = "simulated-"  # of the tags and volumes that are made on such a machine
@@ -30,10 +31,16 @@ def prefix() -> str:
 
 
 def here() -> Hardware:
-    """Return this machine's hardware, or that of the simulated one, whose nodes are in its tree."""
+    """Return this machine's hardware, or that of the simulated one, whose nodes are in its tree.
+
+    Raises RM310 where the variable names no folder: an empty machine would be taken for one without a card.
+    """
     tree = root()
     if tree is None:
         return hardware.detect()
+    if not tree.is_dir():
+        advice = f"Give {VARIABLE} the folder that stands for / of the machine, or unset it."
+        raise RocmatrixError("RM310", what="there is no such folder", where=f"{VARIABLE}={tree}", next=advice)
     found = hardware.detect(tree)
     cards = tuple(replace(card, render=_placed(card.render, tree)) for card in found.cards)
     return replace(found, simulated=True, cards=cards, kfd=_placed(found.kfd, tree))

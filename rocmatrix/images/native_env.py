@@ -186,11 +186,25 @@ def install(cell: Cell, root: Path, folder: Path | None = None) -> None:
         folder: wheelhouse; None for the one that all cells of the lock share.
     """
     stamp = Path(sys.prefix) / STAMP
+    if not _is_installed(cell):
+        _require_writable(f"the wheels of {cell.release.name}")
     with held(Path(sys.prefix) / INSTALLING, waiting="another call installs wheels into .venv"):
         if not _is_installed(cell):
             _replace(cell, root, folder)
             stamp.write_text(_digest(cell))
         _USED.enter_context(held(Path(sys.prefix) / USING, shared=True, waiting="another call replaces wheels"))
+
+
+def _require_writable(missing: str) -> None:
+    """Raise RM402 where this user may not write the environment, as in another user's checkout.
+
+    Args:
+        missing: what would have to be installed.
+    """
+    if not os.access(sys.prefix, os.W_OK):
+        what = f"{missing} are not installed, and this user may not write there"
+        advice = "Let its owner run the same command once, or make a checkout of your own."
+        raise RocmatrixError("RM402", what=what, where=sys.prefix, next=advice)
 
 
 def _replace(cell: Cell, root: Path, folder: Path | None) -> None:
@@ -234,6 +248,7 @@ def install_requirements(root: Path, name: str) -> None:
     stamp = Path(sys.prefix) / f".rocmatrix-{name}"
     if stamp.is_file() and stamp.read_bytes() == lock.read_bytes():
         return
+    _require_writable(f"the packages of {lock.relative_to(root)}")
     with held(Path(sys.prefix) / INSTALLING, waiting="another call installs into .venv"):
         print(f"Installing {lock.relative_to(root)} ...", file=sys.stderr)
         content = lock.read_bytes()

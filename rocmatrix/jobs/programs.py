@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from rocmatrix.matrix.matrix import Cell
 
 DEFAULT_OUTPUT = "TRAINING"
+_TRAINER = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module('trainer', run_name='__main__')"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +41,7 @@ class Program:
         recorded: whether its runs are evidence.
         refuses_input: whether it may refuse settings, data or a folder before it begins; that is no evidence.
         may_be_inapplicable: whether nothing of what was chosen may apply to a machine; that is no evidence either.
+        settings_command: the trainer's command that reads its settings and begins nothing; None where there is none.
         tests_card: whether its result is a statement on the machine's card, which the CPU cannot stand in for unseen.
     """
 
@@ -53,10 +56,18 @@ class Program:
     recorded: bool = False
     refuses_input: bool = False
     may_be_inapplicable: bool = False
+    settings_command: str | None = None
     tests_card: bool = False
 
 
-TRAIN = Program(name="train", output_option="output", takes_provenance=True, recorded=True, refuses_input=True)
+TRAIN = Program(
+    name="train",
+    output_option="output",
+    takes_provenance=True,
+    recorded=True,
+    refuses_input=True,
+    settings_command="settings",
+)
 SMOKE = Program(
     name="smoke", parts_option="probe", parts_listed=True, kind_option="expect", recorded=True, tests_card=True
 )
@@ -83,6 +94,21 @@ def flags(options: Mapping[str, Any]) -> list[str]:
         elif value not in (None, False, ""):
             argv += [f"{flag}={item}" for item in (value if isinstance(value, list) else [value])]
     return argv
+
+
+def settings_status(program: Program, options: Mapping[str, Any], *, as_json: bool = False) -> int:
+    """Return the status with which the trainer reads a program's settings, 0 where it takes them.
+
+    It reports on its own streams what it refuses. It needs no torch for that.
+
+    Args:
+        options: the trainer's options by name, as typed.
+        as_json: let its events through, too.
+    """
+    if program.settings_command is None or not options:
+        return 0
+    argv = [sys.executable, "-P", "-c", _TRAINER, str(ROOT), program.settings_command, *flags(options)]
+    return subprocess.run(argv, stdout=None if as_json else subprocess.DEVNULL, check=False).returncode
 
 
 def listed(option: Any) -> list[str]:

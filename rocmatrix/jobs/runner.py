@@ -110,6 +110,11 @@ class Finished:
         return next((event for event in reversed(self.events) if event.get("event") == name), None)
 
     @property
+    def exit_status(self) -> int:
+        """The status as a shell states it: 128 and the number of the signal that ended a process."""
+        return self.status if self.status >= 0 else 128 - self.status
+
+    @property
     def has_usage_error(self) -> bool:
         """Whether the program reported wrong usage: nothing was run."""
         return self._refused_with in _WRONG_USAGE
@@ -181,7 +186,14 @@ def native_argv(python: str, arguments: list[str]) -> list[str]:
 
 
 def native_environment(root: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment with the checkout first on the module path, and the working folder not on it."""
+    """Return the environment with the checkout first on the module path, and the working folder not on it.
+
+    Raises RM403 for a checkout that no module path can name.
+    """
+    if os.pathsep in str(root):
+        what, why = "the trainer cannot be imported from here", f"PYTHONPATH ends a folder's name at {os.pathsep!r}"
+        advice = f"Move the checkout to a folder without {os.pathsep!r} in its path, or use --in container."
+        raise RocmatrixError("RM403", what=what, where=str(root), why=why, next=advice)
     path = os.pathsep.join(filter(None, [str(root), environment.get("PYTHONPATH", "")]))
     return {**environment, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
 

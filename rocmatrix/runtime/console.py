@@ -170,13 +170,22 @@ def known(error: Exception) -> RocmatrixError:
             advice = "Free space where the output goes, or send it elsewhere."
             return RocmatrixError(code, what=str(error.strerror), where=OUTPUT, next=advice)
         return RocmatrixError(code, what=str(error.strerror), where=str(error.filename or "unknown"))
-    if found := _of_place(error):
+    if found := _of_place(error) or _of_environment(error):
         return found
     if _of_engine(error):
         reason = str(getattr(error, "explanation", None) or error) or type(error).__name__
         return RocmatrixError("RM672", what=reason, why=f"the engine's client raised {type(error).__name__}")
     where = _keep_traceback()
     return RocmatrixError("RM499", what=f"{type(error).__name__}: {error}", where=where)
+
+
+def _of_environment(error: Exception) -> RocmatrixError | None:
+    """Return the error of another project's package that is missing, as where files of .venv were deleted."""
+    name = str(error.name or "") if isinstance(error, ModuleNotFoundError) else ""
+    if name.partition(".")[0] in ("", __name__.partition(".")[0]):
+        return None
+    advice = f"Delete {ROOT / '.venv'}: the next call makes it anew."
+    return RocmatrixError("RM402", what=str(error), where=sys.prefix, next=advice)
 
 
 def _of_place(error: Exception) -> RocmatrixError | None:

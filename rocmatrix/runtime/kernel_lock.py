@@ -5,6 +5,7 @@ A file that only records a process outlives a kill, and the next call waits in v
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import sys
@@ -14,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 POLL_SECONDS = 0.2
+_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class HeldError(Exception):
@@ -51,7 +53,10 @@ def _opened(path: Path) -> int:
     """Open the file, never through a link: its content is replaced."""
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-    except PermissionError:  # another user's: a lock on it is possible all the same, a signature is not
+    except OSError as error:
+        if error.errno not in _NOT_WRITABLE:
+            raise
+        # another user's, or of a read-only file system: a lock on it is possible all the same, a signature is not
         return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 

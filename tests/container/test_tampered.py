@@ -49,6 +49,9 @@ FILES = {
         "-----END CERTIFICATE-----\\n' >> /etc/ssl/certs/ca-certificates.crt",
         "RM662", "/etc/ssl/certs/ca-certificates.crt: 1 certificates of no package",
     ),
+    "link-of-the-base-to-another-program": (
+        f"{ADD_PACKAGE} && ln -sf perl /usr/bin/pydoc3", "RM662", "/usr/bin/pydoc3",
+    ),
     "wheel-file-changed": (f"echo 'EVIL = 1' >> {SITE}/torch/__init__.py", "RM660", f"{SITE}/torch/__init__.py"),
     "wheel-file-changed-and-its-record": (f'python3 -c "{RECORDED}"', "RM660", f"{SITE}/numpy/__init__.py"),
     "wheel-file-removed": (f"rm {SITE}/numpy/__init__.py", "RM660", f"{SITE}/numpy/__init__.py"),
@@ -132,7 +135,9 @@ FILES = {
 # Changes that touch no path of each other are made in one image: each is to be found, with its code and its place.
 TOGETHER = (
     # dpkg's status changed: what scripts of packages write is judged by what it holds
-    ("loader-cache-that-leads-elsewhere", "bundle-with-a-certificate-more"),
+    (
+        "loader-cache-that-leads-elsewhere", "bundle-with-a-certificate-more", "link-of-the-base-to-another-program",
+    ),
     (
         "wheel-file-changed", "wheel-file-changed-and-its-record", "pth-file", "unlocked-module", "sitecustomize",
         "sourceless-byte-code", "byte-code-of-no-source", "command-changed", "program-earlier-on-the-path",

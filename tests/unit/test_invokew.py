@@ -67,6 +67,18 @@ def test_closed_streams_of_the_wrapper_lead_nowhere(checkout, shell, closed):
     assert subprocess.run(argv, check=False, env={"PATH": os.environ["PATH"]}).returncode == 0
 
 
+def test_settings_that_send_an_installation_elsewhere_are_none_of_pips(checkout):
+    (checkout / ".venv/bin").mkdir(parents=True)
+    (checkout / ".venv/bin/python").write_text("#!/bin/sh\nenv\n")  # in place of a Python: shows what it was given
+    (checkout / ".venv/bin/python").chmod(0o755)
+    shutil.copy(checkout / "requirements/base.txt", checkout / ".venv/.rocmatrix-base")
+    elsewhere = {f"PIP_{name}": "1" for name in ("TARGET", "PREFIX", "ROOT", "DRY_RUN", "USER")}
+    shown = run(checkout, "cells", PIP_INDEX_URL="https://mirror/simple", **elsewhere).stdout.splitlines()
+    assert {line for line in shown if line.startswith("PIP_")} == {
+        "PIP_INDEX_URL=https://mirror/simple", "PIP_REQUIRE_VIRTUALENV=1", "PIP_USER=0",
+    }  # fmt: skip
+
+
 def test_old_python_is_rm401(checkout):
     old = checkout / "python3"
     old.write_text("#!/bin/sh\nexit 1\n")

@@ -177,7 +177,7 @@ def open_run(output: Path, name: str | None, *, need_bytes: int, resume: bool = 
             yield folder
             _publish(folder)
         except BaseException:
-            if not (checkpoint_store.stored(folder.checkpoints) or (folder.partial / MOST_ROWS).exists()):
+            if not _is_of_use(folder):
                 shutil.rmtree(folder.partial, ignore_errors=True)
             raise
 
@@ -197,6 +197,7 @@ def _require_space(output: Path, need_bytes: int) -> None:
 def _reserve(folder: RunFolder) -> None:
     if folder.final.exists():
         raise TrainerError("RM540", what=f"there is a run called {folder.name}", where=str(folder.final))
+    _remove_abandoned(folder)
     try:
         folder.partial.mkdir()
     except FileExistsError:
@@ -206,6 +207,27 @@ def _reserve(folder: RunFolder) -> None:
             "else choose another name with --run."
         )
         raise TrainerError("RM540", what=what, where=str(folder.partial), next=remedy) from None
+
+
+def _is_of_use(folder: RunFolder) -> bool:
+    """Return whether an unfinished run holds anything that its next attempt needs."""
+    return bool(checkpoint_store.stored(folder.checkpoints)) or (folder.partial / MOST_ROWS).exists()
+
+
+def _remove_abandoned(folder: RunFolder) -> None:
+    """Remove what a killed run left before its first checkpoint, as one that ends by itself does.
+
+    One that has no settings yet may be another process's that is about to lock it, so it stays.
+    """
+    with contextlib.suppress(OSError):  # there is none, it is locked, or its file system has no locks
+        handle = os.open(folder.partial, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_there = os.path.samestat(os.fstat(handle), folder.partial.stat())
+            if is_there and (folder.partial / SETTINGS).exists() and not _is_of_use(folder):
+                shutil.rmtree(folder.partial)
+        finally:
+            os.close(handle)
 
 
 @contextlib.contextmanager

@@ -45,7 +45,7 @@ def bench(job_request: JobRequest, args: Bench) -> None:
         return
     done, place = ended
     if done.last("error"):  # wrong usage, told already
-        sys.exit(done.status)
+        sys.exit(done.exit_status)
     verdicts = [event for event in done.events if event.get("event") == "probe"]
     figures = figure.figures(from_events.numbers_of(verdicts))
     if args.as_json:

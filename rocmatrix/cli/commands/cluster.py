@@ -42,6 +42,7 @@ def submit(job_request: JobRequest, args: Submit) -> None:
     from rocmatrix.jobs.schedulers import scheduler
 
     to = scheduler.destination(args.engine, args)
+    common.require_settings(job_request)
     matrix, hardware = common.known_matrix(), common.hardware_here()
     choice = common.choose(matrix, job_request.request, hardware, force=job_request.force)
     job = cluster.prepare(job_request, to, matrix=matrix, cell=choice.cell, hardware=hardware)

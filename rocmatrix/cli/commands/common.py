@@ -16,6 +16,7 @@ from rocmatrix.runtime.paths import ROOT
 
 if TYPE_CHECKING:
     from rocmatrix.host.hardware import Hardware
+    from rocmatrix.jobs.job import JobRequest
     from rocmatrix.jobs.runner import Event
     from rocmatrix.matrix.matrix import Cell, Matrix
     from rocmatrix.matrix.resolver.resolve import Choice, Request
@@ -117,6 +118,14 @@ def prepared_cell(matrix: Matrix, cell: Cell, root: Path = ROOT) -> Cell:
 def print_json(data: Any) -> None:
     """Print data for programs on standard output."""
     print(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def require_settings(job_request: JobRequest) -> None:
+    """End with the trainer's own refusal of a setting, before an image is built, a job is sent or a command printed."""
+    from rocmatrix.jobs.programs import settings_status
+
+    if status := settings_status(job_request.program, job_request.options, as_json=job_request.as_json):
+        sys.exit(status)
 
 
 def event_printer(*, as_json: bool) -> Callable[[Event], None]:

@@ -44,7 +44,7 @@ def features(job_request: JobRequest, args: Features) -> None:
         raise RocmatrixError("RM404", what=f"features needs {' and '.join(missing)}, or --list")
     done = run_job(job_request)
     if done is not None and done.status != 0:
-        sys.exit(done.status)
+        sys.exit(done.exit_status)
 
 
 def show() -> None:

@@ -51,11 +51,11 @@ def train(job_request: JobRequest, _: Kept) -> None:
         return
     done, place = ended
     if done.status != 0:
-        if not (done.has_usage_error or done.has_input_error):  # its own words are the cause
+        if not (done.has_usage_error or done.has_input_error or done.host_trouble):  # its own words are the cause
             explain(done, place)
         if (sudden := sudden_end(done)) is not None:
             say(sudden.render())
-        sys.exit(done.status)
+        sys.exit(done.exit_status)
     if (end := done.last("done")) is not None and not job_request.as_json:
         _print_end(end, job_request.output / end["run"])
 
@@ -74,7 +74,8 @@ def sudden_end(done: Finished) -> RocmatrixError | None:
             "`journalctl -k` names the kernel's reason; --data-fraction takes fewer rows, --feed mapped less memory. "
         )
     if start is not None:
-        advice += f"Checkpoints stay: ./invokew train --run {start['run']} --resume auto continues from the last one."
+        again = f"./invokew train --run {start['run']} --resume auto"
+        advice += f"Checkpoints stay: {again} continues from the last one, or begins where there is none."
     return RocmatrixError("RM656", what=what, where=str(done.log or ""), why=why, next=advice)
 
 
@@ -122,7 +123,7 @@ def smoke(job_request: JobRequest, args: Smoke) -> None:
         return
     done, place = ended
     if done.has_usage_error:  # told already
-        sys.exit(done.status)
+        sys.exit(done.exit_status)
     verdicts = [event for event in done.events if event.get("event") == "probe"]
     if not job_request.as_json:
         _print_verdicts(verdicts)
@@ -218,6 +219,8 @@ def prepared_job(job_request: JobRequest) -> tuple[Job, Place]:
         raise RocmatrixError("RM404", what="--use-installed-torch is for a native run, and --in container for an image")
     decision = job.decide("native" if job_request.use_installed_torch else job_request.where, hardware)
     say(f"runs {'in a container' if decision.where == 'container' else 'natively'}: {decision.why}")
+    if decision.where == "container" or job_request.dry_run:  # a native run is refused as soon by the trainer itself
+        common.require_settings(job_request)
     requested = job.requested_probes(job_request, cell=choice.cell, hardware=hardware)
     place = Place(cell=choice.cell, hardware=hardware, forced=bool(choice.forced), requested_probes=requested)
     if decision.where == "native":

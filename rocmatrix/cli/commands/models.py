@@ -78,7 +78,7 @@ def after_training(
     show = common.event_printer(as_json=as_json)
     done = launch.attached(argv, environment=launch.native_environment(ROOT, os.environ), show=show)
     if done.status != 0:
-        sys.exit(done.status)
+        sys.exit(done.exit_status)
 
 
 def require_options(program: str, options: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Sequence
 from typing import Any
 
-from rocmatrix.cli.options import task_help
+from rocmatrix.cli.options import mistyped, task_help
 from rocmatrix.cli.options.command import NUMBERS, Command, Flag, dashed, known
 from rocmatrix.cli.options.synonyms import TRAINING, advice, translated
 from rocmatrix.runtime import console
@@ -65,7 +65,7 @@ def parsed(command: Command, argv: Sequence[str]) -> dict[str, Any]:
     except argparse.ArgumentError as error:
         raise RocmatrixError("RM404", what=_message(error), next=see) from error
     if rest:
-        raise _unknown(command, rest[0], see)
+        raise _unknown(command, rest[0], argv, see)
     values = vars(found)
     missing = [flag.name for flag in command.flags if flag.positional and flag.key not in values]
     if missing:
@@ -126,12 +126,14 @@ def _takes(flag: Flag | None, value: str) -> bool:
     return not (flag.optional and value.startswith("-"))
 
 
-def _unknown(command: Command, word: str, see: str) -> RocmatrixError:
+def _unknown(command: Command, word: str, typed: Sequence[str], see: str) -> RocmatrixError:
     if not word.startswith("-"):
-        return RocmatrixError("RM404", what=f"{command.name} takes no word {word!r}", next=see)
+        intended_flag = mistyped.intended(word.partition("=")[0], [command.name, *typed])
+        return RocmatrixError("RM404", what=f"{command.name} takes no word {word!r}", next=intended_flag or see)
     flag = word.partition("=")[0]
     flags = [f"--{each.name}" for each in command.flags]
-    instead = advice(flag) if command.name in TRAINING else ""
+    instead = mistyped.intended(flag, [command.name, *typed])
+    instead = instead or (advice(flag) if command.name in TRAINING else "") or mistyped.owners(flag)
     return RocmatrixError("RM404", what=f"{flag} is no flag of {command.name}", next=instead or suggestion(flag, flags))
 
 

@@ -9,7 +9,7 @@ HOSTS: tuple[CatalogEntry, ...] = entries(
         "RM301",
         "No AMD card was found",
         "The kernel's topology lists no GPU, or the driver is not loaded.",
-        "Load amdgpu (`sudo modprobe amdgpu`), or name the card with --gpu to build for another machine.",
+        "Load amdgpu (`sudo modprobe amdgpu`). For a card elsewhere: `./invokew build --gpu CARD`, or `submit`.",
     ),
     (
         "RM302",

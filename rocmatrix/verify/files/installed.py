@@ -56,9 +56,8 @@ def check(tree: Tree, cell: Cell, wheels: Path) -> Check:
         return _failed("no environment", "not as venv writes it", environment.CONFIGURATION)
     opened, problems = _opened(cell, wheels, found)
     if problems:
-        finding = Finding(
-            code=CODE, what=f"the locked wheels are not in {wheels}, or not whole", places=tuple(problems)
-        )
+        what = f"the locked wheels are not in {wheels}, or not whole; --wheelhouse names another folder"
+        finding = Finding(code=CODE, what=what, places=tuple(problems))
         return Check(name=NAME, summary="no wheels to compare with", findings=(finding,))
     try:
         expected = _expected(tree, found, opened)

@@ -6,12 +6,13 @@ the base has to be one that Debian's package lists bring with these bytes. Witho
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rocmatrix.verify.files import scripts_output
-from rocmatrix.verify.files.dpkg import OF_BASES, ON_TOP, STATUS, Packages, Written
+from rocmatrix.verify.files.dpkg import OF_BASES, ON_TOP, STATUS, Packages, Written, merged
 from rocmatrix.verify.files.tree import TRAINER, VENV, Row, Tree
 from rocmatrix.verify.finding import Check, Finding
 
@@ -105,12 +106,30 @@ def _written(tree: Tree, base: Base | None) -> Written:
 def _unexplained(
     rows: Mapping[str, Row], base: Mapping[str, Row], packages: Packages, written: Written
 ) -> Iterable[str]:
+    places = frozenset(map(merged, base))
     for path, row in rows.items():
         if path in OPEN:
             if row.kind != "folder":
                 yield path
-        elif not (path in base and _same(row, base[path])) and not _is_of_package(path, row, rows, packages, written):
+        elif path in base and _same(row, base[path]):
+            continue
+        elif (path in base and _is_redirected(path, row, places, written)) or not _is_of_package(
+            path, row, rows, packages, written
+        ):
             yield path
+
+
+def _is_redirected(path: str, row: Row, places: frozenset[str], written: Written) -> bool:
+    """Return whether a link in the place of something of the base is none that a package on top makes.
+
+    Such a package leads a link of the base to a file that it brings itself; its list holds no targets.
+
+    Args:
+        places: paths of the base as they are below /usr.
+        written: what packages' scripts may write; empty where there is no package on top.
+    """
+    target = merged(posixpath.normpath(posixpath.join(posixpath.dirname(path), row.link)))
+    return row.kind == "link" and (not written or target in places)
 
 
 def _is_of_package(path: str, row: Row, rows: Mapping[str, Row], packages: Packages, written: Written) -> bool:

@@ -194,3 +194,22 @@ def test_folder_without_permission(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["train", "--output", str(tmp_path)]) == 2
     assert outcome(capsys)[0]["code"] == "RM541"
     tmp_path.chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "words_of_error"),
+    [
+        (["--epochs", "3", "--output", "OUT"], 0, ""),
+        (["--epochs", "1e3"], 2, "RM500"),
+        (["--recipe", "absent.yaml"], 2, "RM502"),
+        (["--set", "train.epoch=1"], 2, "RM503"),
+        (["--epoch", "1"], 2, "RM500"),
+    ],
+)
+def test_settings_alone_are_read_as_for_a_run_that_is_not_begun(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], status: int, words_of_error: str
+) -> None:
+    words = [str(tmp_path / "out") if word == "OUT" else word for word in words]
+    assert main(["settings", *words]) == status
+    assert words_of_error in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -17,6 +17,8 @@ MEMORY = re.compile(r"\d+(?:[KMGT]B?)?", re.IGNORECASE | re.ASCII)  # Slurm read
 GPUS = re.compile(r"(?:(?P<type>(?=[\w.-]*[A-Za-z])\w[\w.-]*):)?(?P<count>[1-9]\d*)", re.ASCII)
 FURTHER = re.compile(r"(?:--)?(?P<name>[a-z][a-z-]{1,30})(?:=(?P<value>[\w.,:&|\[\]()*@+=!/%-]{1,200}))?", re.ASCII)
 # What the script needs as it has it: one task a node, one log, a login's environment, a signal and the queue.
+# sbatch(1), --time: minutes, minutes:seconds, hours:minutes:seconds, and the same behind days and a dash.
+TIME = re.compile(r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}|UNLIMITED|INFINITE", re.ASCII | re.IGNORECASE)
 OF_THE_SCRIPT = re.compile(
     r"array|chdir|export(?:-file)?|get-user-env|input|job-name|(?:no-)?requeue|nodes|open-mode|output|parsable|propagate"
     r"|ntasks(?:-per-(?:core|gpu|node|socket))?|signal|test-only|wait|wrap"
@@ -50,10 +52,11 @@ class SlurmRequest:
 
     def __post_init__(self) -> None:
         partitions = (self.partition or "").split(",") if self.partition else ()  # a job takes the first that is free
-        words = (*partitions, self.time_limit, self.account, self.qos, self.reservation, *self.modules)
+        words = (*partitions, self.account, self.qos, self.reservation, *self.modules)
         _check(WORD, *words)
         _check(EXPRESSION, self.constraint, self.gres)
-        _check(MEMORY, self.memory)
+        _check_form("--memory", MEMORY, self.memory, "a size such as 64G")
+        _check_form("--time", TIME, self.time_limit, "4:00:00, minutes, or days-hours such as 1-12")
         _check(GPUS, self.gpus_per_node)
         for word in self.further:
             _check_further(word)
@@ -105,6 +108,12 @@ def _check(pattern: re.Pattern[str], *words: str | None) -> None:
     for word in words:
         if word is not None and not pattern.fullmatch(word):
             raise ValueError(f"{word!r} is no plain word, as a line of #SBATCH needs it")
+
+
+def _check_form(flag: str, pattern: re.Pattern[str], word: str | None, form: str) -> None:
+    """Raise ValueError for a value that sbatch would refuse, with the flag and what it takes."""
+    if word is not None and not pattern.fullmatch(word):
+        raise ValueError(f"{flag} takes {form}, not {word!r}")
 
 
 def _check_further(word: str) -> None:

@@ -28,6 +28,8 @@ def invokew(*words):
         (["help"], ["help is no task", "./invokew --help TASK"]),
         (["train", "my bars.csv"], ["my bars.csv is no task", "--data 'my bars.csv'"]),
         (["explain", "--card", "MI50"], ["--card is no flag of explain", "--gpu"]),
+        (["train", "—epochs", "3"], ["—epochs is no task", "two `-`: --epochs"]),
+        (["build", "--epochs", "3"], ["--epochs is no flag of build", "a flag of compress, submit, train"]),
         (["train", "--epochs"], ["--epochs needs a value", "./invokew --help train"]),
         (["dashboard", "--port"], ["--port needs a value", "./invokew --help dashboard"]),
         (["dashboard", "--port", "abc"], ["--port takes a whole number, not 'abc'", "./invokew --help dashboard"]),
@@ -118,6 +120,13 @@ def test_modules_that_pythonpath_names_take_the_place_of_none_of_ours(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONHOME": str(tmp_path)}
     done = subprocess.run([ROOT / "invokew", "--version"], capture_output=True, text=True, check=False, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_environment_without_our_packages_is_reported_without_a_traceback():
+    argv = [sys.executable, "-I", "-S", str(ROOT / "rocmatrix" / "cli" / "program.py"), "cells"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("RM402 ") and f"Delete {ROOT}/.venv" in done.stderr, done.stderr
 
 
 def test_output_without_other_characters_than_ascii_shows_escapes():

@@ -1,11 +1,14 @@
 """A simulated machine is worked on under names of its own, and all that comes of it is marked."""
 
+import pytest
+
 from rocmatrix.containers.runspec import Chosen, run_spec
 from rocmatrix.containers.settings import Device, Mount
 from rocmatrix.evidence import from_events
 from rocmatrix.host import simulated
 from rocmatrix.images import build, labels
 from rocmatrix.nightly import bake
+from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures import cells, sysfs
 
 
@@ -45,3 +48,10 @@ def test_image_of_a_simulation_is_marked_on_a_real_machine_and_the_other_way(tmp
     host = simulated.here()
     monkeypatch.delenv(simulated.VARIABLE)
     assert from_events.marks_of(cells.CPU, labels={}, host=host) == ("simulated",)
+
+
+def test_folder_that_is_not_there_is_no_machine_without_a_card(monkeypatch, tmp_path):
+    monkeypatch.setenv(simulated.VARIABLE, str(tmp_path / "absent"))
+    with pytest.raises(RocmatrixError, match="no such folder") as refused:
+        simulated.here()
+    assert (refused.value.code, simulated.VARIABLE in str(refused.value.where)) == ("RM310", True)

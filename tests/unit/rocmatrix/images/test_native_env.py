@@ -180,6 +180,19 @@ def test_installation_that_was_killed_is_not_believed(installing, tmp_path):
     assert (tmp_path / "log").read_text() == f"{CPU} begins\n{CPU} ends\n"  # half of another cell's is there
 
 
+def test_environment_of_another_user_is_used_as_it_is_or_its_missing_wheels_are_named(tmp_path, monkeypatch):
+    cell = MATRIX.for_python(MATRIX.cell(CPU), "3.12")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(native_env.os, "access", lambda *_: False)
+    with pytest.raises(RocmatrixError, match="may not write there") as refused:
+        native_env.install(cell, ROOT)
+    assert (refused.value.code, refused.value.where, list(tmp_path.iterdir())) == ("RM402", str(tmp_path), [])
+    with pytest.raises(RocmatrixError, match=r"requirements/dev\.txt"):
+        native_env.install_requirements(ROOT, "dev")
+    (tmp_path / native_env.STAMP).write_text(native_env._digest(cell))
+    native_env.install(cell, ROOT)
+
+
 @pytest.fixture
 def stand_ins(tmp_path, monkeypatch):
     """Return the function that puts a stand-in for a Python on an otherwise empty PATH; it states some packages."""

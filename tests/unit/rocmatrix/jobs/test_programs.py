@@ -8,7 +8,17 @@ import pytest
 
 from rocmatrix.evidence import from_events
 from rocmatrix.evidence.record import Kind
-from rocmatrix.jobs.programs import PROGRAMS, SMOKE, commit, flags, listed, probes_by_cards, provenance
+from rocmatrix.jobs.programs import (
+    PROGRAMS,
+    SMOKE,
+    TRAIN,
+    commit,
+    flags,
+    listed,
+    probes_by_cards,
+    provenance,
+    settings_status,
+)
 from rocmatrix.runtime.paths import ROOT, TRAINER_OPTIONS
 from tests.fixtures.cells import MATRIX
 
@@ -104,3 +114,16 @@ def test_probes_of_pairs_need_two_cards():
 def test_commit_is_none_where_git_is_not_installed(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert commit() is None
+
+
+def test_settings_are_read_by_the_trainer_itself_without_torch(capfd):
+    """What it refuses, it reports as it would at the start of a run; `--json` lets its event through."""
+    assert settings_status(TRAIN, {"epochs": "-1"}, as_json=True) == 2
+    captured = capfd.readouterr()
+    assert "RM500" in captured.err and json.loads(captured.out)["code"] == "RM500"
+    assert (settings_status(TRAIN, {"epochs": "3", "set": ["train.seed=1"]}), *capfd.readouterr()) == (0, "", "")
+
+
+def test_settings_of_which_none_was_typed_start_no_process(monkeypatch):
+    monkeypatch.setattr("subprocess.run", None)
+    assert (settings_status(TRAIN, {}), settings_status(SMOKE, {"probe": ["blas"]})) == (0, 0)

@@ -51,6 +51,12 @@ def test_checkout_comes_first_on_the_module_path(tmp_path):
     assert environment == {"PYTHONPATH": f"{tmp_path}:/elsewhere", "HOME": "/h", "PYTHONSAFEPATH": "1"}
 
 
+def test_checkout_that_no_module_path_can_name_is_refused_before_anything_runs(tmp_path):
+    with pytest.raises(RocmatrixError, match="cannot be imported from here") as refused:
+        runner.native_environment(tmp_path / "a:b", {})
+    assert (refused.value.code, "--in container" in refused.value.next) == ("RM403", True)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signal_to_the_host_side_alone_ends_the_job_it_started(number, tmp_path):
     mark = tmp_path / "alive"
@@ -124,3 +130,9 @@ START, END = {"event": "start"}, {"event": "done"}
 def test_training_is_complete_where_it_found_no_step_to_take(events, complete):
     assert runner.Finished(status=0, events=events).was_complete is complete
     assert not runner.Finished(status=1, events=events).was_complete
+
+
+@pytest.mark.parametrize(("status", "shown"), [(-9, 137), (-15, 143), (0, 0), (2, 2), (137, 137)])
+def test_exit_status_of_a_job_is_a_shells(status, shown):
+    """A container ends with 137 where a native process was ended by signal 9."""
+    assert runner.Finished(status=status, events=()).exit_status == shown

@@ -57,6 +57,17 @@ def test_removed_working_folder_is_wrong_usage(capsys, tmp_path, monkeypatch):
     assert "RM404" in capsys.readouterr().err
 
 
+def test_package_that_is_missing_is_trouble_of_the_environment_and_a_module_of_ours_a_defect(
+    capsys, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(console, "LOGS", tmp_path)
+    assert ends(ModuleNotFoundError("No module named 'yaml.nodes'", name="yaml.nodes")) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("RM402") and f"Delete {console.ROOT}/.venv" in shown
+    assert ends(ModuleNotFoundError("No module named 'rocmatrix.absent'", name="rocmatrix.absent")) == 1
+    assert capsys.readouterr().err.startswith("RM499")
+
+
 def test_defect_keeps_its_traceback(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(console, "LOGS", tmp_path)
     assert ends(ZeroDivisionError("division by zero")) == 1

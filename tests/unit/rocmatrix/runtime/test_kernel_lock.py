@@ -75,7 +75,9 @@ def test_link_in_the_place_of_the_lock_is_not_followed(tmp_path):
     assert precious.read_text() == "kept"
 
 
-def test_lock_of_another_user_that_can_only_be_read_keeps_others_out_all_the_same(tmp_path, monkeypatch, holder):
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+def test_lock_that_can_only_be_read_keeps_others_out_all_the_same(tmp_path, monkeypatch, holder, number):
+    """It is another user's, or of a checkout on a file system that is mounted read-only."""
     path = tmp_path / "lock"
     with held(path, open_to_all=True):
         assert path.stat().st_mode & 0o777 == 0o666
@@ -83,7 +85,7 @@ def test_lock_of_another_user_that_can_only_be_read_keeps_others_out_all_the_sam
 
     def closed(place, flags, *mode):
         if flags & os.O_RDWR:
-            raise PermissionError(errno.EACCES, "Permission denied", str(place))
+            raise OSError(number, os.strerror(number), str(place))
         return opened(place, flags, *mode)
 
     monkeypatch.setattr(os, "open", closed)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import os
 import re
@@ -14,6 +15,7 @@ import pytest
 
 from trainer.runtime.errors import TrainerError, from_os_error
 from trainer.storage import run_folder
+from trainer.storage.checkpoint_store import path_of
 from trainer.storage.run_folder import fresh_name, open_run
 
 
@@ -88,12 +90,46 @@ def test_run_that_appeared_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     assert entries(tmp_path) == ["one"]
 
 
-def test_leftovers_of_a_killed_run_are_named_and_kept(tmp_path: Path) -> None:
+def test_folder_of_a_run_without_settings_is_named_and_kept(tmp_path: Path) -> None:
     (tmp_path / ".one.partial").mkdir()
     with pytest.raises(TrainerError, match="RM540") as caught, open_run(tmp_path, "one", need_bytes=1):
         pass
     assert f"delete {tmp_path / '.one.partial'}" in caught.value.next
     assert entries(tmp_path) == [".one.partial"]
+
+
+def killed(output: Path, file: str = "run.json") -> Path:
+    """Return the folder of a run called `one` whose process was killed once it had written `file`."""
+    partial = output / ".one.partial"
+    (partial / file).parent.mkdir(parents=True)
+    (partial / file).touch()
+    return partial
+
+
+def test_run_that_was_killed_before_a_checkpoint_keeps_none_of_its_name_away(tmp_path: Path) -> None:
+    (killed(tmp_path) / "telemetry.jsonl").touch()
+    with open_run(tmp_path, "one", need_bytes=1) as folder:
+        assert list(folder.partial.iterdir()) == []
+    assert [each.name for each in tmp_path.iterdir()] == ["one"]
+
+
+@pytest.mark.parametrize("file", ["most_rows.json", f"{path_of(Path('checkpoints'), 1)}/manifest.json"])
+def test_killed_run_that_can_be_resumed_is_kept(tmp_path: Path, file: str) -> None:
+    (killed(tmp_path, file) / "run.json").touch()
+    with pytest.raises(TrainerError, match="RM540"), open_run(tmp_path, "one", need_bytes=1):
+        pytest.fail("it was taken for abandoned")
+    assert (tmp_path / ".one.partial" / file).exists()
+
+
+def test_run_that_another_process_holds_is_not_abandoned(tmp_path: Path) -> None:
+    handle = os.open(killed(tmp_path), os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    try:
+        with pytest.raises(TrainerError, match="RM540"), open_run(tmp_path, "one", need_bytes=1):
+            pytest.fail("it was taken for abandoned")
+    finally:
+        os.close(handle)
+    assert (tmp_path / ".one.partial" / "run.json").exists()
 
 
 def test_fresh_names_sort_by_time_and_differ() -> None:

@@ -13,8 +13,8 @@ CLAIM = {"claim": "c"}
 SUBMIT = known()["submit"].options
 
 
-def submit(tmp_path, *, explain=False, **place):
-    options = {"output": str(tmp_path), "run": "r"}
+def submit(tmp_path, *, explain=False, settings=(), **place):
+    options = {"output": str(tmp_path), "run": "r", **dict(settings)}
     request = Request(cell="rocm6.3-torch2.7.1-gfx1100")
     job_request = JobRequest(program=TRAIN, request=request, where="", options=options, dry_run=True)
     cluster.submit(job_request, SUBMIT(engine="kubernetes", explain=explain, **NODES, **CLAIM, **place))
@@ -41,3 +41,10 @@ def test_group_by_name_is_refused(tmp_path, capsys, groups):
         submit(tmp_path, groups=groups)
     assert ended.value.code == 2
     assert "RM404" in capsys.readouterr().err
+
+
+def test_setting_that_the_trainer_refuses_is_not_sent_to_a_queue(tmp_path, capfd):
+    with pytest.raises(SystemExit) as ended:
+        submit(tmp_path, settings={"optimizer": "adam"})
+    assert (ended.value.code, list(tmp_path.iterdir())) == (2, [])
+    assert "'adam' is none of adamw" in (captured := capfd.readouterr()).err and captured.out == ""

@@ -116,6 +116,16 @@ def test_suite_that_another_error_ended_has_failed_and_is_on_record(in_container
     assert not made.passed
 
 
+def test_setting_that_the_trainer_refuses_is_reported_before_the_build(in_container, monkeypatch, capfd):
+    monkeypatch.setattr(jobs, "built_image", lambda *_, **__: pytest.fail("an image was built"))
+    request = replace(CPU_JOB, program=TRAIN, options={"sequence": "8k"})
+    for each in (request, replace(request, dry_run=True)):
+        with pytest.raises(SystemExit) as ended:
+            jobs.run_job(each)
+        assert ended.value.code == 2
+        assert "'8k' is not a whole number" in capfd.readouterr().err
+
+
 def test_card_that_is_missing_is_reported_before_the_build(in_container, monkeypatch, capsys):
     monkeypatch.setattr(jobs, "built_image", lambda *_, **__: pytest.fail("built first"))
     with pytest.raises(SystemExit):
@@ -207,7 +217,7 @@ def test_jobs_keep_their_logs_where_builds_keep_theirs(in_container, monkeypatch
     assert log.name.startswith(f"{program}-{cells.CPU.name}-")
 
 
-@pytest.mark.parametrize(("code", "diagnosed"), [("RM730", False), ("RM500", False), ("RM521", True)])
+@pytest.mark.parametrize(("code", "diagnosed"), [("RM730", False), ("RM500", False), ("RM542", False), ("RM521", True)])
 def test_training_that_refused_its_input_is_not_diagnosed(in_container, monkeypatch, capsys, code, diagnosed):
     done = Finished(status=2, events=({"event": "error", "code": code},))
     monkeypatch.setattr("rocmatrix.jobs.job.run", lambda *_, **__: done)

@@ -218,7 +218,8 @@ def test_wheel_that_is_none_is_named_with_what_is_wrong(tmp_path):
     found = installed.check(environment_tree(), locked_cell(tmp_path, "a-1.whl", "b-1.whl"), tmp_path)
     (finding,) = found.findings
     assert (found.name, found.summary) == ("files", "no wheels to compare with")
-    assert (finding.code, finding.what) == ("RM660", f"the locked wheels are not in {tmp_path}, or not whole")
+    what = f"the locked wheels are not in {tmp_path}, or not whole; --wheelhouse names another folder"
+    assert (finding.code, finding.what) == ("RM660", what)
     assert finding.places == ("a-1.whl (File is not a zip file)", "b-1.whl (b-1.whl has no .dist-info/WHEEL)")
 
 

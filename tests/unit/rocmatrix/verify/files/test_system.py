@@ -111,7 +111,7 @@ def test_file_that_scripts_write_is_compared_with_the_base_where_no_package_was_
     made = tree()
     base = base_of(tree())
     made.rows |= {path: row(b"other") for path in WRITTEN[:2]}
-    made.rows[WRITTEN[2]] = row(kind="link", link="/usr/bin/other", mode=0o777)
+    made.rows[WRITTEN[2]] = row(kind="link", link="/usr/bin/new", mode=0o777)
     assert places(made, base) == set(WRITTEN)
     made.rows["/var/lib/dpkg/status"] = row(b"more packages")
     assert places(made, base) == {"/etc/passwd"}
@@ -162,6 +162,43 @@ def test_link_that_leads_out_of_the_system_is_named(path, link, added):
         made.rows["/var/lib/dpkg/status"] = row(b"more packages")
     assert path in places(made, base)
     assert path in places(made)
+
+
+@pytest.mark.parametrize("added", [False, True], ids=["no package on top", "packages on top"])
+@pytest.mark.parametrize(
+    ("path", "link"),
+    [
+        ("/usr/bin/other", "perl"),  # links of packages, whose lists hold no targets
+        ("/usr/bin/other", "/bin/perl"),
+        ("/etc/alternatives/pager", "/usr/bin/perl"),
+        ("/usr", "/var/lib"),  # in the place of a folder
+    ],
+)
+def test_link_of_the_base_led_to_another_file_of_it_is_named(path, link, added):
+    honest = tree()
+    honest.rows |= {"/usr/bin/perl": row(b"tool"), "/var/lib": FOLDER}
+    made, base = tree(), base_of(honest)
+    made.rows = {**honest.rows, path: row(kind="link", link=link, mode=0o777)}
+    if added:
+        made.rows["/var/lib/dpkg/status"] = row(b"more")
+    assert path in places(made, base)
+
+
+def test_link_of_the_base_stays_as_it_is_where_no_package_was_added():
+    made = tree()
+    made.rows["/usr/bin/other"] = row(kind="link", link="/usr/lib/ssl/certs/tool", mode=0o777)  # by way of a link
+    assert places(made, base_of(tree())) == {"/usr/bin/other"}
+
+
+def test_link_that_a_package_on_top_leads_to_its_own_new_file_is_expected():
+    made = tree()
+    made.rows |= {
+        "/usr/bin/other": row(kind="link", link="tool.2", mode=0o777),
+        "/usr/bin/tool.2": row(b"tool"),
+        "/var/lib/dpkg/status": row(b"more"),
+    }
+    made.texts["/var/lib/dpkg/info/tool.md5sums"] += f"\n{hashlib.md5(b'tool').hexdigest()}  usr/bin/tool.2".encode()
+    assert places(made, base_of(tree())) == set()
 
 
 def test_folder_in_the_place_of_a_file_is_named():

@@ -97,5 +97,21 @@ def test_job_takes_the_first_free_of_several_partitions():
     ],
 )
 def test_setting_that_a_site_cannot_request_is_refused(wrong):
-    with pytest.raises(ValueError, match=r"line of #SBATCH|twice|number of cards"):
+    with pytest.raises(ValueError, match=r"line of #SBATCH|twice|number of cards|--(memory|time) takes"):
         SlurmRequest(**wrong)
+
+
+@pytest.mark.parametrize("limit", ["30", "30:00", "4:00:00", "1-12", "1-12:30", "1-12:30:00", "UNLIMITED"])
+def test_time_limit_in_the_forms_of_sbatch_is_taken(limit):
+    assert f"--time={limit}" in SlurmRequest(time_limit=limit).options(0)
+
+
+@pytest.mark.parametrize("limit", ["4h", "90min", "1:2:3:4", "1 day", "-5", "4:00:00;reboot", ""])
+def test_time_limit_that_sbatch_would_refuse_is_refused_with_its_flag(limit):
+    with pytest.raises(ValueError, match=r"--time takes 4:00:00, .* not "):
+        SlurmRequest(time_limit=limit)
+
+
+def test_memory_in_another_unit_is_refused_with_its_flag():
+    with pytest.raises(ValueError, match="--memory takes a size such as 64G, not '64gigs'"):
+        SlurmRequest(memory="64gigs")

@@ -46,18 +46,16 @@ def test_adapted_blocks_with_some_layers_adapted_equal_plain_ones(targets):
     both(plain, adapt(copy.deepcopy(plain)), compute=next_token)
 
 
-@pytest.mark.parametrize(
-    ("family", "targets", "quantized"),
-    [
-        ("qwen2", ("all",), True),
-        ("gpt2", ("all",), False),
-        ("llama", ("down_proj",), False),
-        ("llama", ("q_proj",), False),  # no adapter in the feed-forward layer
-    ],
-)
-def test_adapted_blocks_by_tiles_of_tokens_equal_plain_ones(family, targets, quantized):
-    plain = decoder(family, targets, quantized=quantized)
-    both(plain, adapt(copy.deepcopy(plain), tile=7), compute=next_token)  # of 24 tokens, the last tile is not full
+@pytest.mark.parametrize("targets", [("all",), ("down_proj",), ("q_proj",)])  # the last: none in the layer itself
+def test_adapted_blocks_by_tiles_of_tokens_equal_plain_ones(targets):
+    plain = decoder("qwen2", targets, quantized=True)
+    fast = adapt(copy.deepcopy(plain), tile=7)  # of 24 tokens: the last tile is not full
+    assert fast.model.layers[0].fast.feed_forward.tile == 7
+    both(plain, fast, compute=next_token)
+
+
+def test_adapted_blocks_over_dense_weights_take_no_tiles():
+    assert adapt(decoder("llama", ("all",)), tile=7).model.layers[0].fast.feed_forward.tile == 0
 
 
 @pytest.mark.parametrize("rank", [1, 8, 40])

@@ -26,7 +26,13 @@ from trainer.analysis.language.gguf_file import export  # noqa: E402
 from trainer.analysis.language.loading import load  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "gguf_llama_cpp.json"
-WIDE = {"hidden_size": 128, "intermediate_size": 256, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32}
+WIDE = {
+    "hidden_size": 128,
+    "intermediate_size": 256,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+}
 ROPES: dict[str, dict[str, Any]] = {
     "": {},
     ", linear scaling": {"rope_type": "linear", "factor": 4.0},

@@ -7,7 +7,8 @@ peft's adapters sit on transformers' own class. The adapter's B, which begins as
 peft's format and read by peft. Both are compared with peft in fp64: the loss of one batch, and the largest relative
 Frobenius error of any adapter's gradient. In bf16 the base is bf16 and adapters fp32, under autocast, as TRL trains
 them. Then STEPS steps of AdamW: the largest relative difference of a step's loss from that of fp64. Merged weights are
-compared with ones formed in fp64. Equal means: errors of at most TIMES peft's own, plus the format's epsilon. Results: benchmarks/results/peft_lora.json. Needs transformers and peft, which are in no lock.
+compared with ones formed in fp64. Equal means: errors of at most TIMES peft's own, plus the format's epsilon. Results:
+benchmarks/results/peft_lora.json. Needs transformers and peft, which are in no lock.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,8 @@ from benchmarks.language_speed import facts  # noqa: E402
 from trainer.models.adapters import peft_format  # noqa: E402
 from trainer.models.adapters.lora import LoraConfig, add_lora, lora_modules, merge  # noqa: E402
 from trainer.models.decoder.model import Decoder  # noqa: E402
-from trainer.models.fast.choose import hold_frozen_weights_in, use_fast  # noqa: E402
 from trainer.models.fast.block_trial import Request  # noqa: E402
+from trainer.models.fast.choose import hold_frozen_weights_in, use_fast  # noqa: E402
 from trainer.models.fast.proof import relative_error  # noqa: E402
 from trainer.models.language.model import LanguageModel  # noqa: E402
 from trainer.models.pretrained import folder as pretrained  # noqa: E402
@@ -58,7 +59,7 @@ class Case:
     """Family of the model, and its adapter."""
 
     family: str = "qwen2"
-    lora: LoraConfig = LoraConfig()
+    lora: LoraConfig = field(default_factory=LoraConfig)
 
 
 CASES = {
@@ -223,7 +224,10 @@ def compared(case: Case, shape: str) -> dict[str, Any]:
         exact = gradients(theirs(case, folder, "fp64"))
         path = steps(theirs(case, folder, "fp64"))
         for precision in ("fp32", "bf16"):
-            sides = {"ours": lambda p=precision: ours(case, folder, p), "peft": lambda p=precision: theirs(case, folder, p)}
+            sides = {
+                "ours": lambda p=precision: ours(case, folder, p),
+                "peft": lambda p=precision: theirs(case, folder, p),
+            }
             if DEVICE.type == "cuda":
                 sides["ours, faster blocks"] = lambda p=precision: ours(case, folder, p, fast=True)
             found = {name: figures(make, exact, path) for name, make in sides.items()}

@@ -14,7 +14,6 @@ from trainer.models.decoder.model import Block
 from trainer.models.fast.elementwise import KINDS, Elementwise, Norm, head_shape
 from trainer.models.fast.joint import Joint, linear
 
-
 TILE = 8192  # tokens
 
 
@@ -22,13 +21,11 @@ class FeedForward:
     """down(act(gate) * up), of which only the joint projection is kept; the product is formed again in backward.
 
     tile: tokens whose gradients by the joint projection are there at a time, over 4-bit weights; 0 for all. With full
-    checkpointing they, and not what is kept for the backward pass, are the largest tensors of a step. Over dense weights,
-    which take more than they do, tiles of 16,384 tokens made a step 4 % longer (one NVIDIA H200; over 4 bits 0.4 %).
+    checkpointing they, and not what is kept for the backward pass, are the largest tensors of a step. Over dense
+    weights, which take more than they do, two tiles made a step 4 % longer (one NVIDIA H200; over 4 bits 0.4 %).
     """
 
-    def __init__(
-        self, block: Block, activation: str, *, dtype: torch.dtype, ops: Elementwise, tile: int = 0
-    ) -> None:
+    def __init__(self, block: Block, activation: str, *, dtype: torch.dtype, ops: Elementwise, tile: int = 0) -> None:
         mlp = block.mlp
         self.gated, self.kind, self.ops = mlp.gated, KINDS[activation], ops
         layers = [mlp.gate_proj, mlp.up_proj] if mlp.gated else [mlp.up_proj]

@@ -86,9 +86,7 @@ def choose(
     return kernel, Choice(name=kernel.label, why=why, trials=tuple(trials))
 
 
-def _tried(
-    kernels: Sequence[Kernel], call: Call, exact: Sequence[Tensor], against: Mapping[str, str]
-) -> list[Trial]:
+def _tried(kernels: Sequence[Kernel], call: Call, exact: Sequence[Tensor], against: Mapping[str, str]) -> list[Trial]:
     """Return the trials; math is timed only where nothing else is right.
 
     All scores of the timing took 4 GiB, more than the steps of a run with full checkpointing did, and no time makes

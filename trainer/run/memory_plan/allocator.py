@@ -30,9 +30,9 @@ class DoesNotFitError(Exception):
 class Block:
     """A piece of a segment: `size` bytes, of which `requested` were asked for, with its neighbours in the segment.
 
-    address: of two free blocks of one size torch takes the lower; a new segment is taken to be below those before it, as
-    in the recorded runs (the other way round one of 60 was planned 14 % too high). number: of the allocation that it
-    serves, in the allocator's record.
+    address: of two free blocks of one size torch takes the lower; a new segment is taken to be below those before it,
+    as in the recorded runs (the other way round one of 60 was planned 14 % too high). number: of the allocation that
+    it serves, in the allocator's record.
     """
 
     size: int

@@ -67,7 +67,7 @@ def test_scores_of_a_whole_micro_batch_are_formed_only_where_no_other_kernel_is_
     call = Call(config=heads, scale=1.0, rows=1, tokens=8, device=torch.device("cpu"), dtype=torch.float32)
     monkeypatch.setattr(attention, "examined", examined)
     attention.choose(call)
-    assert found == {label: True for label in found} | {"math": timed, "math, grouped": timed}
+    assert found == dict.fromkeys(found, True) | {"math": timed, "math, grouped": timed}
 
 
 def test_kernel_that_is_not_timed_has_its_error_alone() -> None:

@@ -124,7 +124,8 @@ def ours(case: Case, folder: Path, precision: str, *, fast: bool = False) -> Sid
 
     def loss(rows: Tensor) -> Tensor:
         with autocast(precision):
-            return model(rows[:, :-1], rows[:, 1:].contiguous()) / rows[:, 1:].numel()
+            total: Tensor = model(rows[:, :-1], rows[:, 1:].contiguous())
+            return total / rows[:, 1:].numel()
 
     weights = [weight for _, module in lora_modules(decoder) for weight in (module.lora_A, module.lora_B)]
     return Side(loss=loss, weights=weights, model=decoder)
@@ -156,7 +157,7 @@ def theirs(case: Case, folder: Path, precision: str) -> Side:
 
 def ours_names(case: Case, folder: Path) -> nn.Module:
     """Return a model that has our names of the adapted layers."""
-    decoder = pretrained.read(folder / "base").model
+    decoder: nn.Module = pretrained.read(folder / "base").model
     peft_format.read(decoder, folder / "adapter", family=case.family)
     return decoder
 

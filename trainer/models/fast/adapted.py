@@ -88,8 +88,8 @@ def _by_tiles(
     weights = [each.base_weight() for each in (layer.into, layer.out)]
     for begin in range(0, len(joint), layer.tile):
         place = slice(begin, begin + layer.tile)
-        parts = ([each[place] for each in several] for several in (saved, narrow))
-        by_inputs[place], found = _backward(layer, gradient[place], joint[place], *parts, weights)
+        kept, thin = ([each[place] for each in several] for several in (saved, narrow))
+        by_inputs[place], found = _backward(layer, gradient[place], joint[place], kept, thin, weights)
         sums = found if sums is None else [_sum(one, other) for one, other in zip(sums, found, strict=True)]
     assert sums is not None
     return by_inputs, sums

@@ -245,7 +245,8 @@ def step(training: Training, program: Program, memory: LiveMemory) -> int:
     if isinstance(allocator, PlainAllocator):
         taken(training, program, memory, [])
         return 0
-    allocator.record = record = []
+    record: list[tuple[int, int]] = []
+    allocator.record = record
     states_at = taken(training, program, memory, record)
     allocator.record = None
     fresh = allocator.fresh()

@@ -256,7 +256,13 @@ def step(training: Training, program: Program, memory: LiveMemory) -> int:
 
 
 def taken(training: Training, program: Program, memory: LiveMemory, record: Sequence[tuple[int, int]]) -> int:
-    """Take one step, and return how long the allocator's record was when the optimizer stepped."""
+    """Take one step, and return how long the allocator's record was when the optimizer stepped.
+
+    Args:
+        training: see `training_of`; program: what it was made of.
+        memory: follows the step's storages.
+        record: the allocator's, empty before the step; see `CachingAllocator`.
+    """
     inputs = batch(program)
     weight = torch.ones((), device=DEVICE)
     targets = next(iter(inputs.values()))

@@ -72,12 +72,12 @@ def _attention(decoder: Any, program: Any, *, label: str) -> None:
             module.kernel = kernel
 
 
-def _blocks(decoder: Any, dtype: torch.dtype, compile_: Any, *, own: bool, name: str, expected: Any) -> None:
+def _blocks(decoder: Any, dtype: torch.dtype, compile_: Any, *, own: bool, tile: int, name: str, expected: Any) -> None:
     if name == "plain":
         stream = torch.float32 if dtype == torch.float16 else dtype
         decoder.model.stream = stream if dtype.itemsize == 2 else None
         return
-    expected(decoder, dtype, None if "plain elementwise" in name else compile_, own=name == OWN_GELU)
+    expected(decoder, dtype, None if "plain elementwise" in name else compile_, own=name == OWN_GELU, tile=tile)
 
 
 def _head(decoder: Any, program: Any, dtype: torch.dtype, *, name: str, expected: Any) -> Head:

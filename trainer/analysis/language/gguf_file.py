@@ -34,6 +34,9 @@ SPLITS = {
     _WORDS + r"\p{N}" + _SPACES: "qwen2",
     _TEKKEN + _SPACES.replace(r"[\r\n]*", r"[\r\n/]*", 1): "tekken",
 }
+# llama.cpp loads no BPE tokenizer without a merge (src/llama-vocab.cpp), and each byte a token has none. Bytes 0xFF are
+# in no text, so this one is never applied.
+NO_MERGE = "ÿ ÿ"
 Values = NDArray[Any]
 
 
@@ -203,8 +206,7 @@ def _tokenizer(writer: Any, loaded: Loaded) -> None:
     writer.add_token_list(tokens)
     writer.add_token_types(kinds)
     merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
-    if merges:
-        writer.add_token_merges(merges)
+    writer.add_token_merges(merges or [NO_MERGE])
     writer.add_eos_token_id(loaded.tokenizer.stops[0])
     if loaded.template is not None:
         writer.add_chat_template(loaded.template.text)

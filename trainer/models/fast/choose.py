@@ -203,7 +203,11 @@ def _candidates(
         ops = {"adapters folded, plain elementwise": elementwise.PLAIN}
         if "compile" not in request.refused:
             ops = {"adapters folded, compiled elementwise": elementwise.compiled(), **ops}
-        how: dict[str, Any] = {"dtype": request.dtype, "stream": request.stream}
+        how: dict[str, Any] = {
+            "dtype": request.dtype,
+            "stream": request.stream,
+            "tile": adapted.tile_of(request.checkpointing),
+        }
         return {name: partial(_adapted, activation, each, how) for name, each in ops.items()}, ""
     if any(adapted.is_adapted(block) for block in blocks):
         return {}, "; ".join(sorted(str(each) for each in reasons))

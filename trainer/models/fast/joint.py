@@ -111,10 +111,19 @@ class Joint:
         outputs = _product(inputs, self.base_weight(), self.bias)
         return outputs.addmm_(narrow, self.up.t()), (inputs, narrow)
 
-    def backward(self, gradient: Tensor, saved: Sequence[Tensor]) -> tuple[Tensor, list[Tensor | None]]:
-        """Return the gradient by the inputs, and those of `adapters`."""
+    def backward(
+        self, gradient: Tensor, saved: Sequence[Tensor], weight: Tensor | None = None
+    ) -> tuple[Tensor, list[Tensor | None]]:
+        """Return the gradient by the inputs, and those of `adapters`.
+
+        Args:
+            gradient: by the joint output, (tokens, outputs).
+            saved: what `forward` returned.
+            weight: what `base_weight` returns, where the caller has it; None to form it.
+        """
+        base = self.base_weight() if weight is None else weight
         if not saved:
-            return gradient @ self.base_weight(), [None] * len(self.adapters)
+            return gradient @ base, [None] * len(self.adapters)
         if self.folded and self.weight is not None:
             inputs, narrow = saved[0][:, : self.width], saved[0][:, self.width :]
             both = gradient @ self.weight
@@ -123,7 +132,7 @@ class Joint:
         else:
             inputs, narrow = saved
             by_narrow = gradient @ self.up
-            by_inputs = (gradient @ self.base_weight()).addmm_(by_narrow, self.down)
+            by_inputs = (gradient @ base).addmm_(by_narrow, self.down)
         return by_inputs, self.adapter_gradients(gradient, inputs, narrow, by_narrow)
 
     def adapter_gradients(

@@ -34,7 +34,8 @@ def use_expected(model: nn.Module, program: Program, compile_: PlannedCompile) -
     decoder: Decoder = model.decoder  # type: ignore[assignment]
     _attention(decoder, program)
     tokens = program.rows * program.sequence * (2 if program.method == "dpo" else 1)
-    _blocks(decoder, dtype, compile_ if program.compiler else None, own=tokens >= own_gelu.LEAST)
+    own, tile = tokens >= own_gelu.LEAST, adapted.tile_of(program.checkpointing)
+    _blocks(decoder, dtype, compile_ if program.compiler else None, own=own, tile=tile)
     model.head = _head(decoder, program, dtype)  # type: ignore[assignment]
 
 
@@ -49,15 +50,20 @@ def _attention(decoder: Decoder, program: Program) -> None:
             module.kernel = kernel
 
 
-def _blocks(decoder: Decoder, dtype: torch.dtype, compile_: PlannedCompile | None, *, own: bool) -> None:
-    """Have blocks computed as expected; own: with own kernels of GELU where a layer can have them."""
+def _blocks(decoder: Decoder, dtype: torch.dtype, compile_: PlannedCompile | None, *, own: bool, tile: int) -> None:
+    """Have blocks computed as expected; own: with own kernels of GELU where a layer can have them.
+
+    Args:
+        tile: see `adapted.FeedForward`.
+    """
     blocks = [cast(Block, block) for block in decoder.model.layers]
     activation = decoder.config.feed_forward.activation
     stream = torch.float32 if dtype == torch.float16 else dtype
     ops = elementwise.compiled(compile_=compile_) if compile_ else elementwise.PLAIN
     make: Callable[[Block], Any] | None = None
     if not {adapted.why_not(block, activation) for block in blocks} - {None}:
-        make = partial(adapted.AdaptedBlock, activation=activation, dtype=dtype, stream=stream, ops=ops)
+        how: dict[str, Any] = {"dtype": dtype, "stream": stream, "tile": tile}
+        make = partial(adapted.AdaptedBlock, activation=activation, ops=ops, **how)
     elif compile_ and not any(adapted.is_adapted(block) or compiled.why_not(block) for block in blocks):
         with_own = own and not any(own_gelu.why_not(block, activation, dtype) for block in blocks)
         shared = compiled.CompiledBlock(gelu=_PlannedGelu() if with_own else None, compile_=compile_)
@@ -109,23 +115,28 @@ def in_place(logits: Tensor, labels: Tensor, scale: Tensor) -> tuple[Tensor, Ten
 
 
 def trials(decoder: Decoder, program: Program) -> None:
-    """Hold what the trials before the first step hold at most: attention by its scores, and the loss by torch.
+    """Hold what the trials before the first step hold at most: attention by its scores, a block and the loss by torch.
 
     Where memory runs out there, the way that is tried is refused, and the run goes on.
     """
     dtype, rows = DTYPES[program.precision], program.rows * (2 if program.method == "dpo" else 1)
     config, device = decoder.config.attention, torch.device("cpu")
     call = attention.Call(config=config, scale=1.0, rows=rows, tokens=program.sequence, device=device, dtype=dtype)
-    most = attention.MOST_SCORES // (config.heads * program.sequence**2)
-    query, key, value, upstream = attention.drawn(replace(call, rows=max(1, min(rows, most))))
-    leaves = [each.detach().requires_grad_() for each in (query, key, value)]
-    grouped = {"enable_gqa": True} if config.heads != config.kv_heads else {}
-    outputs = torch.ops.aten._scaled_dot_product_attention_math(*leaves, None, 0.0, True, scale=1.0, **grouped)[0]
-    torch.autograd.grad(outputs, leaves, upstream)
-    del query, key, value, upstream, leaves, outputs
+    _scores(call, timed=program.attention[0] == "math")
     _plain_block(decoder, program, replace(call, rows=rows))
     loss = _call(decoder, program, dtype)
     softmax_gradient(*cross_entropy.drawn(replace(loss, tokens=loss.timed)))
+
+
+def _scores(call: attention.Call, *, timed: bool) -> None:
+    """Hold what attention by math holds where it is compared with fp64, and timed where no other kernel is right."""
+    most = attention.MOST_SCORES // (call.config.heads * call.tokens**2)
+    call = replace(call, rows=max(1, min(call.rows, most))) if timed else call.small
+    query, key, value, upstream = attention.drawn(call)
+    leaves = [each.detach().requires_grad_() for each in (query, key, value)]
+    grouped = {"enable_gqa": True} if call.config.heads != call.config.kv_heads else {}
+    outputs = torch.ops.aten._scaled_dot_product_attention_math(*leaves, None, 0.0, True, scale=1.0, **grouped)[0]
+    torch.autograd.grad(outputs, leaves, upstream)
 
 
 def _plain_block(decoder: Decoder, program: Program, call: attention.Call) -> None:

@@ -144,6 +144,15 @@ class LiveMemory(TorchDispatchMode):
         self.flops = self.wide_flops = 0.0
         self._look()
 
+    def sizes(self, part: str | None = None) -> list[int]:
+        """Return the bytes of each storage of a part, in the order of making; None: of all but the optimizer's.
+
+        Those of BLAS are there from the first product on, and count among the others.
+        """
+        workspaces = [BLAS_WORKSPACE] * (HANDLES if self.card and part is None else 0)
+        held = [entry for entry in self._held.values() if (entry[1] == part if part else entry[1] != "optimizer")]
+        return [entry[0].requested for entry in held] + workspaces
+
     def _adds_gradients(self, func: Any, args: Any, outputs: Any) -> bool:
         """Return whether autograd itself adds two gradients of one tensor that are there as a whole.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from trainer.engine.loop import forward_backward, step_optimizer
 from trainer.engine.optimizer import MOMENTS, AdamWOnHost
 from trainer.engine.training import Plan, Training, new_training
 from trainer.models.activation_checkpointing import checkpointed, layers
-from trainer.run.memory_plan.allocator import CachingAllocator, DoesNotFitError, PlainAllocator
+from trainer.run.memory_plan.allocator import CachingAllocator, DoesNotFitError, PlainAllocator, held_after_steps
 from trainer.run.memory_plan.attention import PlannedAttention
 from trainer.run.memory_plan.compiled import PlannedCompile
 from trainer.run.memory_plan.faster import trials, use_expected
@@ -40,7 +40,8 @@ DEPTH = ("num_hidden_layers", "n_layer")  # of config.json
 class Footprint:
     """Bytes at the largest moment of each segment of a step, and the FLOPs of the step's products.
 
-    flops: in 16 bits, recomputation included; wide_flops: in 32 and more. trained, all: numbers of weights.
+    flops: in 16 bits, recomputation included; wide_flops: in 32 and more. trained, all: numbers of weights. held: bytes
+    that the allocator holds in the third step; 0 where no later steps were followed.
     """
 
     peaks: Mapping[str, Peak]
@@ -48,6 +49,7 @@ class Footprint:
     wide_flops: float
     trained: int
     all: int
+    held: int = 0
 
     @property
     def largest(self) -> Peak:
@@ -56,8 +58,8 @@ class Footprint:
 
     @property
     def reserved(self) -> int:
-        """Bytes that the allocator holds at most in the step."""
-        return max(each.reserved for each in self._step())
+        """Bytes that the allocator holds at most in the steps."""
+        return self.held or max(each.reserved for each in self._step())
 
     def _step(self) -> list[Peak]:
         """Return the segments without the trials: these give way where memory runs out."""
@@ -138,9 +140,9 @@ def measured(program: Program, *, limit: int | None = None) -> Footprint:
                 trials(model.decoder, program)  # type: ignore[arg-type]
         tried = memory.peaks[TRIALS]
         states_made(training, memory)
-        step(training, program, memory)
+        held = step(training, program, memory)
         memory.peaks[TRIALS] = tried
-        return _footprint(memory, model, program)
+        return _footprint(memory, model, program, held)
 
 
 @contextlib.contextmanager
@@ -164,9 +166,10 @@ def _bench() -> tuple[FakeTensorMode, PlannedCompile]:
     return FakeTensorMode(), PlannedCompile()
 
 
-def _footprint(memory: LiveMemory, model: nn.Module, program: Program) -> Footprint:
+def _footprint(memory: LiveMemory, model: nn.Module, program: Program, held: int) -> Footprint:
     peaks = memory.peaks
     if program.shards > 1:
+        held = 0
         groups = groups_of(model)
         peaks = {
             name: spread(name, peak, groups, program.shards, pieces=program.pieces) for name, peak in peaks.items()
@@ -181,6 +184,7 @@ def _footprint(memory: LiveMemory, model: nn.Module, program: Program) -> Footpr
         wide_flops=memory.wide_flops,
         trained=sum(each.numel() for each in weights if each.requires_grad),
         all=counted,
+        held=held,
     )
 
 
@@ -233,16 +237,39 @@ def states_made(training: Training, memory: LiveMemory) -> None:
     memory.gradients_of(training.model)
 
 
-def step(training: Training, program: Program, memory: LiveMemory) -> None:
-    """Take one step, and remember its largest moment."""
+def step(training: Training, program: Program, memory: LiveMemory) -> int:
+    """Take one step, remember its largest moment, and return the bytes that a card's allocator holds in later ones."""
     memory.part = "activations"
     memory.begin()
+    allocator, rest, states = memory.allocator, memory.sizes(), memory.sizes("optimizer")
+    if isinstance(allocator, PlainAllocator):
+        taken(training, program, memory, [])
+        return 0
+    record: list[tuple[int, int]] = []
+    allocator.record = record
+    states_at = taken(training, program, memory, record)
+    allocator.record = None
+    fresh = allocator.fresh()
+    for size in rest:
+        fresh.allocate(size)
+    return held_after_steps(fresh, record, states_at=states_at, states=states)
+
+
+def taken(training: Training, program: Program, memory: LiveMemory, record: Sequence[tuple[int, int]]) -> int:
+    """Take one step, and return how long the allocator's record was when the optimizer stepped.
+
+    Args:
+        training: see `training_of`; program: what it was made of.
+        memory: follows the step's storages.
+        record: the allocator's, empty before the step; see `CachingAllocator`.
+    """
     inputs = batch(program)
     weight = torch.ones((), device=DEVICE)
     targets = next(iter(inputs.values()))
     forward_backward(training, inputs, targets, rows=program.rows * program.pieces, weight=weight)
-    memory.part = "workspace"
+    memory.part, states_at = "workspace", len(record)
     step_optimizer(training)
+    return states_at
 
 
 def batch(program: Program) -> dict[str, Tensor]:

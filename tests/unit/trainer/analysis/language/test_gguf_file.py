@@ -37,6 +37,7 @@ def test_gguf_file_holds_tokens_stop_and_template(base, tmp_path):
     assert fields["tokenizer.ggml.eos_token_id"].contents() == 256
     assert len(fields["tokenizer.ggml.tokens"].contents()) == 320
     assert "im_start" in fields["tokenizer.chat_template"].contents()
+    assert fields["tokenizer.ggml.merges"].contents() == ["ÿ ÿ"]  # llama.cpp loads no file without merges
 
 
 def test_gguf_of_another_family_is_refused(tmp_path):

@@ -44,13 +44,38 @@ def test_kernel_that_holds_less_is_preferred_unless_another_is_much_faster(flash
 
 @pytest.mark.parametrize(("right", "phrase"), [("math", "the fastest that is right: "), ("flash", "holds no scores")])
 def test_reason_is_of_the_kernel_that_is_used(right: str, phrase: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def examined(kernel: Kernel, *_: object) -> Trial:
+    def examined(kernel: Kernel, *_: object, timed: bool) -> Trial:
         return Trial(name=kernel.label, seconds=1.0, refused="" if kernel.name == right else "INJECTED")
 
     heads = AttentionConfig(heads=2, kv_heads=2, head_dim=8)
     call = Call(config=heads, scale=1.0, rows=1, tokens=8, device=torch.device("cpu"), dtype=torch.float32)
     monkeypatch.setattr(attention, "examined", examined)
     assert phrase in attention.choose(call)[1].why
+
+
+@pytest.mark.parametrize(("right", "timed"), [("flash", False), ("math", True)])
+def test_scores_of_a_whole_micro_batch_are_formed_only_where_no_other_kernel_is_right(
+    right: str, timed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: dict[str, bool] = {}
+
+    def examined(kernel: Kernel, *_: object, timed: bool) -> Trial:
+        found[kernel.label] = timed
+        return Trial(name=kernel.label, seconds=1.0, refused="" if kernel.name in (right, "math") else "INJECTED")
+
+    heads = AttentionConfig(heads=4, kv_heads=2, head_dim=8)
+    call = Call(config=heads, scale=1.0, rows=1, tokens=8, device=torch.device("cpu"), dtype=torch.float32)
+    monkeypatch.setattr(attention, "examined", examined)
+    attention.choose(call)
+    assert found == dict.fromkeys(found, True) | {"math": timed, "math, grouped": timed}
+
+
+def test_kernel_that_is_not_timed_has_its_error_alone() -> None:
+    heads = AttentionConfig(heads=2, kv_heads=2, head_dim=8)
+    call = Call(config=heads, scale=1.0, rows=1, tokens=8, device=torch.device("cpu"), dtype=torch.float32)
+    exact = attention.results(lambda *parts: attention.written_out(*parts, scale=1.0), attention.drawn(call.small))
+    found = attention.examined(Kernel(name="math"), call, exact, timed=False)
+    assert found.error is not None and found.error < 1e-5 and found.seconds is None and not found.refused
 
 
 def test_flash_attention_of_its_own_package_is_imported_nowhere():

@@ -15,10 +15,10 @@ from trainer.models.fast.elementwise import PLAIN
 from trainer.models.language.model import LanguageModel, PreferenceModel
 
 
-def adapt(model, *, stream=None):
+def adapt(model, *, stream=None, tile=0):
     dtype = next(model.parameters()).dtype
     for block in model.model.layers:
-        how = {"dtype": dtype, "stream": stream or dtype, "ops": PLAIN}
+        how = {"dtype": dtype, "stream": stream or dtype, "ops": PLAIN, "tile": tile}
         block.fast = AdaptedBlock(block, model.config.feed_forward.activation, **how)
     return model
 
@@ -44,6 +44,18 @@ def test_adapted_blocks_of_each_family_equal_plain_ones_in_value_and_gradient(fa
 def test_adapted_blocks_with_some_layers_adapted_equal_plain_ones(targets):
     plain = decoder("llama", targets)
     both(plain, adapt(copy.deepcopy(plain)), compute=next_token)
+
+
+@pytest.mark.parametrize("targets", [("all",), ("down_proj",), ("q_proj",)])  # the last: none in the layer itself
+def test_adapted_blocks_by_tiles_of_tokens_equal_plain_ones(targets):
+    plain = decoder("qwen2", targets, quantized=True)
+    fast = adapt(copy.deepcopy(plain), tile=7)  # of 24 tokens: the last tile is not full
+    assert fast.model.layers[0].fast.feed_forward.tile == 7
+    both(plain, fast, compute=next_token)
+
+
+def test_adapted_blocks_over_dense_weights_take_no_tiles():
+    assert adapt(decoder("llama", ("all",)), tile=7).model.layers[0].fast.feed_forward.tile == 0
 
 
 @pytest.mark.parametrize("rank", [1, 8, 40])

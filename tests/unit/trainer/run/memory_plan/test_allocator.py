@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainer.run.memory_plan.allocator import CachingAllocator, DoesNotFitError
+from trainer.run.memory_plan.allocator import CachingAllocator, DoesNotFitError, held_after_steps
 
 MIB = 2**20
 
@@ -57,3 +57,34 @@ def test_allocator_at_its_limit_gives_unused_segments_back_first():
     assert allocator.reserved == 50 * MIB
     with pytest.raises(DoesNotFitError, match="20,971,520 bytes"):
         allocator.allocate(20 * MIB)
+
+
+def test_states_made_within_the_first_step_take_a_place_that_the_next_step_needs():
+    record = [(0, 40 * MIB), (0, -1)]  # one step: a large tensor, given back before the optimizer steps
+    first = held_after_steps(CachingAllocator(), record, states_at=2, states=[])
+    later = held_after_steps(CachingAllocator(), record, states_at=2, states=[12 * MIB])
+    assert first == 40 * MIB
+    assert later == 80 * MIB  # the state is in the first segment, and 40 MiB no longer fit there
+
+
+def test_gradients_of_a_step_are_given_back_before_the_next():
+    record = [(0, 30 * MIB), (1, 12 * MIB), (0, -1)]
+    assert held_after_steps(CachingAllocator(), record, states_at=3, states=[]) == 42 * MIB
+
+
+def test_allocator_of_two_free_blocks_of_one_size_takes_that_of_the_newer_segment():
+    allocator = CachingAllocator()
+    older, newer = (allocator.allocate(12 * MIB) for _ in range(2))
+    for block in (older, newer):
+        allocator.release(block)
+    assert allocator.allocate(12 * MIB) is newer
+
+
+def test_record_numbers_releases_by_their_allocation():
+    allocator = CachingAllocator()
+    early = allocator.allocate(512)
+    allocator.record = []
+    block = allocator.allocate(1024)
+    allocator.release(early)
+    allocator.release(block)
+    assert allocator.record == [(0, 1024), (-1, -1), (0, -1)]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rocmatrix.matrix.matrix import Cell
 
 DEFAULT_OUTPUT = "TRAINING"
+REFUSED = 2  # the trainer's status for settings that it does not take
 _TRAINER = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module('trainer', run_name='__main__')"
 
 
@@ -97,9 +98,10 @@ def flags(options: Mapping[str, Any]) -> list[str]:
 
 
 def settings_status(program: Program, options: Mapping[str, Any], *, as_json: bool = False) -> int:
-    """Return the status with which the trainer reads a program's settings, 0 where it takes them.
+    """Return the status with which the trainer refuses a program's settings, 0 where it takes them.
 
-    It reports on its own streams what it refuses. It needs no torch for that.
+    It reports on its own streams what it refuses, and needs no torch for that. A reader that fails refuses nothing: the
+    job itself reports what is wrong with it.
 
     Args:
         options: the trainer's options by name, as typed.
@@ -108,7 +110,12 @@ def settings_status(program: Program, options: Mapping[str, Any], *, as_json: bo
     if program.settings_command is None or not options:
         return 0
     argv = [sys.executable, "-P", "-c", _TRAINER, str(ROOT), program.settings_command, *flags(options)]
-    return subprocess.run(argv, stdout=None if as_json else subprocess.DEVNULL, check=False).returncode
+    read = subprocess.run(argv, capture_output=True, check=False)
+    if read.returncode != REFUSED:
+        return 0
+    sys.stderr.write(read.stderr.decode(errors="replace"))
+    sys.stdout.write(read.stdout.decode(errors="replace") if as_json else "")
+    return REFUSED
 
 
 def listed(option: Any) -> list[str]:

@@ -124,6 +124,11 @@ def test_settings_are_read_by_the_trainer_itself_without_torch(capfd):
     assert (settings_status(TRAIN, {"epochs": "3", "set": ["train.seed=1"]}), *capfd.readouterr()) == (0, "", "")
 
 
+def test_reader_of_settings_that_fails_refuses_nothing_and_prints_nothing(monkeypatch, capfd):
+    monkeypatch.setattr("rocmatrix.jobs.programs._TRAINER", "raise SystemExit('no module of that name')")
+    assert (settings_status(TRAIN, {"epochs": "-1"}), *capfd.readouterr()) == (0, "", "")
+
+
 def test_settings_of_which_none_was_typed_start_no_process(monkeypatch):
     monkeypatch.setattr("subprocess.run", None)
     assert (settings_status(TRAIN, {}), settings_status(SMOKE, {"probe": ["blas"]})) == (0, 0)

@@ -193,7 +193,7 @@ def bench(argv: list[str]) -> int:
 
 def schema(_: dict[str, Any]) -> int:
     """Print the JSON Schema of metadata.json."""
-    from trainer.storage.metadata_schema import json_schema
+    from trainer.tasks.records.schema import json_schema
 
     print(json.dumps(json_schema(), indent=2))
     return 0

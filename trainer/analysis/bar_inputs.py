@@ -20,7 +20,7 @@ from trainer.data.readers.bars import CHUNK, Reading, Source, columns_of, open_s
 from trainer.data.readers.joined_series import KNOWN_OF_DAYS, ROLE, Join, Series
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import say
-from trainer.storage.metadata_schema import Metadata
+from trainer.tasks.records.row_schema import Metadata
 
 
 @dataclass(frozen=True, kw_only=True)

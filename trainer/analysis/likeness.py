@@ -16,7 +16,7 @@ from trainer.data.readers.bars import Source
 from trainer.data.ticks import off_tick
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import say
-from trainer.storage.metadata_schema import Metadata
+from trainer.tasks.records.row_schema import Metadata
 
 FEW_STEPS = 20  # between bars, below which a weekend or a gap decides what is most frequent
 ALIKE = 1.25  # times: months have 28 to 31 days, and stay alike

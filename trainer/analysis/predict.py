@@ -30,11 +30,11 @@ from trainer.models.build import size
 from trainer.models.storage import unpacked
 from trainer.runtime.errors import TrainerError, suggestion
 from trainer.runtime.events import emit, say
-from trainer.storage.metadata_checks import require_sound
-from trainer.storage.metadata_schema import FeatureRecord, Metadata, read
 from trainer.storage.output_file import require_output, write_whole
 from trainer.storage.untrusted_files import json_of, read_from
 from trainer.tasks.metrics.classification import probabilities
+from trainer.tasks.records.row_checks import require_sound
+from trainer.tasks.records.row_schema import FeatureRecord, Metadata, read
 
 WEIGHTS = "model.safetensors"
 

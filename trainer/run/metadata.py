@@ -16,7 +16,7 @@ import trainer
 from trainer.config.sections.run import ProvenanceConfig
 from trainer.config.train import TrainConfig
 from trainer.device.accelerator import Accelerator
-from trainer.storage.metadata_schema import SCHEMA_VERSION
+from trainer.storage.run_record import SCHEMA_VERSION
 
 NOT_FINITE = "the figure is no finite number"
 WHY_ABSENT = {

@@ -21,7 +21,7 @@ from trainer.tasks.metrics.comparison import simpler_models
 from trainer.tasks.metrics.score import as_numbers, baselines_by_part, confusions_of, score_of
 from trainer.tasks.metrics.summary import row_lines
 from trainer.tasks.prepared import Task
-from trainer.tasks.row_records import model_record, row_records
+from trainer.tasks.records.rows import model_record, row_records
 from trainer.tasks.scaling import load_partitions, scaled
 from trainer.tasks.tables.defaults import table_defaults
 from trainer.tasks.task import (

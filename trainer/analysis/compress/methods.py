@@ -21,7 +21,7 @@ from trainer.models.int8 import quantized
 from trainer.models.losses import CROSS_ENTROPY, SQUARED_ERROR, LossSum, batch_weight_of, loss_sum_of
 from trainer.models.storage import without_zeros
 from trainer.tasks.prepared import Task
-from trainer.tasks.row_records import model_record
+from trainer.tasks.records.rows import model_record
 
 TEMPERATURE = 2.0  # softens the teacher's probabilities, so that the order of the wrong classes counts, too
 ROUNDS = 3  # of pruning and tuning: pruned at once, a network loses more

@@ -17,9 +17,9 @@ from trainer.config.train import TrainConfig
 from trainer.data.readers.data_file import digest_of
 from trainer.run.stored_settings import values_of
 from trainer.runtime.errors import TrainerError
-from trainer.storage.metadata_schema import Metadata
 from trainer.tasks.bars import prepare
 from trainer.tasks.prepared import Task
+from trainer.tasks.records.row_schema import Metadata
 
 
 @dataclass(frozen=True, kw_only=True)

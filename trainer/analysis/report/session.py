@@ -11,7 +11,7 @@ from trainer.analysis.bar_inputs import NewBars, open_bars, settings_of
 from trainer.data.bar import Bars, Floats, joined
 from trainer.data.profiles.profile import bar_rows, difference_profile, level, row_centre, session_levels
 from trainer.data.sessions import session_clock
-from trainer.storage.metadata_schema import Metadata
+from trainer.tasks.records.row_schema import Metadata
 
 
 @dataclass(frozen=True, kw_only=True)

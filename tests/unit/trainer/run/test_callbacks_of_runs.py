@@ -15,7 +15,7 @@ import pytest
 from tests.left_out import long
 from trainer.cli import main
 from trainer.run import train as job
-from trainer.storage.metadata_schema import json_schema
+from trainer.tasks.records.schema import json_schema
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
 

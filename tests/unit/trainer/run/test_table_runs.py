@@ -23,8 +23,8 @@ from trainer.analysis.compress.measure import tensor
 from trainer.analysis.compress.subject import Given, read_subject
 from trainer.cli import main
 from trainer.data.loading import chunks
-from trainer.storage.metadata_schema import json_schema
 from trainer.tasks.metrics.score import as_numbers
+from trainer.tasks.records.schema import json_schema
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
 

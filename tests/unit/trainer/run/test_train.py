@@ -29,8 +29,8 @@ from trainer.models.mlp import mlp
 from trainer.run import train as job
 from trainer.run.phases import finish as end
 from trainer.runtime.paths import SAMPLE
-from trainer.storage.metadata_schema import json_schema
 from trainer.tasks.bars import make_dataset
+from trainer.tasks.records.schema import json_schema
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
 

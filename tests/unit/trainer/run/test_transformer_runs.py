@@ -22,8 +22,9 @@ from tests.left_out import long, one_of
 from trainer.analysis.compress.measure import tensor
 from trainer.analysis.compress.subject import Given, read_subject
 from trainer.cli import main
-from trainer.storage.metadata_schema import json_schema, read
 from trainer.tasks.metrics.score import as_numbers
+from trainer.tasks.records.row_schema import read
+from trainer.tasks.records.schema import json_schema
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
 

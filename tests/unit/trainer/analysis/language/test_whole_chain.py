@@ -7,8 +7,9 @@ import jsonschema
 import pytest
 
 from trainer.cli import main
-from trainer.storage.metadata_schema import LanguageMetadata, json_schema
 from trainer.storage.record_shape import read_as
+from trainer.tasks.records.language_schema import LanguageMetadata
+from trainer.tasks.records.schema import json_schema
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
 TINY = ["--sequence", "64", "--decoder-layers", "1", "--decoder-width", "32", "--device", "cpu", "--batch-size", "8"]

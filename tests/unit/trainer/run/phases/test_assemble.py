@@ -16,7 +16,7 @@ from trainer.run import train as job
 from trainer.run.memory_plan.start_size import StartSize
 from trainer.run.phases import assemble, prepare
 from trainer.run.repeated_faults.remedy import Treatment
-from trainer.storage.metadata_schema import json_schema
+from trainer.tasks.records.schema import json_schema
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
 

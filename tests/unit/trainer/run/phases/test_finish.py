@@ -10,7 +10,7 @@ import pytest
 
 from tests.fixtures.quick_runs import train
 from trainer.run.phases import finish as end
-from trainer.storage.metadata_schema import json_schema
+from trainer.tasks.records.schema import json_schema
 
 pytestmark = pytest.mark.usefixtures("torch_as_before")
 

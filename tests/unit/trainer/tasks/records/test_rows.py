@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trainer.tasks.row_records import span_record
+from trainer.tasks.records.rows import span_record
 
 
 @pytest.mark.parametrize(

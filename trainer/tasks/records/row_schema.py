@@ -1,16 +1,21 @@
-"""metadata.json as dataclasses: from them come its JSON Schema and the reader that `predict` uses.
-
-`python -m trainer schema` prints the schema; trainer/storage/metadata.schema.json is that output.
-"""
+"""metadata.json of a run over rows of numbers, bars or a table, as dataclasses, and the reader that `predict` uses."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from trainer.storage.record_shape import read_as, schema_of
-
-SCHEMA_VERSION = 4
+from trainer.storage.record_shape import read_as
+from trainer.storage.run_record import (
+    SCHEMA_VERSION,
+    ArtifactRecord,
+    AttentionRecord,
+    CallbackRecord,
+    DeviceRecord,
+    PrecisionRecord,
+    RankChoiceRecord,
+    RemediesRecord,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,83 +125,6 @@ class ModelRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeviceRecord:
-    """Where the run computed, and why there."""
-
-    device: str
-    kind: str
-    name: str
-    arch: str
-    memory_bytes: int
-    reason: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class PrecisionRecord:
-    """The numbers' format that the run computed in, and why it."""
-
-    name: str
-    reason: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class AttentionRecord:
-    """The attention kernel of training, why it, and what each was found to be: largest error, seconds, refusal."""
-
-    kernel: str
-    reason: str
-    findings: list[dict[str, Any]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RemediesRecord:
-    """What a run did about a fault of a card or its libraries: `names` of the remedies, and why.
-
-    `died_at` has the steps, from 1, at which earlier attempts ended without a message, those of unknown cause too.
-    """
-
-    names: list[str]
-    reason: str
-    died_at: list[int]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RankChoiceRecord:
-    """What `--ranks auto` came to: the number of ranks, why, and the measured rates; null where nothing was measured.
-
-    `all` is of all cards at the same batch, its `larger` at as many rows on each card as one has alone. `stand_in`
-    states that ranks on a CPU imitated cards. All cards are taken from `margin` times the rows a second of one on.
-    `resumed` holds what each resume of the run came to, in order.
-    """
-
-    ranks: int
-    reason: str
-    one: dict[str, Any] | None
-    all: dict[str, Any] | None
-    stand_in: bool
-    margin: float
-    resumed: list[dict[str, Any]] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ArtifactRecord:
-    """A file next to metadata.json."""
-
-    bytes: int
-    sha256: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class CallbackRecord:
-    """A user's callback: its place and class as given, the SHA-256 of its file, and what its class states."""
-
-    name: str
-    sha256: str
-    changes_results: bool
-    all_ranks: bool
-
-
-@dataclass(frozen=True, kw_only=True)
 class Metadata:
     """Everything needed to repeat a run and to use its model without the trainer.
 
@@ -237,74 +165,6 @@ class Metadata:
     remedies: RemediesRecord | None = None
     gates: dict[str, Any] | None = None
     shared_memory: dict[str, Any] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class LanguageRecord:
-    """What a language model was trained on: sequences of `sequence` tokens, by which method, tokenizer and template."""
-
-    method: str
-    sequence: int
-    tokenizer: dict[str, Any]
-    chat_template: dict[str, str] | None
-    train_sequences: int
-    validation_sequences: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class LanguageMetadata:
-    """A run with `task: language`: what it shares with other runs, and `language` instead of features and targets.
-
-    `model.config` is the model's config.json, `model.lora` the adapter's settings. The weights are next to it in
-    Hugging Face layout, or as an adapter in peft's. `fast` names for each part what computed it, why, and what was
-    tried. `micro_batch` is what --micro-batch auto started with on a card: rows (null for all of a step), why, and the
-    planned bytes.
-    """
-
-    schema_version: Annotated[int, SCHEMA_VERSION]
-    task: Annotated[str, "language"]
-    run: str
-    created: str
-    data: dict[str, Any]
-    model: dict[str, Any]
-    language: LanguageRecord
-    seed: int
-    threads: int
-    device: DeviceRecord
-    precision: PrecisionRecord
-    allocator: dict[str, Any]
-    versions: dict[str, str | None]
-    config: dict[str, Any]
-    config_origin: dict[str, str]
-    matrix_cell: str | None
-    forced_rules: list[str]
-    image: str | None
-    git_commit: str | None
-    absent: dict[str, str]
-    metrics: dict[str, Any]
-    artifacts: dict[str, ArtifactRecord]
-    micro_batch: dict[str, Any] | None = None
-    fast: dict[str, Any] | None = None
-    callbacks: list[CallbackRecord] | None = None
-    rank_choice: RankChoiceRecord | None = None
-    remedies: RemediesRecord | None = None
-    gates: dict[str, Any] | None = None
-    shared_memory: dict[str, Any] | None = None
-
-
-def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of metadata.json. Further fields are allowed: later versions may add some."""
-    definitions: dict[str, Any] = {}
-    schema_of(Metadata, definitions)
-    schema_of(LanguageMetadata, definitions)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "metadata.json of a run of the trainer",
-        "if": {"required": ["task"], "properties": {"task": {"const": "language"}}},
-        "then": {"$ref": "#/$defs/LanguageMetadata"},
-        "else": {"$ref": "#/$defs/Metadata"},
-        "$defs": definitions,
-    }
 
 
 def read(data: Any) -> Metadata:

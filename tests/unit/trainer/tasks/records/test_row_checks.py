@@ -5,7 +5,7 @@ from types import SimpleNamespace as Record
 
 import pytest
 
-from trainer.storage.metadata_checks import require_sound
+from trainer.tasks.records.row_checks import require_sound
 
 
 def metadata(**changes):

@@ -1,4 +1,4 @@
-"""Check that the values of a metadata.json agree; their types are checked before, by `metadata_schema.read`."""
+"""Check that the values of a metadata.json agree; their types are checked before, by `row_schema.read`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from trainer.storage.metadata_schema import Metadata, ModelRecord
+from trainer.tasks.records.row_schema import Metadata, ModelRecord
 
 NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,199}", re.ASCII)  # of a run and of a file beside metadata.json
 MOST_WIDTH, MOST_LAYERS = 2**24, 1024

@@ -1,0 +1,1 @@
+"""What each kind of task writes into metadata.json: entries, their classes, checks, and the schema."""

@@ -27,7 +27,7 @@ def test_schema_is_one() -> None:
     jsonschema.Draft202012Validator.check_schema(json_schema())
 
 
-def test_each_kind_of_task_has_its_branch() -> None:
+def test_schema_has_a_branch_for_each_kind_of_task() -> None:
     schema = json_schema()
     assert schema["then"]["$ref"] == f"#/$defs/{LanguageMetadata.__name__}"
     assert schema["else"]["$ref"] == f"#/$defs/{Metadata.__name__}"

@@ -1,1 +1,1 @@
-"""What is on disk, whole or absent: run folders, checkpoints without pickle, the schema of metadata.json."""
+"""What is on disk, whole or absent: run folders, checkpoints without pickle, what metadata.json has of any run."""

@@ -26,7 +26,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from fnmatch import fnmatch
@@ -39,6 +38,7 @@ sys.path.insert(0, str(ROOT))
 
 import torch  # noqa: E402
 
+from benchmarks.allocations import at_peak  # noqa: E402
 from benchmarks.language_speed import facts  # noqa: E402
 from benchmarks.plan_card_cases import CONFIGURATIONS, LATER, STEPS, Configuration, settings_of  # noqa: E402
 
@@ -269,31 +269,6 @@ def trace(*, on: bool) -> list[Any]:
     events = torch.cuda.memory._snapshot()["device_traces"][0]
     torch.cuda.memory._record_memory_history(None)
     return at_peak(events)
-
-
-def at_peak(events: list[dict[str, Any]]) -> list[Any]:
-    """Return [bytes, count, where] of what the step had allocated at its largest moment, largest first."""
-    best = now = place = 0
-    for number, event in enumerate(events):
-        now += event["size"] * {"alloc": 1, "free_completed": -1}.get(event["action"], 0)
-        if now > best:
-            best, place = now, number
-    live: dict[int, dict[str, Any]] = {}
-    for event in events[: place + 1]:
-        if event["action"] == "alloc":
-            live[event["addr"]] = event
-        elif event["action"] == "free_completed":
-            live.pop(event["addr"], None)
-    found = Counter((event["size"], where_of(event)) for event in live.values())
-    listed = [[size, count, where] for (size, where), count in found.items()]
-    return sorted(listed, key=lambda each: -each[0] * each[1])[:40]
-
-
-def where_of(event: dict[str, Any]) -> str:
-    """Return the first frames of an allocation that are of this repository."""
-    frames = [f"{Path(each['filename']).stem}:{each['line']}" for each in event.get("frames", [])]
-    own = [each for each, frame in zip(frames, event.get("frames", []), strict=True) if "trainer/" in frame["filename"]]
-    return " < ".join((own or frames)[:3])
 
 
 def child(name: str, gate: Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocmatrix.evidence.counted import required
-from rocmatrix.evidence.level import LEVELS, cell_statuses, held, known_images, of_another, why_not
+from rocmatrix.evidence.level import LEVELS, cell_statuses, held, known_images, why_not
 from rocmatrix.evidence.record import Hardware, Trouble, Verdict
 from rocmatrix.nightly import trust
 from tests.fixtures.evidence import (
@@ -314,10 +314,6 @@ def test_forged_record_raises_no_level(kind):
     assert level(*CLIMB[:count], forged) == reached
 
 
-def test_local_part_of_a_version_is_no_other_torch():
-    assert level(*CLIMB[:2], smoke(2, versions={"torch": "2.7.1+rocm6.3"})) == "smoked"
-
-
 def test_second_pass_of_two_cards_keeps_the_level():
     again = [smoke(hours, two="pass", hardware=rocm(cards=2)) for hours in (5, 6)]
     (cell_status,) = cell_statuses(CELL, [*CLIMB[:4], *again], rendered=True)
@@ -346,33 +342,11 @@ def test_image_on_another_base_is_not_compared_with_the_checkout(marks, current)
     assert found.current is current
 
 
-@pytest.mark.parametrize("versions", [{}, {"python": "3.12"}, {"torch": "2.7.1 and 2.6.0"}, {"torch": ""}])
-def test_suite_that_does_not_state_the_cells_torch_shows_nothing_and_fails_all_the_same(versions):
-    assert "torch" in (why_not(smoke(versions=versions), CELL) or "")
-    assert why_not(smoke(versions=versions, status="fail"), CELL) is None
-    assert trust.tested([record("prove"), smoke(1, versions=versions)], INPUTS, cell=CELL) is None
-
-
-def test_training_that_states_no_torch_has_that_of_the_suite_in_its_image():
-    assert why_not(record("train", versions={}), CELL) is None
-
-
 def test_run_of_every_status_but_a_failure_holds():
     verdicts = [Verdict(probe=status, status=status) for status in ("pass", "passed", "not-applicable", "not checked")]
     assert held(record("smoke", verdicts=tuple(verdicts)))
     assert not held(record("smoke", verdicts=(*verdicts, Verdict(probe="x", status="fail"))))
     assert not held(record("smoke", verdicts=tuple(verdicts[2:])))
-
-
-@pytest.mark.parametrize(
-    ("torch", "counts"),
-    [
-        ("2.7.1", True), ("2.7.1+rocm6.3", True), ("2.7.1+rocm6.3.4.git1ded221d", True),
-        ("2.7.1+rocm6.2.4", False), ("2.7.1+rocm6.30", False), ("2.7.1+cpu", False), ("2.7.1+cu128", False),
-    ],
-)  # fmt: skip
-def test_smoke_of_another_build_of_the_same_torch_raises_nothing(torch, counts):
-    assert level(*CLIMB[:2], smoke(2, versions={"torch": torch})) == ("smoked" if counts else "proven")
 
 
 def test_smoke_of_an_image_that_has_no_id_raises_nothing():
@@ -384,23 +358,6 @@ def test_proof_that_passed_needs_every_check_and_one_that_failed_counts_with_the
     failed = (*PROVEN[:1], Verdict(probe="files", status="failed"))
     assert why_not(record("prove", passed=False, verdicts=failed), CELL) is None
     assert level(CLIMB[0], record("prove", 1, passed=False, verdicts=failed)) == "built"
-
-
-def test_torch_of_a_simulated_image_is_compared_in_the_real_status_alone():
-    other = {"versions": {"torch": "2.12.1"}}
-    assert why_not(smoke(**SIMULATION, **other), CELL, simulated=True) is None
-    assert of_another(smoke(**other), CELL) == "it ran torch 2.12.1, and the cell has 2.7.1 of ROCm 6.3"
-    assert of_another(smoke(**other), CELL, simulated=True) is None
-
-
-def test_torch_that_is_not_stated_is_reported_so():
-    assert why_not(smoke(versions={}), CELL) == "it ran torch (not stated), and the cell has 2.7.1 of ROCm 6.3"
-
-
-@pytest.mark.parametrize(("torch", "counts"), [("2.7.1", True), ("2.7.1+cpu", True), ("2.7.1+rocm6.3", False)])
-def test_torch_of_a_cpu_cell_is_a_build_for_cpus(torch, counts):
-    ran = smoke(cell=CPU.name, versions={"torch": torch}, hardware=Hardware(device="cpu"))
-    assert why_not(ran, CPU) == (None if counts else f"it ran torch {torch}, and the cell has 2.7.1 for a CPU")
 
 
 def test_build_that_failed_names_no_image():

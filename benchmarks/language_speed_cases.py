@@ -14,6 +14,7 @@ from trainer.run.memory_plan.shapes import SHAPES as KNOWN
 SHAPES: dict[str, dict[str, Any]] = {
     "qwen2.5-1.5b": KNOWN["qwen2.5-1.5b"],
     "qwen2.5-0.5b": KNOWN["qwen2.5-0.5b"],
+    "qwen2.5-7b": KNOWN["qwen2.5-7b"],
     "tiny": KNOWN["qwen2.5-0.5b"]
     | {"vocab_size": 320, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4},
     "gpt2-124m": KNOWN["gpt2-124m"] | {"activation_function": "gelu"},  # nanoGPT's
@@ -38,7 +39,7 @@ QLORA = ("--adapter", "qlora", "--lora-rank", "16")
 FULL = ("--activation-checkpointing", "full")
 FREE = ("--fast", "nondeterministic")
 ONE, TWOS, FOURS, EIGHTS = (("--micro-batch", str(rows)) for rows in (1, 2, 4, 8))
-BIG, SMALL, GPT = "qwen2.5-1.5b", "qwen2.5-0.5b", "gpt2-124m"
+BIG, SMALL, GPT, SEVEN = "qwen2.5-1.5b", "qwen2.5-0.5b", "gpt2-124m", "qwen2.5-7b"
 CASES: dict[str, Case] = {
     "lora-8": Case(shape=BIG, rows=8, tokens=2048, flags=LORA),
     "lora-8, nondeterministic": Case(shape=BIG, rows=8, tokens=2048, flags=(*LORA, *FREE)),
@@ -55,6 +56,8 @@ CASES: dict[str, Case] = {
     "qlora-8": Case(shape=BIG, rows=8, tokens=2048, flags=QLORA),
     "qlora-8, at TRL's memory": Case(shape=BIG, rows=8, tokens=2048, expected=8, flags=(*QLORA, *FULL, *FREE, *FOURS)),
     "qlora-8-full, nondeterministic": Case(shape=BIG, rows=8, tokens=2048, flags=(*QLORA, *FULL, *FREE, *EIGHTS)),
+    "qlora-7b": Case(shape=SEVEN, rows=8, tokens=2048, expected=24, flags=(*QLORA, *FULL, *FREE, *EIGHTS)),
+    "lora-7b": Case(shape=SEVEN, rows=8, tokens=2048, expected=32, flags=(*LORA, *FULL, *FREE, *EIGHTS)),
     "qlora-8, one row at a time": Case(shape=BIG, rows=8, tokens=2048, expected=8, flags=(*QLORA, *FREE, *ONE)),
     "qlora-8, at half TRL's memory": Case(
         shape=BIG, rows=8, tokens=2048, expected=6, flags=(*QLORA, *FULL, *FREE, *TWOS)
@@ -85,11 +88,14 @@ PEERS: dict[str, list[str]] = {
     "TRL with Liger, no checkpointing, LoRA, batch 8": ["lora", "1.5b", "8", "liger", "nockpt"],
     "HF Trainer, peft and Liger, no checkpointing, LoRA, batch 8": ["lora", "1.5b", "8", "hf", "liger"],
     "TRL, its defaults, QLoRA by bitsandbytes, batch 8": ["qlora", "1.5b", "8"],
+    "TRL, its defaults, QLoRA by bitsandbytes, 7B, batch 8": ["qlora", "7b", "8"],
+    "TRL, its defaults, LoRA, 7B, batch 8": ["lora", "7b", "8"],
     "TRL, its defaults, full, 0.5B, batch 8": ["full", "0.5b", "8"],
     "TRL, its defaults, full, 1.5B, batch 8": ["full", "1.5b", "8"],
     "TRL, its defaults, DPO with LoRA, 0.5B, 8 pairs": ["dpo", "0.5b", "8"],
 }
 PEER_GIB = {name: 12 if "its defaults" in name else 42 for name in PEERS}  # of a peer's process, generously
+PEER_GIB |= {name: 36 for name in PEERS if "7B" in name}
 PEER_GIB["TRL, its defaults, full, 1.5B, batch 8"] = 29
 NANO = {"nanoGPT": False, "nanoGPT with biases, as GPT-2 has": True}  # its model.py, compiled, its own optimizer
 

@@ -3,7 +3,7 @@
     python -m benchmarks.trl_speed lora 1.5b 8                    # TRL's defaults: full checkpointing
     python -m benchmarks.trl_speed lora 1.5b 8 liger nockpt       # with Liger's kernels, without checkpointing
     python -m benchmarks.trl_speed lora 1.5b 8 hf liger           # transformers' Trainer with peft
-    python -m benchmarks.trl_speed qlora|full 0.5b|1.5b 8
+    python -m benchmarks.trl_speed qlora|full 0.5b|1.5b|7b 8
     python -m benchmarks.trl_speed dpo 0.5b 8                     # pairs of 100 tokens and answers of 724
 
 Weights are bf16 below adapters and fp32 for full tuning, as TRL loads them; AdamW is torch's fused one and four workers
@@ -29,7 +29,12 @@ from trainer.models.fast.proof import wait
 WARM, STEPS, TOKENS = 8, 20, 2048
 PROMPT, ANSWER = 100, 724
 RANK, ALPHA, WORDS = 16, 32, 300
-KNOWN = {"0.5b": SHAPES["qwen2.5-0.5b"], "1.5b": SHAPES["qwen2.5-1.5b"], "tiny": SHAPES["tiny"]}
+KNOWN = {
+    "0.5b": SHAPES["qwen2.5-0.5b"],
+    "1.5b": SHAPES["qwen2.5-1.5b"],
+    "7b": SHAPES["qwen2.5-7b"],
+    "tiny": SHAPES["tiny"],
+}
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 

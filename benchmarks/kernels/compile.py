@@ -111,9 +111,9 @@ def without_linker() -> bool:
 
 def own_sources() -> dict[str, tuple[Any, dict[str, Any]]]:
     """Return the trainer's own kernels, each as Triton's source and its options."""
-    from trainer.models.fast import triton_softmax
+    from trainer.models.fast.kernels import triton_softmax
 
-    found = gelu_sources()
+    found = gelu_sources() | nf4_sources()
     for type_ in ("bf16", "fp16", "fp32"):
         types = {"logits": f"*{type_}", "labels": "*i64", "scales": "*fp32", "losses": "*fp32"}
         types |= dict.fromkeys(("stride", "vocabulary", "ignored"), "i32")
@@ -124,7 +124,7 @@ def own_sources() -> dict[str, tuple[Any, dict[str, Any]]]:
 
 def gelu_sources() -> dict[str, tuple[Any, dict[str, Any]]]:
     """Return the kernels of GELU and its backward pass, as `own_sources` does; fp16 of one form alone."""
-    from trainer.models.fast import triton_gelu as made
+    from trainer.models.fast.kernels import triton_gelu as made
 
     found: dict[str, tuple[Any, dict[str, Any]]] = {}
     for type_, tanh in (("bf16", False), ("bf16", True), ("fp16", False)):
@@ -136,6 +136,21 @@ def gelu_sources() -> dict[str, tuple[Any, dict[str, Any]]]:
         sizes = {"ROWS": made.ROWS, "COLUMNS": made.COLUMNS, "TANH": tanh}
         backward = ast_source(made.gelu_backward, types, sizes)
         found |= {f"gelu_forward {name}": (forward, how), f"gelu_backward {name}": (backward, how)}
+    return found
+
+
+def nf4_sources() -> dict[str, tuple[Any, dict[str, Any]]]:
+    """Return the kernel that dequantises 4-bit weights, as `own_sources` does."""
+    import triton.language as tl
+
+    from trainer.models.adapters.nf4 import BLOCK
+    from trainer.models.fast.kernels import triton_nf4 as made
+
+    types = {"packed": "*u8", "scales": "*fp32", "levels": "*fp32", "outputs": "*i32", "count": "i32"}
+    found: dict[str, tuple[Any, dict[str, Any]]] = {}
+    for type_, kind in (("bf16", tl.bfloat16), ("fp16", tl.float16)):
+        constants = {"BYTES": BLOCK // 2, "PIECE": made.PIECE, "KIND": kind}
+        found[f"nf4_pairs {type_}"] = (ast_source(made.nf4_pairs, types, constants), {"num_warps": made.WARPS})
     return found
 
 

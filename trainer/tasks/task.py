@@ -130,7 +130,8 @@ class NetworkSpec:
         build: returns the network with fresh weights from torch's global generator; called under the meta device,
             too, where nothing may be allocated. Parameters that are not trained have `requires_grad` False.
         load: puts weights from elsewhere (a pretrained model) into a network on the host; None for none. Called on
-            each rank, after `build` and the cast to the run's dtype, and before the network goes to its device.
+            each rank, after `build` and the cast to the run's dtype, and before the network goes to its device, with
+            torch's name of the device that may compute what is to be loaded.
         attention: shape of the attention whose kernel is to be chosen, None for a network without.
         tune: has the network compute faster, None where there is one way only.
         remedy: from a number of parameters that would fit into memory to the next step of RM521.
@@ -140,7 +141,7 @@ class NetworkSpec:
 
     description: dict[str, Any]
     build: Callable[[], nn.Module]
-    load: Callable[[nn.Module], None] | None = None
+    load: Callable[[nn.Module, str], None] | None = None
     attention: AttentionShape | None = None
     tune: Tuner | None = None
     remedy: Callable[[int], str] = lambda most: f"a network of at most {most:,} parameters would fit"

@@ -35,18 +35,26 @@ LEVELS = (
 )
 
 
-PIECE = 2**16  # weights that are quantised at a time, a multiple of BLOCK: they stay in a processor's cache
+# Weights that are quantised at a time, multiples of BLOCK: they stay in a processor's cache, or are enough for a card,
+# whose calls take longer to begin than to compute few.
+PIECE, PIECE_ON_CARD = 2**16, 2**22
 CELLS = 64  # of [-1, 1] in a table: each holds one boundary between two levels at most
 
 
-def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
+def quantize(weight: Tensor, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
     """Return two codes a byte (the first in the upper half), and the largest magnitude of each block in fp32.
 
     Blocks run along the flattened weight; the last one may be short.
+
+    Args:
+        weight: of any shape.
+        device: where it is computed and where the result is; None for the weight's own. A card takes a weight of the
+            host piece by piece, so that no whole one is on it, and gives the host's bits: the gate `nf4` compares them.
     """
-    flat = weight.detach().reshape(-1)
-    tables = _tables(weight.device)
-    packed, scales = zip(*(_packed(piece, tables) for piece in flat.split(PIECE)), strict=True)
+    device = device or weight.device
+    tables = _tables(device)
+    pieces = weight.detach().reshape(-1).split(PIECE if device.type == "cpu" else PIECE_ON_CARD)
+    packed, scales = zip(*(_packed(piece.to(device), tables) for piece in pieces), strict=True)
     return torch.cat(packed), torch.cat(scales)
 
 
@@ -145,9 +153,9 @@ class NF4Linear(nn.Module):
         return self
 
     @torch.no_grad()
-    def load(self, weight: Tensor) -> None:
-        """Take over a dense weight (outputs, inputs)."""
-        packed, scales = quantize(weight)
+    def load(self, weight: Tensor, device: torch.device | None = None) -> None:
+        """Take over a dense weight (outputs, inputs), quantised on a device, None for the weight's own."""
+        packed, scales = quantize(weight, device)
         self.packed.copy_(packed)
         self.scales.copy_(scales)
 

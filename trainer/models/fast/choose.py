@@ -15,10 +15,11 @@ from trainer.device.memory import OutOfMemory
 from trainer.models.decoder.attention import Attention
 from trainer.models.decoder.masks import AttentionLayout
 from trainer.models.decoder.model import Block, Decoder
-from trainer.models.fast import adapted, attention, compiled, cross_entropy, elementwise, own_gelu
+from trainer.models.fast import adapted, attention, compiled, cross_entropy, elementwise, own_gelu, own_nf4
 from trainer.models.fast.block_trial import FEW, MOST, Request, exact_results, examined, few, timed_again
 from trainer.models.fast.proof import AGAIN, FASTER, Choice, Trial, first_line, judged, reason, relative_error
 
+OWN_NF4 = "adapters folded, compiled elementwise, own NF4"
 OWN_GELU = "compiled, own GELU"  # holds less than "compiled" by GELU's output of each layer
 LEANER = 1.25  # times as slow as plain torch at most, where less is held: launches of short blocks vary by so much
 Work = Callable[[Block, Tensor, AttentionLayout, Any], Tensor]
@@ -203,6 +204,8 @@ def _candidates(
         ops = {"adapters folded, plain elementwise": elementwise.PLAIN}
         if "compile" not in request.refused:
             ops = {"adapters folded, compiled elementwise": elementwise.compiled(), **ops}
+            if own_nf4.there(blocks, request.dtype) and "triton" not in request.refused:
+                ops = {OWN_NF4: own_nf4.elementwise_of(), **ops}
         how: dict[str, Any] = {
             "dtype": request.dtype,
             "stream": request.stream,

@@ -85,7 +85,7 @@ def _compiled() -> Softmax:
 
 
 def _triton() -> Softmax:
-    from trainer.models.fast import triton_softmax
+    from trainer.models.fast.kernels import triton_softmax
 
     def softmax(logits: Tensor, labels: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
         losses = torch.empty(len(logits), dtype=torch.float32, device=logits.device)

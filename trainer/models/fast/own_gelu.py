@@ -47,14 +47,14 @@ class GeluKernels:
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return GELU of the inputs."""
-        from trainer.models.fast import triton_gelu
+        from trainer.models.fast.kernels import triton_gelu
 
         made: Tensor = triton_gelu.forward(inputs, tanh=self.tanh)
         return made
 
     def backward(self, inputs: Tensor, upstream: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return GELU once more, the gradient by the inputs, and its sum over all tokens in fp32."""
-        from trainer.models.fast import triton_gelu
+        from trainer.models.fast.kernels import triton_gelu
 
         return triton_gelu.backward(inputs, upstream, tanh=self.tanh)
 

@@ -53,6 +53,11 @@ class Gates:
         """Whether 4-bit weights are to be held dequantised, by the host's values."""
         return bool(self.fault(NF4))
 
+    @property
+    def quantises(self) -> bool:
+        """Whether the card was seen to give the host's 4-bit codes."""
+        return any(each.gate == NF4 and each.status == child.PASSED for each in self.verdicts)
+
     def facts(self) -> dict[str, Any]:
         """Return what metadata.json holds."""
         return {

@@ -61,7 +61,7 @@ def built(
     if network.tune:
         network.tune.hold(model, context)  # sooner than they are loaded: the host then never holds them in fp32
     if network.load:
-        network.load(model)
+        network.load(model, device if gates.quantises else "cpu")
     pad_ranks(model, gates.padded)
     if gates.dense_nf4:
         hold_dense(model, DTYPES[precision.name])

@@ -125,11 +125,12 @@ def peft_config_of(config: DecoderConfig) -> dict[str, Any]:
     return by_peft.read_config(config.adapter.peft_config)
 
 
-def load_for_peft(model: nn.Module, *, folder: Path, config: DecoderConfig, seed: int) -> None:
+def load_for_peft(model: nn.Module, device: str = "cpu", *, folder: Path, config: DecoderConfig, seed: int) -> None:
     """Have the model be the folder's with its adapter made anew: first weights of some, as DoRA's, are the base's.
 
     Args:
         model: network, changed in place.
+        device: not used: nothing is quantised.
         folder: of the base model.
         config: settings of the network.
         seed: of the adapter's first weights.
@@ -152,11 +153,16 @@ def _decoder(raw: Mapping[str, Any], *, unset: bool) -> Decoder:
     return decoder
 
 
-def load_weights(model: nn.Module, *, folder: Path) -> None:
-    """Put a folder's weights into the model; an adapted layer's go to its base, quantised where that is.
+def load_weights(model: nn.Module, device: str = "cpu", *, folder: Path) -> None:
+    """Put a folder's weights into the model on the host; an adapted layer's go to its base, quantised where that is.
 
     As many layers at a time as there are processors, each by one thread: no sum is shared, so the bits do not depend
     on how many.
+
+    Args:
+        model: network, changed in place.
+        device: where weights are quantised: a card takes seconds for what a host takes a minute for.
+        folder: of the base model.
 
     Raises:
         TrainerError: RM700 to RM703.
@@ -169,17 +175,17 @@ def load_weights(model: nn.Module, *, folder: Path) -> None:
     torch.set_num_threads(1)
     try:
         with ThreadPoolExecutor(max_workers=min(MOST_WORKERS, len(os.sched_getaffinity(0)))) as pool:
-            list(pool.map(partial(_put, decoder), weights, weights.values()))
+            list(pool.map(partial(_put, decoder, torch.device(device)), weights, weights.values()))
     finally:
         torch.set_num_threads(threads)
 
 
 @torch.no_grad()
-def _put(decoder: nn.Module, name: str, value: Tensor) -> None:
+def _put(decoder: nn.Module, device: torch.device, name: str, value: Tensor) -> None:
     module_name, _, kind = name.rpartition(".")
     module = decoder.get_submodule(module_name)
     base = getattr(module, "base", module)
     if isinstance(base, NF4Linear) and kind == "weight":
-        base.load(value)
+        base.load(value, device)
     else:
         getattr(base, kind).copy_(value)

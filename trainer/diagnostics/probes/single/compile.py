@@ -89,7 +89,7 @@ def refused_by_triton(device: Device) -> str:
     """
     if importlib.util.find_spec("triton") is None:
         return ""
-    from trainer.models.fast import triton_softmax
+    from trainer.models.fast.kernels import triton_softmax
 
     try:
         triton_softmax.compile_only(device.torch_type)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from trainer.models.adapters import nf4
 from trainer.models.adapters.nf4 import BLOCK, LEVELS, PIECE, NF4Linear, dequantize, quantize
 
 
@@ -116,3 +117,22 @@ def test_quantised_layer_made_where_another_device_is_the_default_has_its_tables
     with torch.device("meta"):
         made = NF4Linear(torch.nn.Linear(64, 8))
     assert made.packed.device.type == "meta"
+
+
+@pytest.mark.parametrize("piece", [64, 192, 2**22])
+def test_quantize_gives_the_same_codes_whatever_is_quantised_at_a_time(monkeypatch, piece):
+    weight = torch.randn(37, 45, generator=torch.Generator().manual_seed(1))
+    expected = quantize(weight)
+    monkeypatch.setattr(nf4, "PIECE", piece)
+    assert all(torch.equal(one, other) for one, other in zip(quantize(weight), expected, strict=True))
+
+
+def test_layer_takes_a_weight_over_on_another_device_than_its_own(monkeypatch):
+    """The meta device stands in for a card: what is computed there has no numbers, but says where it is."""
+    layer, seen = NF4Linear(torch.nn.Linear(8, 16, bias=False)), []
+    monkeypatch.setattr(nf4, "quantize", lambda weight, device: (seen.append(device), quantize(weight))[1])
+    weight = torch.randn(16, 8)
+    layer.load(weight, torch.device("meta"))
+    assert seen == [torch.device("meta")]
+    assert torch.equal(layer.packed, quantize(weight)[0]) and layer.packed.device.type == "cpu"
+    assert quantize(weight, torch.device("meta"))[0].device.type == "meta"

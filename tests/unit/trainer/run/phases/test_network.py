@@ -14,6 +14,7 @@ from trainer.distributed.collectives import Ranks
 from trainer.models.decoder.model import Decoder
 from trainer.models.pretrained import folder as pretrained
 from trainer.models.pretrained.families import decoder_config
+from trainer.run.gates.child import Verdict
 from trainer.run.gates.decide import Gates
 from trainer.run.phases.attempt import Attempt
 from trainer.run.phases.network import built
@@ -41,7 +42,7 @@ def test_built_holds_frozen_weights_in_16_bits_before_the_folders_are_loaded(
     config = DecoderConfig(model=tmp_path / "model", adapter=AdapterConfig(adapter="lora", lora_rank=2))
     seen: list[set[torch.dtype]] = []
 
-    def load(model: torch.nn.Module) -> None:
+    def load(model: torch.nn.Module, device: str) -> None:
         seen.append({weight.dtype for weight in model.parameters() if weight.ndim == 2 and not weight.requires_grad})
         load_weights(model, folder=tmp_path / "model")
 
@@ -62,3 +63,23 @@ def test_built_holds_frozen_weights_in_16_bits_before_the_folders_are_loaded(
         ours = held.get(name, held.get(name.replace("_proj.weight", "_proj.base.weight")))
         assert ours is not None and torch.equal(ours, weight.to(ours.dtype)), name
     assert {weight.dtype for weight in model.parameters() if weight.requires_grad} == {torch.float32}
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"), [("passed", "cuda:0"), ("wrong", "cpu"), ("untried", "cpu"), (None, "cpu")]
+)
+def test_built_has_weights_quantised_on_a_card_whose_codes_were_seen_to_be_the_hosts(
+    monkeypatch: pytest.MonkeyPatch, status: str | None, expected: str
+) -> None:
+    seen: list[str] = []
+
+    def load(model: torch.nn.Module, device: str) -> None:
+        seen.append(device)
+        raise InterruptedError
+
+    spec = NetworkSpec(description={}, build=lambda: torch.nn.Linear(2, 2), load=load)
+    attempt = Attempt(config=TrainConfig.of(task="lm"), name=None, settings=None, bootstrap=Ranks())
+    verdicts = () if status is None else (Verdict(gate="nf4", status=status),)
+    with pytest.raises(InterruptedError):
+        built(spec, attempt, "cuda:0", Precision(name="fp32", reason="", device_type="cuda"), Gates(verdicts=verdicts))
+    assert seen == [expected]

@@ -98,7 +98,7 @@ def test_load_weights_quantises_on_as_many_threads_as_there_are_processors_and_l
     model, seen = made(tmp_path / "model", "llama", "qlora"), set()
     meet = threading.Barrier(3, timeout=20)
 
-    def load(self, weight):
+    def load(self, weight, device):
         if len(seen) < 3:
             seen.add(threading.get_ident())
             meet.wait()  # passes where three layers are loaded at a time
@@ -118,7 +118,7 @@ def test_load_weights_quantises_on_as_many_threads_as_there_are_processors_and_l
 def test_load_weights_that_fails_in_a_thread_fails_as_a_whole(tmp_path, monkeypatch):
     written(tmp_path / "model", "llama")
     model = made(tmp_path / "model", "llama", "qlora")
-    monkeypatch.setattr(NF4Linear, "load", lambda self, weight: 1 / 0)
+    monkeypatch.setattr(NF4Linear, "load", lambda self, weight, device: 1 / 0)
     threads = torch.get_num_threads()
     with pytest.raises(ZeroDivisionError):
         load_weights(model, folder=tmp_path / "model")

@@ -63,8 +63,8 @@ def triton(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
     stand_in = ModuleType("triton_softmax")
     stand_in.compile_only = compile_only  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "trainer.models.fast.triton_softmax", stand_in)
-    monkeypatch.setattr("trainer.models.fast.triton_softmax", stand_in, raising=False)
+    monkeypatch.setitem(sys.modules, "trainer.models.fast.kernels.triton_softmax", stand_in)
+    monkeypatch.setattr("trainer.models.fast.kernels.triton_softmax", stand_in, raising=False)
     monkeypatch.setattr(probe, "triton_version", lambda: {"triton": "3.3.1"})
     monkeypatch.setattr(probe.importlib.util, "find_spec", lambda name: name)
     monkeypatch.setattr(probe.shutil, "which", lambda name: name)

@@ -19,7 +19,7 @@ import torch
 
 from tests.left_out import long
 
-ROOT = Path(__file__).parents[5]
+ROOT = Path(__file__).parents[6]
 FOLDER = os.environ.get("ROCMATRIX_TRITON", str(ROOT / ".rocmatrix" / "ci" / "triton"))
 THERE = importlib.util.find_spec("triton") is not None or (Path(FOLDER) / "triton").is_dir()
 WHY = "triton is not installed; .ci/kernels does it"
@@ -30,7 +30,7 @@ import json, re, sys
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from trainer.models.fast import triton_softmax as made
+from trainer.models.fast.kernels import triton_softmax as made
 types = {"logits": "*bf16", "labels": "*i64", "scales": "*fp32", "losses": "*fp32"}
 types |= dict.fromkeys(("stride", "vocabulary", "ignored"), "i32") | {"PIECE": "constexpr"}
 found = {}
@@ -49,7 +49,8 @@ CHOSEN = """
 import json, torch, triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from trainer.models.fast import cross_entropy, triton_softmax as made
+from trainer.models.fast import cross_entropy
+from trainer.models.fast.kernels import triton_softmax as made
 types = {"logits": "*fp32", "labels": "*i64", "scales": "*fp32", "losses": "*fp32"}
 types |= dict.fromkeys(("stride", "vocabulary", "ignored"), "i32") | {"PIECE": "constexpr"}
 def launch(*tensors, ignored):  # as on a card of that architecture, where nothing is launched before it is compiled
@@ -125,8 +126,8 @@ def kernel(monkeypatch):
     stand_in.jit, stand_in.language, language.constexpr = (lambda function: function), language, int
     monkeypatch.setitem(sys.modules, "triton", stand_in)
     monkeypatch.setitem(sys.modules, "triton.language", language)
-    monkeypatch.delitem(sys.modules, "trainer.models.fast.triton_softmax", raising=False)
-    from trainer.models.fast import triton_softmax
+    monkeypatch.delitem(sys.modules, "trainer.models.fast.kernels.triton_softmax", raising=False)
+    from trainer.models.fast.kernels import triton_softmax
 
     class Launches(list):
         def __getitem__(self, grid):
@@ -134,8 +135,8 @@ def kernel(monkeypatch):
 
     monkeypatch.setattr(triton_softmax, "softmax_rows", Launches())
     yield triton_softmax
-    sys.modules.pop("trainer.models.fast.triton_softmax", None)
-    if hasattr(package := sys.modules["trainer.models.fast"], "triton_softmax"):
+    sys.modules.pop("trainer.models.fast.kernels.triton_softmax", None)
+    if hasattr(package := sys.modules["trainer.models.fast.kernels"], "triton_softmax"):
         del package.triton_softmax
 
 

@@ -12,12 +12,12 @@ import pytest
 import torch
 
 from tests.left_out import long
-from tests.unit.trainer.models.fast.test_triton_softmax import needs_triton, run
+from tests.unit.trainer.models.fast.kernels.test_triton_softmax import needs_triton, run
 
 VALUES = """
 import torch
 from torch.nn import functional
-from trainer.models.fast import triton_gelu
+from trainer.models.fast.kernels import triton_gelu
 from trainer.models.fast.proof import relative_error
 torch.manual_seed(0)
 triton_gelu.PIECE, triton_gelu.COLUMNS, triton_gelu.ROWS = 64, 16, 4  # the interpreter takes 25 s for the own sizes
@@ -47,8 +47,8 @@ def kernels(monkeypatch):
     stand_in.cdiv = lambda count, size: -(-count // size)
     monkeypatch.setitem(sys.modules, "triton", stand_in)
     monkeypatch.setitem(sys.modules, "triton.language", language)
-    monkeypatch.delitem(sys.modules, "trainer.models.fast.triton_gelu", raising=False)
-    from trainer.models.fast import triton_gelu
+    monkeypatch.delitem(sys.modules, "trainer.models.fast.kernels.triton_gelu", raising=False)
+    from trainer.models.fast.kernels import triton_gelu
 
     class Launches(list):
         def __getitem__(self, grid):
@@ -57,8 +57,8 @@ def kernels(monkeypatch):
     for name in ("gelu_forward", "gelu_backward"):
         monkeypatch.setattr(triton_gelu, name, Launches())
     yield triton_gelu
-    sys.modules.pop("trainer.models.fast.triton_gelu", None)
-    if hasattr(package := sys.modules["trainer.models.fast"], "triton_gelu"):
+    sys.modules.pop("trainer.models.fast.kernels.triton_gelu", None)
+    if hasattr(package := sys.modules["trainer.models.fast.kernels"], "triton_gelu"):
         del package.triton_gelu
 
 

@@ -1,0 +1,81 @@
+"""The Triton kernel of 4-bit weights: its values by the interpreter, and how it is launched.
+
+That it compiles for AMD architectures is held by tests/unit/benchmarks/test_kernels.py.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import pytest
+import torch
+
+from tests.left_out import long
+from tests.unit.trainer.models.fast.kernels.test_triton_softmax import needs_triton, run
+from trainer.models.adapters.nf4 import dequantize, quantize
+
+VALUES = """
+import torch
+from trainer.models.adapters.nf4 import dequantize, quantize
+from trainer.models.fast.kernels import triton_nf4
+torch.manual_seed(0)
+triton_nf4.PIECE = 32
+for rows, columns in ((3, 70), (5, 64), (1, 2)):
+    packed, scales = quantize(torch.randn(rows, columns) * 10)
+    shape = torch.Size((rows, columns))
+    cut = (dequantize(packed, scales, shape, torch.float32).view(torch.int32) & -65536).view(torch.float32)
+    expected = {torch.bfloat16: cut.bfloat16(), torch.float16: dequantize(packed, scales, shape, torch.float16)}
+    for dtype, values in expected.items():
+        print(torch.equal(triton_nf4.dequantized(packed, scales, shape, dtype), values), end=" ")
+"""
+
+
+@needs_triton
+@long
+def test_kernel_in_the_interpreter_gives_the_bits_of_plain_torch(tmp_path):
+    """Weights fill no program, and their last block no scale's 64. The interpreter cuts to bf16 where cards round."""
+    assert run(VALUES, tmp_path, TRITON_INTERPRET="1").split() == ["True"] * 6
+
+
+@pytest.fixture
+def kernel(monkeypatch):
+    """The module over a STAND-IN for triton, whose kernel notes how it is launched."""
+    stand_in, language = ModuleType("triton"), ModuleType("triton.language")
+    stand_in.jit, stand_in.language, language.constexpr = (lambda function: function), language, int
+    stand_in.cdiv = lambda count, size: -(-count // size)
+    language.bfloat16, language.float16 = "bf16", "fp16"
+    monkeypatch.setitem(sys.modules, "triton", stand_in)
+    monkeypatch.setitem(sys.modules, "triton.language", language)
+    monkeypatch.delitem(sys.modules, "trainer.models.fast.kernels.triton_nf4", raising=False)
+    from trainer.models.fast.kernels import triton_nf4
+
+    class Launches(list):
+        def __getitem__(self, grid):
+            return lambda *arguments, **options: self.append((grid, arguments, options))
+
+    monkeypatch.setattr(triton_nf4, "nf4_pairs", Launches())
+    yield triton_nf4
+    sys.modules.pop("trainer.models.fast.kernels.triton_nf4", None)
+    if hasattr(package := sys.modules["trainer.models.fast.kernels"], "triton_nf4"):
+        del package.triton_nf4
+
+
+@pytest.mark.parametrize(("dtype", "kind"), [(torch.bfloat16, "bf16"), (torch.float16, "fp16")])
+def test_programs_cover_all_bytes_and_write_two_values_as_one_number(kernel, dtype, kind):
+    packed, scales = quantize(torch.randn(3, 2 * kernel.PIECE))
+    found = kernel.dequantized(packed, scales, torch.Size((3, 2 * kernel.PIECE)), dtype)
+    ((grid, arguments, options),) = list.__iter__(kernel.nf4_pairs)
+    assert (found.shape, found.dtype) == ((3, 2 * kernel.PIECE), dtype)
+    assert grid == (3,) and arguments[0] is packed and arguments[1] is scales
+    assert (arguments[3].dtype, len(arguments[3]), arguments[4]) == (torch.int32, len(packed), len(packed))
+    assert arguments[3].data_ptr() == found.data_ptr()
+    assert options == {"BYTES": 32, "PIECE": kernel.PIECE, "KIND": kind, "num_warps": kernel.WARPS}
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [((3, 5), torch.bfloat16), ((4, 5), torch.float32)])
+def test_odd_numbers_and_wide_values_are_dequantised_by_plain_torch(kernel, shape, dtype):
+    packed, scales = quantize(torch.randn(shape))
+    found = kernel.dequantized(packed, scales, torch.Size(shape), dtype)
+    assert torch.equal(found, dequantize(packed, scales, torch.Size(shape), dtype))
+    assert not kernel.nf4_pairs

@@ -200,7 +200,8 @@ class Outdated:
 
     statements: bool = option("list every statement instead, with its sources and its age, oldest first", default=False)
     online: bool = option(
-        "ask the indexes of the recommended cells as well; one that does not answer is only named", default=False
+        "ask the indexes of the recommended cells as well; one that does not answer is only named, all are an error",
+        default=False,
     )
     json: bool = option("print it as JSON, for programs", default=False)
 
@@ -221,7 +222,13 @@ def outdated(args: Outdated) -> None:
     found = freshness.outdated(known, today=today(), answers=answers, others=others)
     if args.json:
         print_json(found.described())
-        return
+    else:
+        _show_outdated(found)
+    if answers and all(answer.unheard_because for answer in answers):
+        raise RocmatrixError("RM115", what=f"{len(answers)} indexes were asked", why=answers[0].unheard_because or "")
+
+
+def _show_outdated(found: freshness.Outdated) -> None:
     _print_wrapped(_outdated_summary(found))
     if found.expired:
         table(("RULE", "EXPIRED", "SOURCE"), ((r.id, r.expires, r.evidence.summary) for r in found.expired))

@@ -157,4 +157,10 @@ MATRIX: tuple[CatalogEntry, ...] = entries(
         "Let pip reach download.pytorch.org or a mirror of it (PIP_FIND_LINKS), give --use-installed-torch, or set "
         "ROCMATRIX_PLAIN_WHEELS=yes.",
     ),
+    (
+        "RM115",
+        "No index answered",
+        "Every index that was asked for newer versions failed to answer, so nothing is known of them.",
+        "Run it again where the indexes that are named can be reached, or leave --online out.",
+    ),
 )

@@ -1,5 +1,6 @@
 """What the tasks print: data on standard output, words for a person on standard error."""
 
+import contextlib
 import errno
 import json
 import os
@@ -13,7 +14,7 @@ import pytest
 from rocmatrix.cli.commands import evidence, matrix
 from rocmatrix.cli.commands.matrix import Cells, Explain, Grid, Outdated
 from rocmatrix.host.hardware import read_hardware
-from rocmatrix.matrix.resolver import html
+from rocmatrix.matrix.resolver import freshness, html
 from rocmatrix.matrix.resolver.grid import grid
 from rocmatrix.matrix.resolver.text import symbol
 from tests.fixtures import sysfs
@@ -71,6 +72,22 @@ def test_page_that_cannot_be_written_is_rm206(tmp_path, capsys, place):
 def test_outdated_lists_versions_without_a_network(capsys):
     matrix.outdated(Outdated(json=True))
     assert json.loads(capsys.readouterr().out)["indexes"] == []
+
+
+@pytest.mark.parametrize(
+    ("failing", "code"), [(("one", "other"), "RM115"), (("one",), None)], ids=["no answer", "one answer"]
+)
+def test_outdated_of_indexes_of_which_none_answers_ends_as_an_error_after_its_list(monkeypatch, capsys, failing, code):
+    def query(known, index):
+        return freshness.Answer(index=index, unheard_because="no route" if index in failing else None)
+
+    monkeypatch.setattr(freshness, "indexes", lambda known: ("one", "other"))
+    monkeypatch.setattr(freshness, "query", query)
+    with pytest.raises(SystemExit) if code else contextlib.nullcontext():
+        matrix.outdated(Outdated(json=True, online=True))
+    out, err = capsys.readouterr()
+    assert len(json.loads(out)["indexes"]) == 2
+    assert err.startswith(code or "") and ("no route" in err) is (code is not None)
 
 
 def test_reader_that_has_enough_is_no_defect():

@@ -52,6 +52,7 @@ Found in Dockerfiles, compose files, scripts and requirements files, without a r
 | device-path | error | a device that is not below /dev |
 | argument-outside-stage | warning | an ARG that stands before FROM alone, used in a RUN of a stage, where it is empty |
 | kfd-not-given | error | /dev/dri without /dev/kfd |
+| dri-not-given | error | /dev/kfd without /dev/dri |
 | groups-not-given | warning | a user other than root, and no groups for the device nodes |
 | shared-memory-small | note | neither a size of /dev/shm nor ipc: host |
 | source-moves | note | a clone without a tag or commit, in a Dockerfile for AMD cards |

@@ -208,17 +208,38 @@ def _needs_no_compute(subject: Subject, launch: Launch) -> bool:
     return bool(_WITHOUT_KFD.search(named) or (of_cuda and not _of_amd(subject)))
 
 
+def _nodes(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
+    """Yield the node that is missing where one of the two is given; ROCm opens both."""
+    # letters in another order are reported as such, and corrected
+    kfd = next(
+        (each for each in launch.devices if "kfd" in each or sorted(each.removeprefix("/dev/")) == sorted("kfd")), None
+    )
+    dri = next((each for each in launch.devices if "dri" in each), None)
+    given = dri or kfd
+    if given is None or (kfd and dri):
+        return
+    rule, missing = ("dri-not-given", "/dev/dri") if kfd else ("kfd-not-given", "/dev/kfd")
+    truth = (
+        "ROCm opens each card's render node as well; with /dev/kfd alone it finds no card"
+        if kfd
+        else "compute goes through /dev/kfd; with /dev/dri alone ROCm finds no card"
+    )
+    finding = _finding_of(
+        rule,
+        subject,
+        launch.line_of(given),
+        " ".join(launch.devices),
+        "conflict",
+        "error",
+        truth,
+        f"add --device {missing}",
+    )
+    yield replace(finding, fix=Fix(where=finding.where, before=given, after=missing, added=True))
+
+
 def _missing(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
     """Yield what a container lacks that is to compute on the card: a node, the groups that own it, shared memory."""
-    # letters in another order are reported as such, and corrected
-    compute = any("kfd" in device or sorted(device.removeprefix("/dev/")) == sorted("kfd") for device in launch.devices)
-    if any("dri" in device for device in launch.devices) and not compute:
-        node = next(device for device in launch.devices if "dri" in device)
-        finding = _finding_of(
-            "kfd-not-given", subject, launch.line_of(node), " ".join(launch.devices), "conflict", "error",
-            "compute goes through /dev/kfd; with /dev/dri alone ROCm finds no card", "add --device /dev/kfd",
-        )  # fmt: skip
-        yield replace(finding, fix=Fix(where=finding.where, before=node, after="/dev/kfd", added=True))
+    yield from _nodes(subject, launch)
     if launch.user not in (None, "0", "root", "0:0", "root:root") and not launch.groups:
         yield _finding_of(
             "groups-not-given", subject, launch.line_of("user"), f"user {launch.user}", "conflict", "warning",

@@ -11,7 +11,7 @@ from rocmatrix.doctor.environment import compose, dockerfile, scripts
 from rocmatrix.doctor.environment.dockerfile import read_text
 from rocmatrix.doctor.environment.files import definition, manifests, poetry, projects, pyproject, units, workflows
 from rocmatrix.doctor.environment.lint_input import Subject
-from rocmatrix.doctor.environment.shell import heredocs
+from rocmatrix.doctor.environment.shell import blocks, heredocs
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -23,6 +23,8 @@ _YAML = (".yml", ".yaml")
 _UNITS = (".container", ".service", ".conf")
 _LISTS = (".txt", ".in")
 _MOST = 100  # texts that a script writes; each is read with the lines above it
+_PAGES, _RECIPES = (".md", ".markdown"), ("makefile", "gnumakefile", "justfile")
+_SHELLS = ("bash", "sh", "shell", "zsh", "console", "shell-session", "terminal")
 _SCRIPTS = (".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".job", ".pbs", *_LISTS)
 
 
@@ -32,10 +34,12 @@ def subjects(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = No
 
     Args:
         path: a Dockerfile, a compose file, a script, a requirements, pyproject or conda file, a manifest, a workflow or
-            a pipeline of GitLab, an env file, a unit of Podman or systemd, a devcontainer.json, or a definition file
-            of Apptainer.
+            a pipeline of GitLab, an env file, a unit of Podman or systemd, a devcontainer.json, a definition file of
+            Apptainer, the code blocks of a page in Markdown, or the recipes of a Makefile or justfile.
         shell: variables of the shell by name, for compose files.
     """
+    if path.suffix.lower() in _PAGES:
+        return tuple(one for block in _blocks_of(path) for one in _of_block(path, block, shell))
     read = _reader(path.name.lower(), path.suffix.lower())
     if read is None and path.suffix.lower() in _YAML:
         return _of_yaml(path, shell, matrix)
@@ -47,6 +51,37 @@ def subjects(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = No
         texts = islice(heredocs.heredocs(read_text(path)), _MOST)
         found += tuple(one for text in texts for one in _written(path, text, shell))
     return found
+
+
+def _blocks_of(path: Path) -> list[blocks.Block]:
+    """Return the code blocks of a page that can be read. Raises RM311 where it has none."""
+    known = (*_SHELLS, "dockerfile", "containerfile", "docker", "yaml", "yml")
+    found = [one for one in islice(blocks.fenced(read_text(path)), _MOST) if one.language in known]
+    if not found:
+        advice = "Name the language of its blocks (```bash), or give the file that it describes."
+        raise RocmatrixError(
+            "RM311", what="the page has no code block of a known language", where=str(path), next=advice
+        )
+    return found
+
+
+def _of_block(path: Path, block: blocks.Block, shell: Mapping[str, str]) -> tuple[Subject, ...]:
+    """Return what one block sets, installs and starts, apart from the others: a page often shows one way after another.
+
+    A block of YAML that is no whole file is left out.
+    """
+    with dockerfile.with_text(path, block.text):
+        if block.language in _SHELLS:
+            return scripts.of_file(path)
+        try:
+            return dockerfile.of_dockerfile(path) if block.language[0] in "dc" else _of_yaml(path, shell, None)
+        except RocmatrixError:
+            return ()
+
+
+def _of_recipes(path: Path) -> tuple[Subject, ...]:
+    with dockerfile.with_text(path, blocks.recipes(read_text(path))):
+        return scripts.of_file(path)
 
 
 def _written(path: Path, text: heredocs.Heredoc, shell: Mapping[str, str]) -> tuple[Subject, ...]:
@@ -69,6 +104,8 @@ def _reader(name: str, ending: str) -> _Reader | None:
     """Return the reader of a file by its name and ending, in small letters; of YAML the keys decide."""
     if name.startswith(("dockerfile", "containerfile")) or ending in (".dockerfile", ".containerfile"):
         return dockerfile.of_dockerfile
+    if name in _RECIPES or ending == ".mk":
+        return _of_recipes
     read = None if ending in _YAML else _unit_reader(name) or _reader_of_ending(ending)
     return (
         dockerfile.of_dockerfile if read is None and re.search(r"docker-?file", name) and ending not in _YAML else read
@@ -126,7 +163,8 @@ def _of_yaml(path: Path, shell: Mapping[str, str], matrix: Matrix | None) -> tup
 def _unknown(path: Path) -> RocmatrixError:
     what = (
         "it is none of the forms known: Dockerfile, compose, script, requirements, pyproject, conda, manifest, "
-        "workflow, pipeline of GitLab, env file, unit, devcontainer, definition file of Apptainer"
+        "workflow, pipeline of GitLab, env file, unit, devcontainer, definition file of Apptainer, page in Markdown, "
+        "Makefile"
     )
     advice = "Give it the usual name or ending; render templates first (`helm template`, `kubectl kustomize`)."
     return RocmatrixError("RM311", what=what, where=str(path), next=advice)

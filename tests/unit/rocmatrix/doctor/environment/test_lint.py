@@ -73,6 +73,26 @@ CASES = [
     ("visible-devices-no-list", "warning", {"ROCR_VISIBLE_DEVICES": "all"}, {"ROCR_VISIBLE_DEVICES": "0,1"}),
     ("visible-devices-no-list", "warning", {"HIP_VISIBLE_DEVICES": "All"}, {"HIP_VISIBLE_DEVICES": "GPU-1a2b"}),
     ("visible-devices-no-list", "warning", {"HIP_VISIBLE_DEVICES": "all"}, {"HIP_VISIBLE_DEVICES": "$CARDS"}),
+    *(
+        ("visible-devices-apart-by-other-than-commas", "error", {name: wrong}, {name: right})
+        for name, wrong, right in (
+            ("HIP_VISIBLE_DEVICES", "0;1", "0,1"),
+            ("ROCR_VISIBLE_DEVICES", "0 1", "0, 1"),
+            ("CUDA_VISIBLE_DEVICES", "0-3", "-1"),
+            ("HIP_VISIBLE_DEVICES", "0,,1", ""),
+            ("ROCR_VISIBLE_DEVICES", ",1", "GPU-1a2b,GPU-3c4d"),
+        )
+    ),
+    ("visible-devices-with-blanks", "error", {"HIP_VISIBLE_DEVICES": "0, 1"}, {"ROCR_VISIBLE_DEVICES": "0, 1"}),
+    ("visible-devices-with-blanks", "error", {"CUDA_VISIBLE_DEVICES": "0 ,1"}, {"CUDA_VISIBLE_DEVICES": "0,1"}),
+    ("tunableop-word-for-a-number", "error", {"PYTORCH_TUNABLEOP_ENABLED": "true"}, {"PYTORCH_TUNABLEOP_ENABLED": "1"}),
+    ("tunableop-no-number", "error", {"PYTORCH_TUNABLEOP_VERBOSE": "debug"}, {"PYTORCH_TUNABLEOP_VERBOSE": "3"}),
+    ("tunableop-no-number", "error", {"PYTORCH_TUNABLEOP_VERBOSE": "on"}, {"PYTORCH_TUNABLEOP_VERBOSE": "$LEVEL"}),
+    ("log-level-no-number", "warning", {"AMD_LOG_LEVEL": "debug"}, {"AMD_LOG_LEVEL": "4"}),
+    ("hip-flag-word-for-a-number", "warning", {"HIP_LAUNCH_BLOCKING": "True"}, {"HIP_LAUNCH_BLOCKING": "true"}),
+    ("hip-flag-word-for-a-number", "warning", {"GPU_MAX_HW_QUEUES": "two"}, {"GPU_MAX_HW_QUEUES": "2"}),
+    ("miopen-find-mode-unknown", "warning", {"MIOPEN_FIND_MODE": "quick"}, {"MIOPEN_FIND_MODE": "dynamic_hybrid"}),
+    ("miopen-find-mode-unknown", "warning", {"MIOPEN_FIND_MODE": "0"}, {"MIOPEN_FIND_MODE": "2"}),
     ("quotes-in-value", "error", {"HIP_VISIBLE_DEVICES": '"0"'}, {"HIP_VISIBLE_DEVICES": "0"}),
     ("rocm-arch-commas", "error", {"PYTORCH_ROCM_ARCH": "gfx90a,gfx942"}, {"PYTORCH_ROCM_ARCH": "gfx90a;gfx942"}),
     (

@@ -207,7 +207,7 @@ def test_dockerfile_of_one_machine_is_reported(tmp_path, file, found):
 
 
 def test_number_of_a_group_in_a_quadlet_is_that_of_one_host(tmp_path):
-    text = "[Container]\nImage=me/app:1\nAddDevice=/dev/kfd\nGroupAdd={}\nShmSize=1g\n"
+    text = "[Container]\nImage=me/app:1\nAddDevice=/dev/kfd\nAddDevice=/dev/dri\nGroupAdd={}\nShmSize=1g\n"
     text += "[Install]\nWantedBy=multi-user.target\n"
     assert rules(read(tmp_path, "a.container", text.format("992"))) == ["group-number-of-one-host"]
     assert rules(read(tmp_path, "a.container", text.format("keep-groups"))) == []

@@ -30,6 +30,11 @@ STATED = (
     ("RuntimeError: foo must have shape (batch, heads, dim)", "tensor-shape-refused", "versions"),
     ("AssertionError: Aiter FooAttention only supports one sliding window", "aiter-form-refused", "another back end"),
     ("AssertionError: Aiter Foo supports num_head of 4 or 8, got 5. Try adjusting tensor_parallel_size", "aiter-form-refused", "tensor parallel"),
+    ("ValueError: environment variable RANK expected, but not set", "setting-not-given", "launcher"),
+    ("ValueError: foo_layout must be specified for the cache", "setting-not-given", "renamed"),
+    ("AssertionError: the foo buffer is not initialized", "called-before-it-is-ready", "earlier step"),
+    ("KeyError: 'layers.3.foo.experts.w2_weight_scale'", "weights-names-unknown", "quantised"),
+    ("RuntimeError: fooGemm() has no workspace\nrocBLAS internal error: hipMallocAsync() failed, no workspace memory", "rocblas-internal-message", "memory of the card"),
 )  # fmt: skip
 
 

@@ -49,7 +49,9 @@ def test_exception_that_states_a_limit_is_answered_by_its_class_and_the_cause_it
 
 
 def test_stated_limit_below_the_prefix_of_an_engine_is_found():
-    line = "(Worker_TP0 pid=71) ERROR 11-29 10:11:12 [multiproc_executor.py:1050] ValueError: 27 is not divisible by 8\n"
+    line = (
+        "(Worker_TP0 pid=71) ERROR 11-29 10:11:12 [multiproc_executor.py:1050] ValueError: 27 is not divisible by 8\n"
+    )
     found = diagnosed(line, KNOWN)
     assert found.best is not None
     assert found.best.signature.id == "sizes-do-not-divide"
@@ -70,8 +72,20 @@ def test_words_of_a_limit_outside_of_such_an_exception_are_not_taken_for_one(lin
     assert limits.isdisjoint(match.signature.id for match in found.ranked.failures)
 
 
+def test_word_of_a_limit_far_below_an_exception_is_not_of_its_message():
+    found = diagnosed(f"ValueError: foo\n{'bar ' * 60}\nthe window is not divisible by 8\n", KNOWN)
+    assert found.best is not None
+    assert found.best.signature.id == "python-value-refused"
+
+
 def test_cause_that_is_known_in_detail_comes_before_the_class_of_its_message():
     line = "RuntimeError: The size of tensor a (7) must match the size of tensor b (9) at non-singleton dimension 1\n"
     found = diagnosed(line, KNOWN)
     assert found.best is not None
     assert found.best.signature.id == "shapes-do-not-fit"
+
+
+def test_hint_of_another_exception_does_not_order_the_causes():
+    other = f"RuntimeError: the tensor parallel group of world size 8 is gone\n{'foo' * 60}\n"
+    text, _ = next(answers(diagnosed(f"{other}ValueError: window 27 is not divisible by 8\n", KNOWN)))
+    assert "window length" in text

@@ -48,18 +48,19 @@ as certain; one that states no identified cause is neither.
 The rows after the second were measured at their freeze (benchmarks/results/diagnose_frozen.json); their threads have
 been learned from since, of the eighth freeze the four that were wrong first alone, of the ninth the 33 misses as
 classes, of the tenth none, of the later ones the misses but for the 95 and the halves of 22, 24, 18 and 22 of which
-only the counts were read. With the signatures before them the 41 gave 68 %, 71 % and 2 %, the 87 61 %, 64 % and 5 %,
-the 75 52 %, 56 % and 4 %. Six of the 75 were read for the signatures, too; of the other 69 51 % were right first, 48 %
-before. The writer of the signatures gathered the 41, the 60, the 25 after them, the 189, the 93 of the four rows after
-these (which together gave 78 %, 78 % and 2 %), the 34 (82 %, 82 % and 0 %), the 43 (56 %, 63 % and 0 %), the 59, the 64
-and the 16 of the last rows, and others the 87 and the 75. Of the 43 the 22 that nothing was learned from gave 50 % and
-55 %, and after the mends 55 % and 59 %. Of the 59 the 28 that were not learned from gave 50 %, 57 % and 4 %, and after
-128 signatures more 75 %, 86 % and 4 %; but the writer had labelled them all, and ten are named as the source of a
-signature. Of six threads gathered after most of these signatures four were right first, three with those before. Of the
-64 the half put aside gave 63 %, 63 % and 3 %, and the same after 114 signatures more, of which about a hundred were
-written from a list of failures and not from threads: they changed none of its 30 answers, and of the 16 one, into a
-wrong one. So of new logs expect five to eight in ten to be right at once, up to one in four to match nothing, up to one
-in three to get an answer that states no identified cause and one in 16 to 50 a wrong one.
+only the counts were read. Later four misses of the 75, five of the 95 and three of the second 22 were read as well.
+With the signatures before them the 41 gave 68 %, 71 % and 2 %, the 87 61 %, 64 % and 5 %, the 75 52 %, 56 % and 4 %.
+Six of the 75 were read for the signatures, too; of the other 69 51 % were right first, 48 % before. The writer of the
+signatures gathered the 41, the 60, the 25 after them, the 189, the 93 of the four rows after these (which together
+gave 78 %, 78 % and 2 %), the 34 (82 %, 82 % and 0 %), the 43 (56 %, 63 % and 0 %), the 59, the 64 and the 16 of the
+last rows, and others the 87 and the 75. Of the 43 the 22 that nothing was learned from gave 50 % and 55 %, and after
+the mends 55 % and 59 %. Of the 59 the 28 that were not learned from gave 50 %, 57 % and 4 %, and after 128 signatures
+more 75 %, 86 % and 4 %; but the writer had labelled them all, and ten are named as the source of a signature. Of six
+threads gathered after most of these signatures four were right first, three with those before. Of the 64 the half put
+aside gave 63 %, 63 % and 3 %, and the same after 114 signatures more, of which about a hundred were written from a
+list of failures and not from threads: they changed none of its 30 answers, and of the 16 one, into a wrong one. So of
+new logs expect five to eight in ten to be right at once, up to one in four to match nothing, up to one in three to get
+an answer that states no identified cause and one in 16 to 50 a wrong one.
 
 Of the 60 logs 22, and of the 25 after them ten, were put together from what their threads describe; without these the
 figures are 61 %, 66 % and 8 %, and 73 %, 73 % and 0 %. Seven signatures and five further causes were written from the

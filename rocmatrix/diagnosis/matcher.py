@@ -88,6 +88,7 @@ class Scanner:
 
     def _search(self, chunk: Chunk, found: dict[_Place, Match], spent: frozenset[int]) -> None:
         seen: set[tuple[_Place, int]] = set()
+        raised: dict[str, tuple[Signature, int]] = {}
         for number, around in self._around_hits(chunk.squeezed, spent).items():
             signature, place, pattern = self._patterns[number]
             near = place is not None and place < 0 and signature.uncaught  # counts near the end only
@@ -100,6 +101,10 @@ class Scanner:
                 row = chunk.line(start)
                 _record(found, signature, place, pattern, (start, row), chunk)
                 seen.add(((signature.id, place), row))
+                if place is None and signature.uncaught:
+                    raised[signature.id] = (signature, max(start, raised.get(signature.id, (signature, 0))[1]))
+        for signature, start in raised.values():
+            _read_message(found, signature, start, chunk)
         counts = Counter(name for name, _ in seen)
         for name, kept in found.items():
             kept.count = min(counts[name], MOST_COUNTED)
@@ -164,7 +169,19 @@ def _searched(signatures: Iterable[Signature]) -> Iterator[tuple[Signature, int 
         yield from ((signature, None, pattern) for pattern in signature.patterns)
         for place, cause in enumerate(signature.causes):
             yield from ((signature, place, pattern) for pattern in cause.patterns)
-            yield from ((signature, leaning(place), pattern) for pattern in cause.leanings)
+            hints = (hint for hint in cause.leanings if not (signature.uncaught and hint.of_exception))
+            yield from ((signature, leaning(place), hint) for hint in hints)
+
+
+def _read_message(found: dict[_Place, Match], signature: Signature, start: int, chunk: Chunk) -> None:
+    """Keep the hints that the last exception of a signature gives by its own message.
+
+    They are looked for in that message alone: in all of a log each exception would be searched for each of them.
+    """
+    for place, cause in enumerate(signature.causes):
+        for hint in cause.leanings:
+            if hint.of_exception and hint.compiled.search(chunk.squeezed, start, start + hint.width):
+                _record(found, signature, leaning(place), hint, (start, chunk.line(start)), chunk)
 
 
 def _record(

@@ -41,6 +41,9 @@ class PatternError(ValueError):
     """A pattern that cannot be used, with the reason."""
 
 
+_OF_EXCEPTION = re.compile(r"\(\?:(?:[A-Za-z ]+\|)*[A-Za-z]*Error\b")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Pattern:
     """A pattern for squeezed text.
@@ -66,6 +69,11 @@ class Pattern:
     def squeezed(self) -> str:
         """The pattern as squeezed text is searched for it, without what asks for the edges of words."""
         return squeezed(self.text)
+
+    @property
+    def of_exception(self) -> bool:
+        """Whether a match begins with the name of an exception."""
+        return _OF_EXCEPTION.match(self.text) is not None
 
     @property
     def ahead(self) -> int:

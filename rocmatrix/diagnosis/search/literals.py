@@ -21,6 +21,9 @@ COMMON = frozenset((
     "couldnotfind", "cannotfind", "unabletofind", "notsupported", "nosuchfile", "invalid", "nosuchfileordirectory",
     "connectionrefused", "oserror", "exitcode",
 ))  # fmt: skip
+# how the name of an exception ends: some logs hold one in each line, healthy ones seldom, so it counts as a word of
+# medium length, however long the name is: rarer than the short words of a message, not than its long ones
+EXCEPTIONS, EXCEPTION_LENGTH = ("error:", "error,", "exception:", "exception,"), 8
 # words of nearly every line of some logs: what stands beside them is looked for wherever it can be
 MOST_COMMON = frozenset(("error", "errors", "warning"))
 _Texts = frozenset[str]
@@ -40,7 +43,9 @@ def _rarity(literal: str) -> float:
     """Return how well a literal separates lines: its length, and for a common word less than any that is allowed."""
     if literal in MOST_COMMON:
         return SHORTEST - 1
-    return SHORTEST - 0.5 if literal in COMMON else len(literal)
+    if literal in COMMON:
+        return SHORTEST - 0.5
+    return min(len(literal), EXCEPTION_LENGTH) if literal.endswith(EXCEPTIONS) else len(literal)
 
 
 def _choices(tree: Any) -> Iterator[_Texts]:

@@ -52,6 +52,10 @@ CLASSES = (
     ("\tlibfoo-render.so.4 => not found\n", "library-not-opened", "libfoo-render.so.4"),
     ("error: invalid value 'foo' for --backend: possible values are bar, baz\n", "option-unrecognized", "value"),
     ("error: invalid value: foo\n", "option-unrecognized", "value"),
+    ("TypeError: foo_attn_varlen() got an unexpected keyword argument 'bar'\n", "argument-unknown", "foo_attn_varlen"),
+    ("CMake Error: File /srv/foo/src/hip/FooConfig.h.in does not exist.\n", "sources-not-hipified", "hipify"),
+    ("/srv/foo/bar.o: file not recognized: File format not recognized\n", "object-file-of-other-format", "linked"),
+    ("FileNotFoundError: [Errno 2] No such file or directory: '/nfs/foo/triton_cache/AB12/bar.hsaco'\n", "kernel-cache-shared", "cache"),
     # drivers, packages, containers and schedulers whose message names a value
     ("drmn0: could not load firmware image 'amdgpu/foo_sos.bin'\n", "freebsd-firmware-not-loaded", "amdgpu/foo_sos.bin"),
     ("E: Package 'linux-headers-9.9.9-foo' has no installation candidate\n", "kernel-headers-not-in-archive", "9.9.9-foo"),

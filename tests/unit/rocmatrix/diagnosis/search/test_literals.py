@@ -63,3 +63,8 @@ def test_sample_of_a_signature_holds_a_fixed_text_of_each_pattern_that_matches_i
 def test_common_word_is_searched_only_where_a_pattern_has_nothing_rarer():
     assert pattern.parse("amdgpu: (?:ring|queue) reset").literals == {b"amdgpu:ringreset", b"amdgpu:queuereset"}
     assert pattern.parse("device .{0,40}hung up").literals == {b"hungup"}
+
+
+def test_name_of_an_exception_is_rarer_than_a_short_word_and_not_than_a_long_one():
+    assert pattern.parse("NotImplementedError: .{0,40}heads").literals == {b"notimplementederror:"}
+    assert pattern.parse("NotImplementedError: .{0,40}divisible").literals == {b"divisible"}

@@ -12,6 +12,7 @@ from itertools import islice
 from rocmatrix.diagnosis.log_prefixes import views
 from rocmatrix.diagnosis.pattern import WIDEST, Pattern, squeeze
 from rocmatrix.diagnosis.search.chunk import Chunk, Shape
+from rocmatrix.diagnosis.search.ends import all_of, both_ends, last
 from rocmatrix.diagnosis.search.exclusions import is_counted
 from rocmatrix.diagnosis.search.frames import MOST_LINES, packages
 from rocmatrix.diagnosis.search.index import Reach, built, without
@@ -61,7 +62,7 @@ class Scanner:
         for number, text in enumerate(views(kept + block)):
             found: dict[_Place, Match] = {}
             chunk = Chunk(text, first, len(squeeze(known[min(number, len(known) - 1)])), kept + block)
-            self._search(chunk, found, self._spent(done, MOST_COUNTED if number == 0 else 1))
+            self._search(chunk, found, self._spent(done, MOST_COUNTED if number == 0 else 1), _full(done))
             for (name, place), match in found.items():
                 if place is None:
                     merge(done.matches, name, match, counts=number == 0)
@@ -86,18 +87,22 @@ class Scanner:
             )
         )
 
-    def _search(self, chunk: Chunk, found: dict[_Place, Match], spent: frozenset[int]) -> None:
+    def _search(
+        self, chunk: Chunk, found: dict[_Place, Match], spent: frozenset[int], full: frozenset[str] = frozenset()
+    ) -> None:
         seen: set[tuple[_Place, int]] = set()
         raised: dict[str, tuple[Signature, int]] = {}
         for number, around in self._around_hits(chunk.squeezed, spent).items():
             signature, place, pattern = self._patterns[number]
             near = place is not None and place < 0 and signature.uncaught  # counts near the end only
-            spans = _last(around, max(0, len(chunk.squeezed) - MOST_HINTED)) if near else around
-            matches = (match.span() for span in spans for match in pattern.compiled.finditer(chunk.squeezed, *span))
+            spans = last(around, max(0, len(chunk.squeezed) - MOST_HINTED)) if near else around
+            matches = all_of(chunk, pattern, spans)
+            if place is None and signature.uncaught:
+                matches = both_ends(chunk, pattern, spans, 0 if signature.id in full else MOST_COUNTED)
             new = (match for match in matches if match[1] > chunk.known)
             refused: set[Shape] = set()
             whole = (match for match in new if is_counted(chunk, signature, pattern, match, refused))
-            for start, _ in islice(whole, MOST_COUNTED):
+            for start, _ in islice(whole, 2 * MOST_COUNTED if signature.uncaught else MOST_COUNTED):
                 row = chunk.line(start)
                 _record(found, signature, place, pattern, (start, row), chunk)
                 seen.add(((signature.id, place), row))
@@ -139,6 +144,11 @@ class Scanner:
         return {number: [*rows, [opened[number], closing[number]]] for number, rows in spans.items()}
 
 
+def _full(done: Scanned) -> frozenset[str]:
+    """Return the signatures that were counted as often as is shown."""
+    return frozenset(name for name, match in done.matches.items() if match.count >= MOST_COUNTED)
+
+
 def _left(reaches: list[Reach], spent: frozenset[int]) -> list[Reach]:
     """Return the patterns of a literal that are still looked for."""
     return [reach for reach in reaches if reach[0] not in spent] if spent else reaches
@@ -156,11 +166,6 @@ def _end(lines: bytes) -> bytes:
 def leaning(place: int) -> int:
     """Return under which place the hints of a cause are kept, apart from its signs."""
     return ~place
-
-
-def _last(spans: list[list[int]], start: int) -> list[list[int]]:
-    """Return the parts of spans behind a place."""
-    return [[max(first, start), last] for first, last in spans if last > start]
 
 
 def _searched(signatures: Iterable[Signature]) -> Iterator[tuple[Signature, int | None, Pattern]]:

@@ -81,6 +81,10 @@ class Chunk:
         """Return the index of the line of a position in the squeezed text."""
         return bisect_right(self._starts, position, hi=len(self.lines)) - 1
 
+    def tail(self, most: int) -> int:
+        """Return where the last `most` lines begin in the squeezed text."""
+        return self._starts[max(0, len(self.lines) - 1 - most)]
+
     def before(self, position: int, most: int) -> list[bytes]:
         """Return the lines before the one of a position in the squeezed text, at most `most`."""
         index = self.line(position)

@@ -38,7 +38,7 @@ def chunk_of(text):
     return Chunk(text.encode(), 1, 0, text.encode())
 
 
-def test_both_ends_are_the_first_matches_and_those_of_the_last_lines_each_once():
+def test_matches_of_both_ends_are_the_first_ones_and_those_of_the_last_lines_each_once():
     chunk = chunk_of("".join(f"widget{number:04d}\n" for number in range(1000)))
     whole = [[0, len(chunk.squeezed)]]
     every = list(ends.all_of(chunk, NUMBERED, whole))

@@ -18,7 +18,7 @@ _NAME = rb"([^\s\n]{1,200})"
 
 @dataclass(frozen=True, kw_only=True)
 class Translation:
-    """One message: `fixed` is its longest text without names, `written` the expression of the whole, `english` its form."""
+    """One message: `fixed` is its longest text without names, `written` matches the whole, `english` replaces it."""
 
     fixed: bytes
     written: bytes

@@ -35,7 +35,7 @@ def test_text_without_such_messages_is_the_same_object() -> None:
 
 
 def test_text_beyond_the_bound_is_left_as_it_is() -> None:
-    text = "Keine Berechtigung\n".encode() * (languages.MOST // 10)
+    text = b"Keine Berechtigung\n" * (languages.MOST // 10)
     assert languages.english(text) is text
 
 
@@ -46,7 +46,7 @@ def test_lines_keep_their_number_for_every_message() -> None:
             assert languages.english(text).count(b"\n") == text.count(b"\n"), local
 
 
-def test_every_message_of_the_table_is_translated_into_its_own_text() -> None:
+def test_message_of_the_table_is_translated_into_its_own_text() -> None:
     wrong = [
         (local, text)
         for text, rows in TABLE.items()

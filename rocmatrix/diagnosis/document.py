@@ -25,7 +25,8 @@ Status 0: something that explains a failure was found, best first; 1: nothing wa
 It runs by itself after a build, a smoke suite, a bench or a training that failed, ranked for that cell and host, and
 changes neither verdict nor status. The whole log is in `.rocmatrix/logs/`; the failure and its record name it. A log
 may come from journalctl (any -o), dmesg (any option), docker logs, events or inspect, kubectl logs, describe or get
-events, Slurm, pip --log, a pasted screen or `script`.
+events, Slurm, pip --log, a pasted screen or `script`. Messages of glibc, bash, apt, dpkg and rpm in German, French,
+Spanish, Italian, Portuguese, Russian, Chinese, Japanese, Polish and Czech count as the English ones, up to 1 MiB.
 
 A **cause** names what is wrong. A **symptom** states what broke, for one of several reasons. An **aftermath** follows
 another failure. **Degraded** runs go on, and a **note** is harmless. "Words compared" states whether the text was

@@ -16,6 +16,7 @@ from rocmatrix.diagnosis.search.ends import all_of, both_ends, last
 from rocmatrix.diagnosis.search.exclusions import is_counted
 from rocmatrix.diagnosis.search.frames import MOST_LINES, packages
 from rocmatrix.diagnosis.search.index import Reach, built, without
+from rocmatrix.diagnosis.search.languages import english
 from rocmatrix.diagnosis.search.match import MOST_COUNTED, Match, Scanned, merge
 from rocmatrix.diagnosis.signature import Signature
 
@@ -58,10 +59,12 @@ class Scanner:
     def _look_at(self, kept: bytes, block: bytes, done: Scanned) -> None:
         """Search both views of a block; what only the second shows was hidden by a wrapped line."""
         first = done.lines + 1 - kept.count(b"\n")
-        known = views(kept)
-        for number, text in enumerate(views(kept + block)):
+        read = kept + block
+        whole = english(read)
+        known = views(kept if whole is read else english(kept))
+        for number, text in enumerate(views(whole)):
             found: dict[_Place, Match] = {}
-            chunk = Chunk(text, first, len(squeeze(known[min(number, len(known) - 1)])), kept + block)
+            chunk = Chunk(text, first, len(squeeze(known[min(number, len(known) - 1)])), read)
             self._search(chunk, found, self._spent(done, MOST_COUNTED if number == 0 else 1), _full(done))
             for (name, place), match in found.items():
                 if place is None:

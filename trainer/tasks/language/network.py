@@ -20,7 +20,7 @@ from trainer.models.adapters.lora import LoraConfig, add_lora, linear_modules
 from trainer.models.adapters.nf4 import NF4Linear, quantize_linear_layers
 from trainer.models.decoder.model import Decoder
 from trainer.models.decoder.skip_init import SkipInit
-from trainer.models.language.model import LanguageModel, PreferenceModel
+from trainer.models.language.model import JudgedModel, LanguageModel, PreferenceModel
 from trainer.models.pretrained import folder as pretrained
 from trainer.models.pretrained import own_class
 from trainer.models.pretrained.families import decoder_config
@@ -84,7 +84,7 @@ def build(
 
     Args:
         raw: content of the model's config.json.
-        method: pretrain, sft or dpo.
+        method: pretrain, sft, dpo or kto.
         seed: seed of an adapter's weights.
         unset: leave the base's weights unset; None for where a folder is given, whose weights are then loaded.
     """
@@ -99,6 +99,8 @@ def build(
         add_lora(decoder, lora_of(config.adapter), seed=seed)
     if method == "dpo":
         return PreferenceModel(decoder, beta=config.dpo_beta)
+    if method == "kto":
+        return JudgedModel(decoder, beta=config.dpo_beta, weights=(config.kto_good_weight, config.kto_bad_weight))
     return LanguageModel(decoder, drop_ignored=method == "sft")
 
 

@@ -155,7 +155,7 @@ class JudgedModel(PreferenceModel):
             with adapters_disabled(self.decoder):
                 exchanged -= self.log_probabilities(*other)
                 reference = self.log_probabilities(*own)
-        torch.clear_autocast_cache()  # has the adapters' weights in 16 bits without gradient
+        torch.clear_autocast_cache()  # before pytorch#165068 it holds the adapters in 16 bits without gradient
         policy = self.log_probabilities(*own)
         how: dict[str, Any] = {"beta": self.beta, "weights": self.weights}
         return kto_loss_sum(policy=policy, reference=reference, exchanged=exchanged, verdicts=verdicts, **how)

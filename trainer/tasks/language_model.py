@@ -28,6 +28,7 @@ from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import say
 from trainer.runtime.paths import SAMPLE
 from trainer.tasks.language.artifacts import companions, folder_bytes, generation_of, text_bytes
+from trainer.tasks.language.balance import state_balance
 from trainer.tasks.language.inputs import template_of, tokenizer_of
 from trainer.tasks.language.network import (
     build,
@@ -299,5 +300,8 @@ def language_task(config: TokensConfig, decoder: DecoderConfig, *, folder: Path,
     tokenizer = tokenizer_of(decoder.model)
     template = template_of(decoder.model, tokenizer)
     data = load(config.data, config, tokenizer, template, folder=folder, seed=seed)
+    if data.method == "kto":
+        weights = {"good_weight": decoder.kto_good_weight, "bad_weight": decoder.kto_bad_weight}
+        state_balance(data.facts["good"], data.facts["bad"], **weights)
     used = template if data.method != "pretrain" else None
     return LanguageTask(config=config, decoder=decoder, data=data, tokenizer=tokenizer, template=used, seed=seed)

@@ -216,7 +216,15 @@ def _judged(path: Path, made: TokenizedRows, config: TokensConfig, tokenizer: To
 
 
 def _split(rows: list[Any], share: float, seed: int, path: Path, least: int = 1) -> tuple[list[Any], list[Any]]:
-    """Return rows to train on and rows held out, drawn by `seed`, each in the file's order, at least `least` of each."""
+    """Return rows to train on and rows held out, drawn by `seed`, each in the file's order.
+
+    Args:
+        rows: what is split.
+        share: of the rows that are held out.
+        seed: draws them.
+        path: file of the rows, for an error.
+        least: rows of each part at least.
+    """
     if len(rows) < 2 * least:
         what = f"{len(rows)} valid rows; {least} to train on and {least} to validate on are needed"
         raise TrainerError("RM714", what=what, where=str(path))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -116,9 +117,7 @@ def groups_of(count: int, size: int, seed: int) -> list[list[int]]:
     return [whole[begin : begin + size] for begin in range(0, len(whole), size)]
 
 
-def judged_partition(
-    rows: Sequence[JudgedRow], length: int, *, size: int, seed: int, filling: int
-) -> JudgedPartition:
+def judged_partition(rows: Sequence[JudgedRow], length: int, *, size: int, seed: int, filling: int) -> JudgedPartition:
     """Return groups as tensors, filled up at the end to the longest row, at most `length`.
 
     Within a group, each prompt's other answer is that of the row before it, and the first one's that of the last.
@@ -138,7 +137,7 @@ def judged_partition(
     verdicts = torch.tensor([[1.0 if rows[number].good else -1.0 for number in group] for group in groups])
     verdicts.view(-1)[len(rows) :] = 0.0
     tensors = _filled(both, length, filling)
-    shaped = {name: value.view(len(groups), 2, size, value.shape[-1]) for name, value in tensors.items()}
+    shaped: dict[str, Any] = {name: value.view(len(groups), 2, size, value.shape[-1]) for name, value in tensors.items()}
     return JudgedPartition(**shaped, verdicts=verdicts)
 
 
@@ -151,7 +150,8 @@ def pair_partition(pairs: Sequence[tuple[TokenRow, TokenRow]], length: int, *, f
         filling: id of the token that fills shorter rows.
     """
     tensors = _filled([row for pair in pairs for row in pair], length, filling)
-    return PairPartition(**{name: value.view(len(pairs), 2, value.shape[-1]) for name, value in tensors.items()})
+    shaped: dict[str, Any] = {name: each.view(len(pairs), 2, each.shape[-1]) for name, each in tensors.items()}
+    return PairPartition(**shaped)
 
 
 def _filled(rows: Sequence[TokenRow], length: int, filling: int) -> dict[str, Tensor]:

@@ -19,11 +19,10 @@ from trainer.data.tokens.row import JudgedRow, TokenRow
 from trainer.data.tokens.tokenizer import Encoded, Tokenizer, with_begin, with_stop
 from trainer.runtime.errors import TrainerError
 
-
 MARKED = "the row's answer is marked as good or bad (KTO), and a bad one would be trained like a good one"
 UNMARK = (
-    "Choose --method kto, which learns from both; keep the good rows alone, without their mark; or join a prompt's good "
-    "and bad answer as chosen and rejected."
+    "Choose --method kto, which learns from both; keep the good rows alone, without their mark; or join a prompt's "
+    "good and bad answer as chosen and rejected."
 )
 
 

@@ -1,4 +1,4 @@
-"""Losses of preferences: DPO (Rafailov et al. 2023, arXiv 2305.18290), KTO (Ethayarajh et al. 2024, arXiv 2402.01306)."""
+"""Losses of preferences: DPO (Rafailov et al., arXiv 2305.18290) and KTO (Ethayarajh et al., arXiv 2402.01306)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def dpo_loss_sum(policy: Tensor, reference: Tensor, *, beta: float, label_smooth
     return PreferenceLoss(loss=losses.sum(), margin=margin.detach().sum(), correct=(margin.detach() > 0).sum())
 
 
-def kto_loss_sum(  # noqa: PLR0913 -- tensors and settings of one formula, all by keyword
+def kto_loss_sum(
     *, policy: Tensor, reference: Tensor, exchanged: Tensor, verdicts: Tensor, beta: float, weights: tuple[float, float]
 ) -> Tensor:
     """Return the sum of the losses of groups of answers, equations 7 and 8 of KTO, a scalar.

@@ -26,11 +26,12 @@ class Program:
     """A training to plan. `raw` is the content of the model's config.json.
 
     adapter: none, lora or qlora. method: pretrain, sft, dpo or kto. rows: of a micro-batch; for dpo pairs, for kto
-    groups of `group` answers. attention: kernel without and with a mask. fast: whether the faster ways of --fast auto are expected, compiler: those that
-    Triton compiles, too. pieces: micro-batches of a step; from two on the gradients of earlier ones are there during
-    the next. packed: a row holds several documents. wide_product: the head's gradient is summed in fp32 by the product
-    itself. card: the memory is a card's, and not the host's. units: see `PlannedAttention`. optimizer: value of
-    --optimizer. shards: cards over which fully_shard spreads weights, gradients and optimizer states.
+    groups of `group` answers. attention: kernel without and with a mask. fast: whether the faster ways of --fast auto
+    are expected, compiler: those that Triton compiles, too. pieces: micro-batches of a step; from two on the gradients
+    of earlier ones are there during the next. packed: a row holds several documents. wide_product: the head's gradient
+    is summed in fp32 by the product itself. card: the memory is a card's, and not the host's. units: see
+    `PlannedAttention`. optimizer: value of --optimizer. shards: cards over which fully_shard spreads weights, gradients
+    and optimizer states.
     """
 
     raw: Mapping[str, Any]

@@ -153,7 +153,14 @@ def test_weight_and_order_are_checked():
         require_order([])
 
 
-MARKS = [("label", True), ("label", 1), ("label", 1.0), ("kto_tag", "Good"), ("label", "desirable"), ("kto_tag", "TRUE")]
+MARKS = [
+    ("label", True),
+    ("label", 1),
+    ("label", 1.0),
+    ("kto_tag", "Good"),
+    ("label", "desirable"),
+    ("kto_tag", "TRUE"),
+]
 MARKS += [("label", False), ("kto_tag", 0), ("label", 0.0), ("label", "bad"), ("kto_tag", "rejected")]
 
 

@@ -106,7 +106,7 @@ class JudgedPartition:
 def groups_of(count: int, size: int, seed: int) -> list[list[int]]:
     """Return the numbers of rows by group, drawn by `seed`; the last group is filled up from the first ones' rows.
 
-    Neighbours in a file often answer one prompt, and its answers tell little of the distance to the reference.
+    Neighbours in a file often answer one prompt, and its answers measure little of the distance to the reference.
 
     Args:
         count: how many rows.
@@ -137,7 +137,7 @@ def judged_partition(rows: Sequence[JudgedRow], length: int, *, size: int, seed:
     verdicts = torch.tensor([[1.0 if rows[number].good else -1.0 for number in group] for group in groups])
     verdicts.view(-1)[len(rows) :] = 0.0
     tensors = _filled(both, length, filling)
-    shaped: dict[str, Any] = {name: value.view(len(groups), 2, size, value.shape[-1]) for name, value in tensors.items()}
+    shaped: dict[str, Any] = {name: each.view(len(groups), 2, size, each.shape[-1]) for name, each in tensors.items()}
     return JudgedPartition(**shaped, verdicts=verdicts)
 
 

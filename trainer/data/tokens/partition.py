@@ -111,6 +111,7 @@ def groups_of(count: int, size: int, seed: int) -> list[list[int]]:
     Args:
         count: how many rows.
         size: rows of a group.
+        seed: draws the order.
     """
     order = torch.randperm(count, generator=torch.Generator().manual_seed(seed)).tolist()
     whole = list(itertools.islice(itertools.cycle(order), -(-count // size) * size))

@@ -149,8 +149,16 @@ def rope_config(raw: Raw) -> RopeConfig:
     length = given.get("original_max_position_embeddings") or raw.get("original_max_position_embeddings")
     length = length or raw.get("max_position_embeddings") or 2048
     factor = given.get("factor") or raw.get("max_position_embeddings", length) / length
+    if not given.get("factor") and kind in ("linear", "llama3"):
+        what = f"rope_type = {kind!r} has no factor"
+        raise TrainerError(
+            "RM707", what=what, where="config.json", next='Write it, as "factor": 8.0, next to rope_type.'
+        )
+    theta = next((each for each in (given.get("rope_theta"), raw.get("rope_theta")) if each is not None), 10000.0)
+    if not float(theta) > 0:
+        raise TrainerError("RM707", what=f"rope_theta = {theta!r} is no number above 0", where="config.json")
     return RopeConfig(
-        theta=float(given.get("rope_theta") or raw.get("rope_theta") or 10000.0),
+        theta=float(theta),
         kind=kind,
         factor=float(factor),
         low_freq_factor=float(given.get("low_freq_factor", 1.0)),

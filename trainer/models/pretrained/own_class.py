@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from trainer.data.tokens.labels import PADDING
+from trainer.models.pretrained import shards
 from trainer.models.pretrained.families import FAMILIES, is_built_in
 from trainer.runtime.errors import TrainerError
 
@@ -258,6 +259,8 @@ def read(folder: Path, raw: Mapping[str, Any], dtype: torch.dtype | None) -> Own
     with _refused(folder):
         decoder = OwnClassDecoder(_causal(library, load))
     _require_weights(reported, folder)
+    for name, weight in decoder.causal.named_parameters():
+        shards.require_finite(weight, name, folder)
     decoder.look_at_head()
     return decoder
 

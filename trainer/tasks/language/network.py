@@ -60,10 +60,15 @@ def new_config(config: DecoderConfig, sequence: int, tokenizer: Tokenizer) -> di
 
 
 def pretrained_vocabulary(raw: Mapping[str, Any], tokenizer: Tokenizer) -> None:
-    """See that every token has an embedding. Raises TrainerError RM704."""
-    if tokenizer.size > int(raw.get("vocab_size", 0)):
+    """See that every token, and what ends a text, has an embedding. Raises TrainerError RM704."""
+    most = int(raw.get("vocab_size", 0))
+    if tokenizer.size > most:
         what = f"the tokenizer has {tokenizer.size} tokens, the model's embedding {raw.get('vocab_size')}"
         raise TrainerError("RM704", what=what)
+    if beyond := [stop for stop in tokenizer.stops if stop >= most]:
+        what = f"eos_token_id {beyond[0]} is beyond the {most} tokens of the model's embedding"
+        next = "Correct eos_token_id in generation_config.json and config.json."
+        raise TrainerError("RM704", what=what, next=next)
 
 
 def lora_of(config: AdapterConfig) -> LoraConfig:

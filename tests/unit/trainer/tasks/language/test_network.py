@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -14,7 +15,8 @@ from trainer.models.adapters.nf4 import NF4Linear
 from trainer.models.decoder.model import Decoder
 from trainer.models.pretrained import folder as pretrained
 from trainer.models.pretrained.families import decoder_config
-from trainer.tasks.language.network import build, load_weights
+from trainer.runtime.errors import TrainerError
+from trainer.tasks.language.network import build, load_weights, pretrained_vocabulary
 
 RAW = {
     "llama": {
@@ -123,3 +125,16 @@ def test_load_weights_that_fails_in_a_thread_fails_as_a_whole(tmp_path, monkeypa
     with pytest.raises(ZeroDivisionError):
         load_weights(model, folder=tmp_path / "model")
     assert torch.get_num_threads() == threads
+
+
+@pytest.mark.parametrize(
+    ("size", "stops", "words"),
+    [(61, (60,), ""), (62, (60,), "62 tokens"), (50, (49, 61), "eos_token_id 61 is beyond the 61 tokens")],
+)
+def test_token_or_stop_without_an_embedding_is_refused(size, stops, words):
+    tokenizer = SimpleNamespace(size=size, stops=stops)
+    if not words:
+        return pretrained_vocabulary(RAW["llama"], tokenizer)
+    with pytest.raises(TrainerError, match="RM704") as caught:
+        pretrained_vocabulary(RAW["llama"], tokenizer)
+    assert words in caught.value.what

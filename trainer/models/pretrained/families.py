@@ -154,11 +154,8 @@ def rope_config(raw: Raw) -> RopeConfig:
         raise TrainerError(
             "RM707", what=what, where="config.json", next='Write it, as "factor": 8.0, next to rope_type.'
         )
-    theta = next((each for each in (given.get("rope_theta"), raw.get("rope_theta")) if each is not None), 10000.0)
-    if not float(theta) > 0:
-        raise TrainerError("RM707", what=f"rope_theta = {theta!r} is no number above 0", where="config.json")
     return RopeConfig(
-        theta=float(theta),
+        theta=_theta(given.get("rope_theta"), raw.get("rope_theta")),
         kind=kind,
         factor=float(factor),
         low_freq_factor=float(given.get("low_freq_factor", 1.0)),
@@ -169,6 +166,14 @@ def rope_config(raw: Raw) -> RopeConfig:
         beta_slow=float(given.get("beta_slow") or 1),
         truncate=bool(given.get("truncate", True)),
     )
+
+
+def _theta(*given: Any) -> float:
+    """Return the base of the rotary angles, the first that is given. Raises TrainerError RM707 for none above 0."""
+    theta = next((each for each in given if each is not None), 10000.0)
+    if not float(theta) > 0:
+        raise TrainerError("RM707", what=f"rope_theta = {theta!r} is no number above 0", where="config.json")
+    return float(theta)
 
 
 def _rope_given(raw: Raw) -> dict[str, Any]:

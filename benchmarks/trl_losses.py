@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,10 @@ WORDS = ("Romeo", "Juliet", "Verona", "Mantua", "the nurse", "a letter", "some p
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """What is trained: TRL's trainer, our method and adapter, family of the model; weights of good and bad answers."""
+    """What is trained: TRL's trainer, our method and adapter, family of the model; weights of good and bad answers.
+
+    peft: content of --peft-config, with adapter peft.
+    """
 
     trainer: str
     method: str
@@ -49,8 +52,11 @@ class Case:
     family: str = "qwen2"
     rows: str = "chat"
     weights: tuple[float, float] = (1.0, 1.0)
+    peft: dict[str, Any] = field(default_factory=dict)
 
 
+DORA = {"peft_type": "LORA", "use_dora": True, "r": 8, "lora_alpha": 16, "target_modules": "all-linear"}
+PROMPT = {"peft_type": "PROMPT_TUNING", "num_virtual_tokens": 8}
 CASES = {
     "SFT, all weights, conversations": Case(trainer="SFT", method="sft"),
     "SFT, LoRA, conversations": Case(trainer="SFT", method="sft", adapter="lora"),
@@ -58,7 +64,12 @@ CASES = {
         trainer="SFT", method="sft", adapter="lora", family="llama", rows="completion"
     ),
     "SFT, all weights, texts": Case(trainer="SFT", method="sft", rows="text"),
+    "SFT, DoRA by peft, conversations": Case(trainer="SFT", method="sft", adapter="peft", peft=DORA),
+    "SFT, prompt tuning by peft, completions": Case(
+        trainer="SFT", method="sft", adapter="peft", peft=PROMPT, rows="completion"
+    ),
     "DPO, LoRA": Case(trainer="DPO", method="dpo", adapter="lora", rows="pairs"),
+    "DPO, DoRA by peft": Case(trainer="DPO", method="dpo", adapter="peft", peft=DORA, rows="pairs"),
     "KTO, LoRA": Case(trainer="KTO", method="kto", adapter="lora", rows="judged"),
     "KTO, LoRA, bad answers weigh 1.5, Llama": Case(
         trainer="KTO", method="kto", adapter="lora", family="llama", rows="judged", weights=(1.0, 1.5)
@@ -110,7 +121,7 @@ def ours(case: Case, folder: Path, data: Path) -> tuple[list[float], list[int]]:
     from trainer.cli import parse
     from trainer.config.recipe import resolve
     from trainer.engine.loop import run_epoch
-    from trainer.models.adapters import peft_format
+    from trainer.models.adapters import by_peft, peft_format
     from trainer.tasks.language.network import lora_of
 
     flags = ["train", "--task", "lm", "--model", str(folder / "base"), "--data", str(data), "--method", case.method]
@@ -118,6 +129,9 @@ def ours(case: Case, folder: Path, data: Path) -> tuple[list[float], list[int]]:
     flags += ["--learning-rate", str(RATE), "--weight-decay", "0", "--precision", "fp32", "--adapter", case.adapter]
     flags += ["--checkpoint-every", "0", "--output", str(folder), "--run", "ours", "--fast", "off"]
     flags += ["--activation-checkpointing", "full", "--batch-size", "1" if case.method == "kto" else str(ROWS)]
+    if case.peft:
+        (folder / "peft.json").write_text(json.dumps(case.peft))
+        flags += ["--peft-config", str(folder / "peft.json")]
     if case.method == "kto":
         flags += ["--kto-group", str(ROWS)]
         flags += ["--kto-good-weight", str(case.weights[0]), "--kto-bad-weight", str(case.weights[1])]
@@ -127,7 +141,10 @@ def ours(case: Case, folder: Path, data: Path) -> tuple[list[float], list[int]]:
         if case.adapter != "none":
             (folder / "first").mkdir()
             decoder = training.model.decoder
-            made = peft_format.files(decoder, lora_of(config.model.adapter), family=case.family, base="base")
+            if case.peft:
+                made = by_peft.files(decoder, folder / "first", base="base")
+            else:
+                made = peft_format.files(decoder, lora_of(config.model.adapter), family=case.family, base="base")
             for name, content in made.items():
                 (folder / "first" / name).write_bytes(content)
         count = sum(1 for line in data.read_text().splitlines() if line)
@@ -153,7 +170,11 @@ def theirs(case: Case, folder: Path, data: Path, order: list[int]) -> list[float
     tokens: Any = transformers.AutoTokenizer
     model = auto.from_pretrained(folder / "base", dtype=torch.float32, attn_implementation="sdpa")
     if case.adapter != "none":
-        model = PeftModel.from_pretrained(model, str(folder / "first"), is_trainable=True)
+        learned = case.peft == PROMPT  # which peft reads for inference alone
+        model = PeftModel.from_pretrained(model, str(folder / "first"), is_trainable=not learned)
+        if learned:
+            model.active_peft_config.inference_mode = False
+            model.prompt_encoder.requires_grad_(True)
     rows = [json.loads(line) for line in data.read_text().splitlines()]
     kind, config = getattr(trl, f"{case.trainer}Trainer"), getattr(trl, f"{case.trainer}Config")
     losses: list[float] = []

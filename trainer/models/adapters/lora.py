@@ -114,9 +114,12 @@ def chosen_modules(model: nn.Module, targets: Sequence[str]) -> list[str]:
     """Return the full names of the layers that `targets` name.
 
     Raises:
-        TrainerError: RM713 for a target that names no layer.
+        TrainerError: RM713 for a target that names no layer, and for a model without a layer to adapt.
     """
     known = list(linear_modules(model))
+    if not known:
+        what = "the blocks of this model have no linear layer that an adapter could be put on"
+        raise TrainerError("RM713", what=what, next="Train all weights, without --adapter.")
     if ALL_LINEAR in targets:
         experts = any(name.endswith(".experts") for name, _ in model.named_modules())
         return [name for name in known if not (experts and AS_EXPERTS.search(name))]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from trainer.data.tokens.file_kind import not_utf8
+from trainer.data.tokens.file_kind import not_utf8, require_rows
 from trainer.data.tokens.messages import (
     ROLES,
     WEIGHTS,
@@ -81,6 +81,7 @@ def _values(path: Path) -> Iterator[tuple[str, Any]]:
             while first.isspace():
                 first = file.read(1)
             file.seek(0)
+            require_rows(path)
             yield from _list(file.read(), path) if first == "[" else _lines(file, path)
     except UnicodeDecodeError as error:
         raise not_utf8(path, error) from None

@@ -121,7 +121,7 @@ def test_rows_below_a_name_are_refused_with_the_command_that_takes_them_out(tmp_
     assert words == ["jq", "-c", '.["all rows"][]', "my data.json", ">", "my data.rows.jsonl"]
 
 
-def test_one_row_in_a_file_of_json_is_a_row(tmp_path: Path) -> None:
+def test_row_alone_in_a_file_of_json_is_a_row(tmp_path: Path) -> None:
     path = written(tmp_path, "a.json", (ROW + "\n").encode())
     assert method_of(path, "auto") == "sft"
     assert loaded(written(tmp_path, "b.json", f"{ROW}\n{ROW}\n".encode())).method == "sft"

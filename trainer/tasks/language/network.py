@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from trainer.config.sections.decoder import AdapterConfig, DecoderConfig
 from trainer.data.tokens.tokenizer import Tokenizer
 from trainer.models.adapters import by_peft
-from trainer.models.adapters.lora import LoraConfig, add_lora, linear_modules
+from trainer.models.adapters.lora import LoraConfig, LoraLinear, add_lora, linear_modules
 from trainer.models.adapters.nf4 import NF4Linear, quantize_linear_layers
 from trainer.models.decoder.model import Decoder
 from trainer.models.decoder.skip_init import SkipInit
@@ -61,9 +61,10 @@ def new_config(config: DecoderConfig, sequence: int, tokenizer: Tokenizer) -> di
 
 def pretrained_vocabulary(raw: Mapping[str, Any], tokenizer: Tokenizer) -> None:
     """See that every token, and what ends a text, has an embedding. Raises TrainerError RM704."""
-    most = int(raw.get("vocab_size", 0))
+    of_text = raw.get("text_config")  # of a model of pictures or sound as well
+    most = int(raw.get("vocab_size") or (of_text.get("vocab_size") if isinstance(of_text, dict) else None) or 0)
     if tokenizer.size > most:
-        what = f"the tokenizer has {tokenizer.size} tokens, the model's embedding {raw.get('vocab_size')}"
+        what = f"the tokenizer has {tokenizer.size} tokens, the model's embedding {most}"
         raise TrainerError("RM704", what=what)
     if beyond := [stop for stop in tokenizer.stops if stop >= most]:
         what = f"eos_token_id {beyond[0]} is beyond the {most} tokens of the model's embedding"
@@ -185,7 +186,7 @@ def load_weights(model: nn.Module, *, folder: Path) -> None:
 def _put(decoder: nn.Module, name: str, value: Tensor) -> None:
     module_name, _, kind = name.rpartition(".")
     module = decoder.get_submodule(module_name)
-    base = getattr(module, "base", module)
+    base = module.base if isinstance(module, LoraLinear) else module
     if isinstance(base, NF4Linear) and kind == "weight":
         base.load(value)
     else:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -112,7 +113,7 @@ def linear_modules(model: nn.Module) -> dict[str, nn.Linear | NF4Linear]:
 
 
 @cache
-def _multiplies(kind: type[nn.Module]) -> bool:
+def _multiplies(kind: Any) -> bool:
     """Return whether a class of linear layers computes the product alone; a model's own one, as Falcon's, is tried."""
     if kind.forward in (nn.Linear.forward, NF4Linear.forward):
         return True
@@ -120,7 +121,7 @@ def _multiplies(kind: type[nn.Module]) -> bool:
         with torch.random.fork_rng(devices=[]), torch.no_grad(), torch.device("cpu"):
             small, inputs = kind(3, 2), torch.tensor([[1.0, -2.0, 3.0]])
             found, exact = small(inputs), functional.linear(inputs, small.weight, small.bias)
-            return isinstance(found, Tensor) and found.shape == exact.shape and torch.allclose(found, exact)
+            return isinstance(found, Tensor) and found.shape == exact.shape and bool(torch.allclose(found, exact))
     except (TypeError, ValueError, AttributeError, RuntimeError):  # a router, a layer in groups: made of other things
         return False
 

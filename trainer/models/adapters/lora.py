@@ -108,9 +108,7 @@ def linear_modules(model: nn.Module) -> dict[str, nn.Linear | NF4Linear]:
     return {
         name: module
         for name, module in model.named_modules()
-        if isinstance(module, nn.Linear | NF4Linear)
-        and IN_BLOCKS.search(name)
-        and _multiplies(type(module))  # type: ignore[arg-type]  # a class is hashable
+        if isinstance(module, nn.Linear | NF4Linear) and IN_BLOCKS.search(name) and _multiplies(type(module))  # type: ignore[arg-type]  # a class is hashable
     }
 
 

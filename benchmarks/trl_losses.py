@@ -166,6 +166,7 @@ def theirs(case: Case, folder: Path, data: Path, order: list[int]) -> list[float
     from datasets import Dataset  # type: ignore
     from peft import PeftModel
 
+    transformers.utils.logging.enable_progress_bar()  # which our side switches off, and its trainer relies on
     auto: Any = transformers.AutoModelForCausalLM
     tokens: Any = transformers.AutoTokenizer
     model = auto.from_pretrained(folder / "base", dtype=torch.float32, attn_implementation="sdpa")

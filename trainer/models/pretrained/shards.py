@@ -132,7 +132,9 @@ def require_finite(value: Tensor, name: str, path: Path) -> None:
         name: name of the tensor.
         path: file, or folder, that it is from.
     """
-    if value.numel() and not torch.stack(torch.aminmax(value.detach())).isfinite().all():  # both are NaN if one is
+    if value.numel() == 0 or value.dtype not in DTYPES:
+        return
+    if not torch.stack(torch.aminmax(value.detach())).isfinite().all():  # both are NaN if one is
         count = int((~value.isfinite()).sum())
         what = f"{name} holds NaN or infinity in {count:,} of {value.numel():,} numbers"
         next = "Copy the file again; if the source has them, too, take the weights from before its training diverged."

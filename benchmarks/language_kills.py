@@ -46,6 +46,7 @@ GROWING = ("--epochs", "3", "--batch-size", "8", "--batch-schedule", "2:16,3:32"
 TUNED = ("--model", "BASE", "--data", "CHATS", "--sequence", "64", *STEPS)
 ADAPTED = (*TUNED, "--adapter", "lora", "--lora-rank", "4", "--lora-dropout", "0.1")
 PAIRS = ("--model", "BASE", "--data", "PAIRS", "--sequence", "64", "--adapter", "lora", *STEPS)
+MARKED = ("--model", "BASE", "--data", "MARKED", "--sequence", "64", "--adapter", "lora", *STEPS)
 RANKED = (*SMALL, "--data", "TEXT", "--max-steps", "60", "--checkpoint-every", "2", "--batch-size", "4", "--ranks", "2")
 LATER, WRITING = 0.3, 0.5  # chance of a further kill of the same run, and of one during the writing of a checkpoint
 LIMIT = 240  # seconds of one start
@@ -74,6 +75,7 @@ CASES: dict[str, Case] = {
     ),
     "QLoRA, packed": Case(options=(*TUNED, "--adapter", "qlora", "--lora-dropout", "0.1", "--warmup-steps", "5")),
     "DPO with LoRA": Case(options=(*PAIRS, "--lora-dropout", "0.1", "--eval-every", "4")),
+    "KTO with LoRA": Case(options=(*MARKED, "--lora-dropout", "0.1", "--eval-every", "4", "--kto-group", "3")),
     "2 ranks, ddp": Case(options=(*RANKED, "--eval-every", "9")),
     "2 ranks, fsdp2": Case(options=(*RANKED, "--parallel", "fsdp2")),
 }
@@ -84,9 +86,11 @@ def rows(folder: Path) -> dict[str, Path]:
     words = [f"line {n}: {'abcdefgh'[n % 8] * (n % 5 + 1)} and {n * 7 % 13}\n" for n in range(600)]
     chats = [_chat(f"{n} plus {n % 7}?", f"{n + n % 7}.") for n in range(60)]
     pairs = [{"prompt": f"{n}?", "chosen": f"yes, {n}", "rejected": "no" + "!" * (n % 4)} for n in range(60)]
+    marked = [{"prompt": f"{n}?", "completion": f"yes, {n}", "label": n % 3 > 0} for n in range(60)]
     files = {"TEXT": folder / "text.txt", "CHATS": folder / "chats.jsonl", "PAIRS": folder / "pairs.jsonl"}
+    files["MARKED"] = folder / "marked.jsonl"
     files["TEXT"].write_text("".join(words))
-    for name, made in (("CHATS", chats), ("PAIRS", pairs)):
+    for name, made in (("CHATS", chats), ("PAIRS", pairs), ("MARKED", marked)):
         files[name].write_text("".join(json.dumps(row) + "\n" for row in made))
     return files
 

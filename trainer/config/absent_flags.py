@@ -13,12 +13,12 @@ ABSENT: tuple[tuple[str, str], ...] = (
         "model_author upload* model_registry",
     ),
     (
-        "a language model learns by pretraining, SFT and DPO; rewards, PPO, GRPO, KTO, ORPO, SimPO and distillation "
+        "a language model learns by pretraining, SFT, DPO and KTO; rewards, PPO, GRPO, ORPO, SimPO and distillation "
         "of one are not here",
-        "ppo_* kto_* orpo_* simpo_* cpo_* grpo_* reward_* process_reward_model center_rewards_coefficient ref_model* "
-        "use_kto use_orpo use_ipo "
+        "ppo_* orpo_* simpo_* cpo_* grpo_* reward_* process_reward_model center_rewards_coefficient ref_model* "
+        "use_orpo use_ipo "
         "sync_ref_model vllm vllm_* sglang_* rl_coef advantage_estimator n_samples_per_prompt ebft trl kl_coef "
-        "ipo_* desirable_weight undesirable_weight rpo_alpha use_vllm lmdeploy_* nll_loss_coef vf_coef "
+        "ipo_* rpo_alpha use_vllm lmdeploy_* nll_loss_coef vf_coef "
         "cliprange_value "
         "ref_checkpointer num_generations precompute_ref_*",
     ),
@@ -82,11 +82,11 @@ ABSENT: tuple[tuple[str, str], ...] = (
 )
 
 _PAIRS = "not built; dpo learns from such pairs, by its sigmoid loss against the run's first weights, not by this one"
-_VERDICTS = "not built; keep the good answers for sft, or join a good and a bad one of a prompt as a pair for dpo"
+_VERDICTS = "not built; kto learns from answers that are marked good or bad, by its own loss"
 _REWARDS = "not built; answers that a reward chose can be rows for sft, or pairs of chosen and rejected for dpo"
 # Values of --method in other programs that no method here is.
 METHODS_ABSENT = {
     **dict.fromkeys(("ipo", "hinge", "orpo", "simpo", "cpo", "robust", "sppo"), _PAIRS),
-    **dict.fromkeys(("kto", "bco"), _VERDICTS),
+    **dict.fromkeys(("bco",), _VERDICTS),
     **dict.fromkeys(("grpo", "ppo", "rloo", "rm", "reward", "gkd", "online_dpo"), _REWARDS),
 }

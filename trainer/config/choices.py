@@ -35,7 +35,7 @@ ValueTie = Literal["up", "down"]
 Reach = Literal["at_least", "more"]
 
 # Rows of tokens.
-METHODS = ("auto", "pretrain", "sft", "dpo")
+METHODS = ("auto", "pretrain", "sft", "dpo", "kto")
 BAD_RECORDS = ("stop", "drop")
 TOO_LONG = ("stop", "drop", "cut")
 STOP_TOKEN = ("require", "append")

@@ -19,7 +19,8 @@ from trainer.config.sections.tokens import TokensConfig
 from trainer.data.loading.batch import call
 from trainer.data.tokens.chat_template import ChatTemplate
 from trainer.data.tokens.load import LanguageData, load
-from trainer.data.tokens.partition import PackedPartition, PairPartition, WindowRows
+from trainer.data.tokens.partition import JudgedPartition, PackedPartition, PairPartition, WindowRows
+from trainer.data.tokens.row import sequences_of
 from trainer.data.tokens.tokenizer import ByteTokenizer, Tokenizer
 from trainer.models.adapters import by_peft, peft_format
 from trainer.models.pretrained import folder as pretrained
@@ -27,6 +28,7 @@ from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import say
 from trainer.runtime.paths import SAMPLE
 from trainer.tasks.language.artifacts import companions, folder_bytes, generation_of, text_bytes
+from trainer.tasks.language.balance import state_balance
 from trainer.tasks.language.inputs import template_of, tokenizer_of
 from trainer.tasks.language.network import (
     build,
@@ -40,6 +42,8 @@ from trainer.tasks.language.network import (
 )
 from trainer.tasks.language.tuning import LanguageTuner
 from trainer.tasks.task import RUN, BatchWeight, Evaluation, LossSum, NetworkSpec, Partitions, Placement, Trained
+
+PREFERENCES = ("dpo", "kto")  # their reference is the model with its adapter off
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +89,8 @@ class LanguageTask:
             else new_config(config, self.config.sequence, self.tokenizer)
         )
         pretrained_vocabulary(raw, self.tokenizer)
-        if self.data.method == "dpo" and adapter.adapter == "none":
-            what = "--method dpo without --adapter: the reference is the model with its adapter off"
+        if self.data.method in PREFERENCES and adapter.adapter == "none":
+            what = f"--method {self.data.method} without --adapter: the reference is the model with its adapter off"
             raise TrainerError("RM500", what=what, next="Give --adapter lora or qlora.")
         if adapter.adapter != "none" and "mamba" in str(raw.get("model_type")):
             what = (
@@ -98,7 +102,7 @@ class LanguageTask:
             description=chosen | self.described_adapter(),
             build=partial(build, raw, config, self.data.method, seed=self.seed),
             load=self.loader() if config.model else None,
-            tune=LanguageTuner(requested=config.fast, tokens=self.config.sequence, pairs=self.data.method == "dpo"),
+            tune=LanguageTuner(requested=config.fast, tokens=self.config.sequence, sequences=self.sequences),
             remedy=lambda most: f"a decoder of at most {most:,} parameters would fit",
             planned=None if by_own_class(raw, config) else self.planned(raw),
         )
@@ -123,14 +127,20 @@ class LanguageTask:
         return {
             **{"raw": raw, "adapter": adapter.adapter, "method": self.data.method, "rank": adapter.lora_rank},
             "sequence": self.longest,
+            "group": self.config.kto_group,
             "packed": isinstance(self.data.train, PackedPartition),
         }
 
     @property
+    def sequences(self) -> int:
+        """Sequences that are computed at a time for one row."""
+        return sequences_of(self.data.method, self.config.kto_group)
+
+    @property
     def longest(self) -> int:
-        """Tokens of a row as they are computed: pairs are filled up to the longest of them alone."""
+        """Tokens of a row as they are computed: preferences are filled up to the longest of them alone."""
         rows = self.data.train
-        return rows.tokens.shape[-1] if isinstance(rows, PairPartition) else self.config.sequence
+        return rows.tokens.shape[-1] if isinstance(rows, PairPartition | JudgedPartition) else self.config.sequence
 
     def partitions(self, placement: Placement) -> Partitions:
         """Return the rows; they are on the host, a text's windows are mapped."""
@@ -173,7 +183,7 @@ class LanguageTask:
         """Return loss and what follows from it; perplexity of overflow is left out."""
         loss = loss_sum / weight if weight else math.nan
         figures: dict[str, Any] = {"rows": len(self.data.validation), "loss": loss}
-        if self.data.method == "dpo":
+        if self.data.method in PREFERENCES:
             return figures
         figures |= {"tokens": weight, "perplexity": math.exp(loss) if loss < 700 else math.inf}
         if isinstance(self.data.validation, WindowRows):
@@ -290,5 +300,8 @@ def language_task(config: TokensConfig, decoder: DecoderConfig, *, folder: Path,
     tokenizer = tokenizer_of(decoder.model)
     template = template_of(decoder.model, tokenizer)
     data = load(config.data, config, tokenizer, template, folder=folder, seed=seed)
+    if data.method == "kto":
+        weights = {"good_weight": decoder.kto_good_weight, "bad_weight": decoder.kto_bad_weight}
+        state_balance(data.facts["good"], data.facts["bad"], **weights)
     used = template if data.method != "pretrain" else None
     return LanguageTask(config=config, decoder=decoder, data=data, tokenizer=tokenizer, template=used, seed=seed)

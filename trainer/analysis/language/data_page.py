@@ -19,7 +19,12 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; font: .85rem/1.7 ui-monosp
  outline: 1px solid var(--ink) } .padding { background: var(--fill); color: var(--dim); font-style: italic }
 .row { margin: 0; font-size: .9rem; overflow-wrap: anywhere }
 """
-METHODS = {"pretrain": "text, all of it trained", "sft": "answers to prompts", "dpo": "pairs of answers"}
+METHODS = {
+    "pretrain": "text, all of it trained",
+    "sft": "answers to prompts",
+    "dpo": "pairs of answers",
+    "kto": "answers marked good or bad",
+}
 MOST_TEXT = 20_000  # characters of a part that are shown
 
 
@@ -53,6 +58,8 @@ def counts(seen: Inspection) -> str:
         ("trained tokens", seen.trained),
         ("share of trained tokens", f"{share:.1%}"),
     ]
+    if seen.method == "kto":
+        rows.append(("good and bad answers", f"{seen.good:,} and {len(seen.trained_counts) - seen.good:,}"))
     if each := seen.trained_counts:
         rows.append(("trained tokens of a row", f"{min(each):,} to {max(each):,}, median {median(each):,.0f}"))
     head = ("row", "tokens", "trained", "padding alone")

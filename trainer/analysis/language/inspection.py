@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from trainer.data.tokens import corpus
@@ -13,7 +13,15 @@ from trainer.data.tokens.file_kind import is_json
 from trainer.data.tokens.load import method_of, of_one_kind
 from trainer.data.tokens.records import Record, read_records
 from trainer.data.tokens.row import TokenRow
-from trainer.data.tokens.tokenize import RowPolicy, is_dropped, tokenized, tokenized_pair, usable
+from trainer.data.tokens.tokenize import (
+    RowPolicy,
+    apart,
+    is_dropped,
+    tokenized,
+    tokenized_answer,
+    tokenized_pair,
+    usable,
+)
 from trainer.data.tokens.tokenizer import Tokenizer
 from trainer.runtime.errors import TrainerError
 from trainer.tasks.language.inputs import template_of, tokenizer_of
@@ -61,6 +69,7 @@ class Inspection:
     findings: list[Finding] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     trained_counts: list[int] = field(default_factory=list)
+    good: int = 0  # answers marked so, with method kto
 
 
 def inspect(  # noqa: PLR0913 -- settings of training, all by keyword
@@ -144,6 +153,7 @@ def _take(
         _find(seen, Finding(code=error.code, where=error.where or "", what=error.what, outcome=outcome))
         return
     seen.usable += 1
+    seen.good += sum(bool(each.good) for each in apart(record)) if seen.method == "kto" else 0
     for row, cut in rows:
         if cut:
             what = f"more than {policy.length} tokens"
@@ -155,7 +165,16 @@ Rows = Callable[[Record, Tokenizer, ChatTemplate | None, RowPolicy], tuple[Token
 
 
 def _tokenized(method: str) -> Rows:
-    return tokenized_pair if method == "dpo" else lambda *given: (tokenized(*given),)
+    kinds: dict[str, Rows] = {"dpo": tokenized_pair, "kto": _judged}
+    return kinds.get(method, lambda *given: (tokenized(*given),))
+
+
+def _judged(
+    record: Record, tokenizer: Tokenizer, template: ChatTemplate | None, policy: RowPolicy
+) -> tuple[TokenRow, ...]:
+    """Return a row whose place has what its answer is marked as; of a pair two."""
+    rows = [(tokenized_answer(each, tokenizer, template, policy), each.good) for each in apart(record)]
+    return tuple(replace(row, where=f"{row.where} ({'good' if good else 'bad'})") for row, good in rows)
 
 
 def _require_text(record: Record, method: str) -> None:

@@ -81,7 +81,7 @@ COMMANDS: Table = {
             "model": CommandOption(text, _PLANNED_MODEL, required=True),
             "gpu": CommandOption(Reader(str, "GPU"), 'card, such as "RX 7900 XTX" or "MI50 32 GB"', required=True),
             "method": CommandOption(
-                one_of("full", "lora", "qlora", "dpo"), "way of training (default: full, lora and qlora)"
+                one_of("full", "lora", "qlora", "dpo", "kto"), "way of training (default: full, lora and qlora)"
             ),
             "sequence": CommandOption(whole(8, MOST_SEQUENCE), "tokens of a row (default: 1024)"),
             "micro_batch": CommandOption(whole(1, 4096), "rows at a time on a card (default: the largest that fits)"),

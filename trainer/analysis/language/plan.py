@@ -28,6 +28,7 @@ METHODS = {
     "lora": {"adapter": "lora", "method": "pretrain"},
     "qlora": {"adapter": "qlora", "method": "pretrain"},
     "dpo": {"adapter": "lora", "method": "dpo"},
+    "kto": {"adapter": "lora", "method": "kto"},
 }
 TABLE = ("full", "lora", "qlora")
 CHECKPOINTING = ("off", "full")
@@ -296,7 +297,7 @@ def what_fits(program: Program, card: Card, cards: int) -> str:
 def smaller_programs(program: Program, cards: int) -> list[Program]:
     """Return the program itself and those that take less, in order: checkpointed, sharded, on frozen NF4 weights.
 
-    DPO has no quantised form.
+    DPO and KTO have no quantised form.
 
     Args:
         cards: how many cards; of one nothing is sharded.
@@ -305,4 +306,4 @@ def smaller_programs(program: Program, cards: int) -> list[Program]:
     spread = [] if program.shards == cards else [sharded(checkpointed, cards)]
     ways = [*([program] if checkpointed == program else [program, checkpointed]), *spread]
     quantised = replace(checkpointed, adapter="qlora")
-    return ways if program.method == "dpo" or quantised in ways else [*ways, quantised]
+    return ways if program.method in ("dpo", "kto") or quantised in ways else [*ways, quantised]

@@ -58,8 +58,11 @@ class DecoderConfig:
     decoder_layers: Annotated[int, _fixed("blocks of a new decoder", whole(1, 1024))] = 4
     decoder_width: Annotated[int, _fixed("width of a new decoder, a multiple of 32", whole(32, 2**17))] = 128
     adapter: AdapterConfig = field(default_factory=AdapterConfig)
-    dpo_beta: Annotated[float, _fixed("beta of DPO: weight of the distance to the reference model", number(1e3))] = 0.1
-
+    dpo_beta: Annotated[
+        float, _fixed("beta of DPO and KTO: weight of the distance to the reference model", number(1e3))
+    ] = 0.1
+    kto_good_weight: Annotated[float, _fixed("weight of good answers in KTO's loss", number(1e3))] = 1.0
+    kto_bad_weight: Annotated[float, _fixed("weight of bad answers in KTO's loss", number(1e3))] = 1.0
     fast: Annotated[
         str,
         _fixed(

@@ -37,6 +37,9 @@ class TokensConfig(FileConfig):
         str, _fixed("answers whose stop token carries no loss: require one, or append it", one_of(*STOP_TOKEN))
     ] = "require"
     train_on_prompts: Annotated[bool, _fixed("prompts carry loss, too", switch)] = False
+    kto_group: Annotated[
+        int, _fixed("answers of a row of KTO; prompts of one row exchange answers for its KL term", whole(2, 1024))
+    ] = 4
     packing: Annotated[bool, _fixed("several rows share a sequence, without attending to each other", switch)] = True
     validation_share: Annotated[float, _fixed("share of the rows that is held out for validation", share)] = 0.05
     max_rows: Annotated[

@@ -10,6 +10,7 @@ from trainer.runtime.errors import TrainerError
 
 JSON = (".jsonl", ".json", ".ndjson")
 TABLES = (".csv", ".tsv")
+OF_A_ROW = ("messages", "conversations", "chosen", "prompt", "instruction", "text")  # lists of these are one row's
 LOOKED_AT = 2**16  # bytes of the beginning
 UNPACK = "Unpack it first: {} FILE"
 ROWS = "Write its rows as JSONL, one object a line, for example with polars: read_parquet(FILE).write_ndjson(OUT)."
@@ -22,6 +23,11 @@ KINDS: tuple[tuple[bytes, str, str], ...] = (
     (b"PK\x03\x04", "a zip archive (or a document of an office program)", "Unpack it, or save it as plain text."),
     (b"PAR1", "Parquet", ROWS),
     (b"ARROW1", "Arrow", ROWS.replace("read_parquet", "read_ipc")),
+    (
+        b"\xff\xff\xff\xff",
+        "an Arrow stream, as of Hugging Face datasets",
+        ROWS.replace("read_parquet", "read_ipc_stream"),
+    ),
     (b"%PDF-", "PDF", "Save its text first, for example with pdftotext."),
     (b"\xff\xfe", "UTF-16", "Convert it: iconv -f UTF-16 -t UTF-8 FILE > OUT"),
     (b"\xfe\xff", "UTF-16", "Convert it: iconv -f UTF-16 -t UTF-8 FILE > OUT"),
@@ -34,11 +40,56 @@ def is_json(path: Path) -> bool:
 
 
 def require_readable(path: Path) -> None:
-    """Raise RM717 for a file of a known kind that is neither a text nor JSON; a missing file is left to its reader."""
+    """Raise RM717 for a file of a known kind that is neither a text nor JSON, and for a folder.
+
+    A missing file is left to its reader.
+    """
+    if path.is_dir():
+        raise _folder(path)
     start = _start(path)
     for begins, name, how in KINDS:
         if start.startswith(begins):
             raise TrainerError("RM717", what=f"{path.name} is {name}", where=str(path), next=how)
+
+
+def _folder(path: Path) -> TrainerError:
+    """Return RM717 for a folder, with what makes one file of it."""
+    saved = next((each for each in (path, *sorted(path.glob("*/"))) if (each / "dataset_info.json").is_file()), None)
+    if saved is not None:  # a data set, or one of its parts
+        code = f"import datasets; datasets.load_from_disk({str(saved)!r}).to_json('rows.jsonl')"
+        run = shlex.join([".venv/bin/python", "-c", code])
+        next_ = f"Write one file of it: `.venv/bin/python -m pip install datasets`, then `{run}`."
+        return TrainerError(
+            "RM717", what=f"{path.name} is a folder of Hugging Face datasets", where=str(path), next=next_
+        )
+    files = sorted(each.name for each in path.glob("*") if each.suffix.lower() in (*JSON, ".txt", ".parquet"))
+    next_ = f"Give one file of it: {', '.join(files[:5])}." if files else "Give a file: UTF-8 text, or JSONL."
+    return TrainerError("RM717", what=f"{path.name} is a folder", where=str(path), next=next_)
+
+
+def require_rows(path: Path) -> None:
+    """Raise RM717 for one JSON object with its rows below a name, as {"data": [...]}, with what takes them out."""
+    if path.suffix.lower() != ".json":
+        return
+    lines = _start(path).decode("utf-8-sig", "ignore").split("\n", 2)
+    if not lines[0].startswith("{") or (len(lines) > 1 and lines[1].startswith("{")):
+        return  # a list of rows, or one a line
+    try:
+        whole = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (ValueError, RecursionError):
+        return
+    lists = {name: len(value) for name, value in whole.items() if _is_rows(value)} if isinstance(whole, dict) else {}
+    if not lists or any(name in whole for name in OF_A_ROW):
+        return
+    name = max(lists, key=lambda each: lists[each])
+    what = f"{path.name} is one JSON object, whose {name!r} has {lists[name]:,} rows"
+    out = shlex.quote(f"{path.stem}.rows.jsonl")
+    command = f"jq -c {shlex.quote(f'.[{json.dumps(name)}][]')} {shlex.quote(path.name)} > {out}"
+    raise TrainerError("RM717", what=what, where=str(path), next=f"Take them out: {command}")
+
+
+def _is_rows(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
 
 
 def require_text(path: Path) -> None:

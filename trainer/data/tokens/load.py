@@ -16,10 +16,17 @@ from trainer.data.tokens import corpus
 from trainer.data.tokens.chat_template import ChatTemplate
 from trainer.data.tokens.file_kind import is_json, require_readable, require_text
 from trainer.data.tokens.packing import best_fit, pack
-from trainer.data.tokens.partition import PackedPartition, PairPartition, WindowRows, pair_partition
+from trainer.data.tokens.partition import (
+    JudgedPartition,
+    PackedPartition,
+    PairPartition,
+    WindowRows,
+    judged_partition,
+    pair_partition,
+)
 from trainer.data.tokens.records import Record, read_records
 from trainer.data.tokens.row import TokenRow
-from trainer.data.tokens.tokenize import RowPolicy, TokenizedRows, tokenize_pairs, tokenize_records
+from trainer.data.tokens.tokenize import RowPolicy, TokenizedRows, tokenize_judged, tokenize_pairs, tokenize_records
 from trainer.data.tokens.tokenizer import Tokenizer
 from trainer.runtime.errors import TrainerError
 
@@ -31,14 +38,14 @@ class LanguageData:
     """Rows to train and to validate on, and what metadata.json records of them."""
 
     method: str
-    train: WindowRows | PackedPartition | PairPartition
-    validation: WindowRows | PackedPartition | PairPartition
+    train: WindowRows | PackedPartition | PairPartition | JudgedPartition
+    validation: WindowRows | PackedPartition | PairPartition | JudgedPartition
     sha256: str
     facts: dict[str, Any] = field(default_factory=dict)
 
 
 def method_of(path: Path, requested: str) -> str:
-    """Return pretrain, sft or dpo: as asked, or by the first valid row; a file that is not JSON is a text.
+    """Return pretrain, sft, dpo or kto: as asked, or by the first valid row; a file that is not JSON is a text.
 
     Raises:
         TrainerError: RM708 of the first row where none is valid, RM717 for a file of another kind.
@@ -57,6 +64,8 @@ def method_of(path: Path, requested: str) -> str:
         invalid = invalid or row
     if first is None:
         raise invalid or TrainerError("RM717", what="the file has no row", where=str(path))
+    if first.good is not None:
+        return "kto"
     return "pretrain" if first.text is not None else "sft" if first.rejected is None else "dpo"
 
 
@@ -92,6 +101,8 @@ def load(
         stop_token=config.stop_token,
         whole=config.train_on_prompts,
     )
+    if method == "kto":
+        return _judged(path, tokenize_judged(records, tokenizer, template, policy), config, tokenizer, seed)
     tokenize, make = (tokenize_records, _packed) if method == "sft" else (tokenize_pairs, _pairs)
     made = tokenize(records, tokenizer, template, policy)
     parts = _split(made.rows, config.validation_share, seed, path)
@@ -105,7 +116,7 @@ def of_one_kind(records: Iterable[Record | TrainerError], method: str) -> Iterat
 
     Args:
         records: records, or the error of a line that is none.
-        method: sft or dpo, as the first row decided; of dpo each row without a pair is an error anyway.
+        method: sft, dpo or kto, as the first row decided; of the last two a row of another kind is an error anyway.
     """
     for record in records:
         what, trained = _other_kind(record) if method == "sft" and isinstance(record, Record) else ("", "")
@@ -190,13 +201,35 @@ def _pairs(
     return LanguageData(method="dpo", train=train, validation=validation, sha256=digest_of(path), facts=facts)
 
 
-def _split(rows: list[Any], share: float, seed: int, path: Path) -> tuple[list[Any], list[Any]]:
-    """Return rows to train on and rows held out, drawn by `seed`, each in the file's order."""
-    if len(rows) < 2:
-        what = f"{len(rows)} valid rows; one to train on and one to validate on are needed"
+def _judged(path: Path, made: TokenizedRows, config: TokensConfig, tokenizer: Tokenizer, seed: int) -> LanguageData:
+    """Return groups of answers. Raises TrainerError RM714 where no answer is good, or none bad."""
+    good = sum(row.good for row in made.rows)
+    facts = {"rows": len(made.rows), "good": good, "bad": len(made.rows) - good, "changed": dict(made.changed)}
+    if made.rows and not 0 < good < len(made.rows):
+        what = f"{good} good and {facts['bad']} bad answers: KTO compares good ones with bad ones"
+        next = "Give rows of both kinds; good answers alone are trained by --method sft, without their mark."
+        raise TrainerError("RM714", what=what, where=str(path), next=next)
+    parts = _split(made.rows, config.validation_share, seed, path, least=2)
+    how: dict[str, Any] = {"size": config.kto_group, "seed": seed, "filling": tokenizer.stops[0]}
+    train, validation = (judged_partition(part, config.sequence, **how) for part in parts)
+    return LanguageData(method="kto", train=train, validation=validation, sha256=digest_of(path), facts=facts)
+
+
+def _split(rows: list[Any], share: float, seed: int, path: Path, least: int = 1) -> tuple[list[Any], list[Any]]:
+    """Return rows to train on and rows held out, drawn by `seed`, each in the file's order.
+
+    Args:
+        rows: what is split.
+        share: of the rows that are held out.
+        seed: draws them.
+        path: file of the rows, for an error.
+        least: rows of each part at least.
+    """
+    if len(rows) < 2 * least:
+        what = f"{len(rows)} valid rows; {least} to train on and {least} to validate on are needed"
         raise TrainerError("RM714", what=what, where=str(path))
     order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed)).tolist()
-    held = set(order[: held_out(len(rows), share)])
+    held = set(order[: min(max(least, held_out(len(rows), share)), len(rows) - least)])
     train = [row for number, row in enumerate(rows) if number not in held]
     return train, [row for number, row in enumerate(rows) if number in held]
 

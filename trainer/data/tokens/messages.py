@@ -52,7 +52,10 @@ OF_ROW = {
 }
 TRANSCRIPT = re.compile(r"\s*(?:^|\n\n)(Human|Assistant):")
 VERDICTS = ("label", "kto_tag")
-VERDICT_WORDS = ("true", "false", "good", "bad", "desirable", "undesirable", "chosen", "rejected")
+VERDICT_WORDS = {
+    **dict.fromkeys(("true", "good", "desirable", "chosen"), True),
+    **dict.fromkeys(("false", "bad", "undesirable", "rejected"), False),
+}
 
 
 class RowError(Exception):
@@ -62,17 +65,31 @@ class RowError(Exception):
 def require_trainable(row: Mapping[str, Any]) -> None:
     """Raise RowError for a field of a conversation that its messages do not hold."""
     _require_none(row, OF_ROW, "the row")
-    if verdict := next((name for name in VERDICTS if _is_verdict(row.get(name))), None):
-        what = f"{verdict} marks good and bad answers (KTO), and a bad one would be trained like a good one"
-        advice = f"keep the good rows without {verdict}, or join a prompt's good and bad answer as chosen and rejected"
-        raise RowError(f"{what}; {advice}")
 
 
-def _is_verdict(value: Any) -> bool:
-    """Return whether a value marks an answer as good or bad: true, a number that is 0 or 1 once typed, or a word."""
+def verdict_of(row: Mapping[str, Any]) -> bool | None:
+    """Return whether a row's answer is marked good or bad (KTO), None where it is not.
+
+    A mark is true, a number that is 0 or 1, or a word of VERDICT_WORDS.
+
+    Raises:
+        RowError: for a whole number beyond 0 and 1, and for two marks that differ.
+    """
+    found = {name: _verdict(row.get(name), name) for name in VERDICTS}
+    marks = {mark for mark in found.values() if mark is not None}
+    if len(marks) > 1:
+        raise RowError(f"{' and '.join(found)} differ in whether the answer is good")
+    return next(iter(marks), None)
+
+
+def _verdict(value: Any, name: str) -> bool | None:
     if isinstance(value, str):
-        return value.strip().lower() in VERDICT_WORDS
-    return type(value) in (bool, int) or (isinstance(value, float) and value in (0.0, 1.0))
+        return VERDICT_WORDS.get(value.strip().lower())
+    if value in (0, 1) and isinstance(value, bool | int | float):
+        return bool(value)
+    if type(value) is int:
+        raise RowError(f"{name} is {value}: 1 marks a good answer, 0 a bad one (KTO)")
+    return None
 
 
 def _require_none(given: Mapping[str, Any], fields: Mapping[str, str], owner: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +14,7 @@ from trainer.data.loading.batch import Batch, apply, to
 from trainer.data.tokens.corpus import TokenStream
 from trainer.data.tokens.labels import IGNORED, PADDING
 from trainer.data.tokens.packing import PackedRows
-from trainer.data.tokens.row import TokenRow
+from trainer.data.tokens.row import JudgedRow, TokenRow, answered_by
 
 HOST = torch.device("cpu")
 
@@ -78,6 +80,68 @@ class PairPartition:
         return to(inputs, device), to(torch.ones(len(numbers)), device)
 
 
+@dataclass(frozen=True, kw_only=True)
+class JudgedPartition:
+    """Groups of answers, (groups, 2, answers, length): prompts with their own answer, then with another one's.
+
+    verdicts: (groups, answers), 1 for a good answer, -1 for a bad one, 0 for one that only fills the last group up.
+    """
+
+    tokens: Tensor
+    labels: Tensor
+    documents: Tensor
+    verdicts: Tensor
+    device: torch.device = HOST
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def rows(self, numbers: Tensor, device: torch.device) -> Batch:
+        """Return the groups' fields by name, and what each answer weighs: 1, or 0 where it fills up."""
+        names = ("tokens", "labels", "documents", "verdicts")
+        inputs = {name: getattr(self, name)[numbers] for name in names}
+        return to(inputs, device), to(inputs["verdicts"].abs(), device)
+
+
+def groups_of(count: int, size: int, seed: int) -> list[list[int]]:
+    """Return the numbers of rows by group, drawn by `seed`; the last group is filled up from the first ones' rows.
+
+    Neighbours in a file often answer one prompt, and its answers measure little of the distance to the reference.
+
+    Args:
+        count: how many rows.
+        size: rows of a group.
+        seed: draws the order.
+    """
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed)).tolist()
+    whole = list(itertools.islice(itertools.cycle(order), -(-count // size) * size))
+    return [whole[begin : begin + size] for begin in range(0, len(whole), size)]
+
+
+def judged_partition(rows: Sequence[JudgedRow], length: int, *, size: int, seed: int, filling: int) -> JudgedPartition:
+    """Return groups as tensors, filled up at the end to the longest row, at most `length`.
+
+    Within a group, each prompt's other answer is that of the row before it, and the first one's that of the last.
+
+    Args:
+        rows: answers with their prompts.
+        length: most tokens of a row.
+        size: answers of a group.
+        seed: draws which rows share a group.
+        filling: id of the token that fills shorter rows.
+    """
+    groups = groups_of(len(rows), size, seed)
+    both: list[TokenRow] = []
+    for group in groups:
+        own = [rows[number].row for number in group]
+        both += [*own, *(answered_by(row, own[place - 1], length) for place, row in enumerate(own))]
+    verdicts = torch.tensor([[1.0 if rows[number].good else -1.0 for number in group] for group in groups])
+    verdicts.view(-1)[len(rows) :] = 0.0
+    tensors = _filled(both, length, filling)
+    shaped: dict[str, Any] = {name: each.view(len(groups), 2, size, each.shape[-1]) for name, each in tensors.items()}
+    return JudgedPartition(**shaped, verdicts=verdicts)
+
+
 def pair_partition(pairs: Sequence[tuple[TokenRow, TokenRow]], length: int, *, filling: int) -> PairPartition:
     """Return pairs as tensors, filled up at the end to the longest row, at most `length`.
 
@@ -86,16 +150,20 @@ def pair_partition(pairs: Sequence[tuple[TokenRow, TokenRow]], length: int, *, f
         length: most tokens of a row.
         filling: id of the token that fills shorter rows.
     """
-    most = min(length, max((len(row.tokens) for pair in pairs for row in pair), default=1))
-    shape = (len(pairs), 2, most)
-    made = PairPartition(
-        tokens=torch.full(shape, filling), labels=torch.full(shape, IGNORED), documents=torch.full(shape, PADDING)
-    )
-    for number, pair in enumerate(pairs):
-        for place, row in enumerate(pair):
-            count = len(row.tokens)
-            tokens, weights = torch.tensor(row.tokens), torch.tensor(row.weights)
-            made.tokens[number, place, :count] = tokens
-            made.documents[number, place, :count] = 0
-            made.labels[number, place, : count - 1] = tokens[1:].where(weights[1:] > 0, IGNORED)
+    tensors = _filled([row for pair in pairs for row in pair], length, filling)
+    shaped: dict[str, Any] = {name: each.view(len(pairs), 2, each.shape[-1]) for name, each in tensors.items()}
+    return PairPartition(**shaped)
+
+
+def _filled(rows: Sequence[TokenRow], length: int, filling: int) -> dict[str, Tensor]:
+    """Return tokens, labels and documents of rows, (rows, tokens of the longest), at most `length`."""
+    shape = (len(rows), min(length, max((len(row.tokens) for row in rows), default=1)))
+    empty = {"tokens": filling, "labels": IGNORED, "documents": PADDING}
+    made = {name: torch.full(shape, value) for name, value in empty.items()}
+    for number, row in enumerate(rows):
+        count = len(row.tokens)
+        tokens, weights = torch.tensor(row.tokens), torch.tensor(row.weights)
+        made["tokens"][number, :count] = tokens
+        made["documents"][number, :count] = 0
+        made["labels"][number, : count - 1] = tokens[1:].where(weights[1:] > 0, IGNORED)
     return made

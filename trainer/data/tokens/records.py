@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from trainer.data.tokens.file_kind import not_utf8
+from trainer.data.tokens.file_kind import not_utf8, require_rows
 from trainer.data.tokens.messages import (
     ROLES,
     WEIGHTS,
@@ -19,6 +19,7 @@ from trainer.data.tokens.messages import (
     require_trainable,
     tools_of,
     transcribed,
+    verdict_of,
     weight_of,
 )
 from trainer.runtime.errors import TrainerError
@@ -44,7 +45,7 @@ class Record:
     """One row: `messages`, or a `prompt` and its `answer` without a template, or a `text` that is all trained.
 
     weights: of each message in the loss, 0 for others than the assistant's. rejected: the messages, or the answer,
-    of the worse one of a pair, which shares its beginning with the row.
+    of the worse one of a pair, which shares its beginning with the row. good: whether the answer is marked as good.
     """
 
     where: str
@@ -55,6 +56,7 @@ class Record:
     text: str | None = None
     tools: Any = None
     rejected: tuple[dict[str, Any], ...] | str | None = None
+    good: bool | None = None
 
 
 def read_records(path: Path) -> Iterator[Record | TrainerError]:
@@ -79,6 +81,7 @@ def _values(path: Path) -> Iterator[tuple[str, Any]]:
             while first.isspace():
                 first = file.read(1)
             file.seek(0)
+            require_rows(path)
             yield from _list(file.read(), path) if first == "[" else _lines(file, path)
     except UnicodeDecodeError as error:
         raise not_utf8(path, error) from None
@@ -133,8 +136,20 @@ def _record(row: Any, where: str) -> Record:
     if not isinstance(row, dict):
         raise RowError(f"a row is an object, not {type(row).__name__}")
     given, row = row, _filled(row)
-    if not isinstance(row.get("text"), str) or "messages" in row or "prompt" in row:
-        require_trainable(row)
+    if isinstance(row.get("text"), str) and "messages" not in row and "prompt" not in row:
+        return _unmarked(given, row, where)
+    require_trainable(row)
+    return replace(_unmarked(given, row, where), good=verdict_of(row))
+
+
+def _unmarked(given: Mapping[str, Any], row: dict[str, Any], where: str) -> Record:
+    """Return a row without what marks its answer as good or bad.
+
+    Args:
+        given: fields of the row.
+        row: those that are filled.
+        where: file and line.
+    """
     if "chosen" in row and "rejected" in row:
         return _pair(row, where)
     if "messages" in row or "conversations" in row:

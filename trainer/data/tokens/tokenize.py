@@ -6,6 +6,7 @@ Every refusal names file and line. Policies: `bad_rows` (stop, drop) for rows th
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,9 +15,15 @@ from typing import Any
 from trainer.data.tokens.chat_template import ChatTemplate, Message
 from trainer.data.tokens.messages import REASONING
 from trainer.data.tokens.records import Record
-from trainer.data.tokens.row import TokenRow
+from trainer.data.tokens.row import JudgedRow, TokenRow
 from trainer.data.tokens.tokenizer import Encoded, Tokenizer, with_begin, with_stop
 from trainer.runtime.errors import TrainerError
+
+MARKED = "the row's answer is marked as good or bad (KTO), and a bad one would be trained like a good one"
+UNMARK = (
+    "Choose --method kto, which learns from both; keep the good rows alone, without their mark; or join a prompt's "
+    "good and bad answer as chosen and rejected."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +84,32 @@ def tokenize_pairs(
     return _collected(records, pair_of, policy)
 
 
+def tokenize_judged(
+    records: Iterable[Record | TrainerError], tokenizer: Tokenizer, template: ChatTemplate | None, policy: RowPolicy
+) -> TokenizedRows:
+    """Return the rows whose answers are marked as good or bad, as `JudgedRow`; a pair is one of each.
+
+    Args:
+        records: records, or the error of a line that is none.
+
+    Raises:
+        TrainerError: as `tokenize_records`.
+    """
+
+    def judged(record: Record) -> tuple[JudgedRow, bool]:
+        row, cut = usable(tokenized_answer(record, tokenizer, template, policy), policy)
+        return JudgedRow(row=row, good=bool(record.good)), cut
+
+    return _collected(itertools.chain.from_iterable(map(apart, records)), judged, policy)
+
+
+def apart(record: Record | TrainerError) -> list[Any]:
+    """Return a pair as a good and a bad answer, another record as it is."""
+    if isinstance(record, TrainerError) or record.rejected is None:
+        return [record]
+    return [replace(record, rejected=None, good=True), replace(_rejected(record), rejected=None, good=False)]
+
+
 def _collected(
     records: Iterable[Record | TrainerError], make: Callable[[Record], tuple[Any, bool]], policy: RowPolicy
 ) -> TokenizedRows:
@@ -122,6 +155,8 @@ def tokenized(record: Record, tokenizer: Tokenizer, template: ChatTemplate | Non
     Raises:
         TrainerError: RM706 where a template is missing or fails, RM709 and RM710.
     """
+    if record.good is not None:
+        raise TrainerError("RM708", what=MARKED, where=record.where, next=UNMARK)
     if record.text is not None:
         ids = with_stop(tokenizer, with_begin(tokenizer, tokenizer.encode(record.text).ids))
         return TokenRow(tokens=ids, weights=[1.0] * len(ids), where=record.where)
@@ -140,12 +175,30 @@ def tokenized_pair(
     """
     if record.rejected is None:
         raise TrainerError("RM708", what="the row is no pair: chosen and rejected are needed", where=record.where)
-    if isinstance(record.rejected, str):
-        other = replace(record, answer=record.rejected)
-    else:
-        other = replace(record, messages=record.rejected, weights=(1.0,) * len(record.rejected))
-    both = [tokenized(_last_only(each), tokenizer, template, policy) for each in (record, other)]
+    both = [tokenized(_last_only(each), tokenizer, template, policy) for each in (record, _rejected(record))]
     return both[0], both[1]
+
+
+def tokenized_answer(
+    record: Record, tokenizer: Tokenizer, template: ChatTemplate | None, policy: RowPolicy
+) -> TokenRow:
+    """Return a row whose answer is good or bad; only its last answer carries loss.
+
+    Raises:
+        TrainerError: RM708 for a record whose answer is not marked, and what `tokenized` raises.
+    """
+    if record.good is None or record.text is not None:
+        what = "the row's answer is marked neither good nor bad (label or kto_tag: true or false)"
+        raise TrainerError("RM708", what=what, where=record.where)
+    return tokenized(_last_only(replace(record, good=None)), tokenizer, template, replace(policy, whole=False))
+
+
+def _rejected(record: Record) -> Record:
+    """Return a pair with the worse answer in the place of the better one."""
+    if isinstance(record.rejected, str):
+        return replace(record, answer=record.rejected)
+    assert record.rejected is not None
+    return replace(record, messages=record.rejected, weights=(1.0,) * len(record.rejected))
 
 
 def _last_only(record: Record) -> Record:

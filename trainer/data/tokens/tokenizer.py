@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from trainer.runtime.errors import TrainerError
 FILE = "tokenizer.json"
 ROLES = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token", "mask_token")
 BYTES = "bytes"
+SENTENCEPIECE = b"\n"  # the first byte of its model: a field of a message; tiktoken's file is text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,9 +237,7 @@ def read_tokenizer(folder: Path, *, base: Path | None = None) -> Tokenizer:
     """
     path = folder / FILE
     if not path.is_file():
-        older = [name for name in ("tokenizer.model", "vocab.json") if (folder / name).is_file()]
-        why = f"{older[0]} is an older format; transformers converts it on saving" if older else ""
-        raise TrainerError("RM705", what=f"{FILE} is missing", where=str(folder), why=why)
+        raise _without_file(folder)
     if path.read_bytes() == ByteTokenizer().files()[FILE]:
         return ByteTokenizer()
     special = _special(folder)
@@ -246,6 +246,20 @@ def read_tokenizer(folder: Path, *, base: Path | None = None) -> Tokenizer:
         what = "no stop token: neither generation_config.json, config.json nor tokenizer_config.json names one"
         raise TrainerError("RM705", what=what, where=str(folder))
     return FileTokenizer(path, stops=stops, special=special)
+
+
+def _without_file(folder: Path) -> TrainerError:
+    """Return the error for a folder without tokenizer.json, with the command that makes one of an older format."""
+    older = next((name for name in ("tokenizer.model", "vocab.json") if (folder / name).is_file()), None)
+    if older is None:
+        return TrainerError("RM705", what=f"{FILE} is missing", where=str(folder))
+    is_text = older == "vocab.json" or (folder / older).open("rb").read(1) != SENTENCEPIECE
+    packages = "" if older == "vocab.json" else " tiktoken" if is_text else " sentencepiece protobuf"
+    load = f"AutoTokenizer.from_pretrained({str(folder)!r}).save_pretrained({str(folder)!r})"
+    run = shlex.join([".venv/bin/python", "-c", f"from transformers import AutoTokenizer; {load}"])
+    convert = f"Convert it once: `.venv/bin/python -m pip install transformers{packages}`, then `{run}`."
+    why = f"{older} is an older format, which transformers converts"
+    return TrainerError("RM705", what=f"{FILE} is missing", where=str(folder), why=why, next=convert)
 
 
 def _special(folder: Path) -> dict[str, str]:

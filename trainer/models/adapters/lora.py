@@ -7,6 +7,8 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +22,8 @@ ALL_LINEAR = "all"
 # Among experts peft 0.21 takes an adapter of layers so called for one of the experts, whose weights are joined in
 # transformers 5, and so loses one of dense layers and shared experts next to them: they are adapted by name alone.
 AS_EXPERTS = re.compile(r"\.(gate_proj|up_proj|down_proj|w1|w2|w3)$")
+# Towers of models that read more than text; rows have none of it, so that nothing would train an adapter of theirs.
+OTHER_INPUTS = re.compile(r"(^|\.)(vision|visual|image|audio|speech)[a-z_]*\.")
 IN_BLOCKS = re.compile(r"\.(layers|h|blocks|block)\.\d+\.")  # what lists of blocks are called, in transformers, too
 
 
@@ -104,22 +108,38 @@ def linear_modules(model: nn.Module) -> dict[str, nn.Linear | NF4Linear]:
     return {
         name: module
         for name, module in model.named_modules()
-        if isinstance(module, nn.Linear | NF4Linear)
-        and type(module).forward in (nn.Linear.forward, NF4Linear.forward)
-        and IN_BLOCKS.search(name)
+        if isinstance(module, nn.Linear | NF4Linear) and IN_BLOCKS.search(name) and _multiplies(type(module))  # type: ignore[arg-type]  # a class is hashable
     }
+
+
+@cache
+def _multiplies(kind: Any) -> bool:
+    """Return whether a class of linear layers computes the product alone; a model's own one, as Falcon's, is tried."""
+    if kind.forward in (nn.Linear.forward, NF4Linear.forward):
+        return True
+    try:
+        with torch.random.fork_rng(devices=[]), torch.no_grad(), torch.device("cpu"):
+            small, inputs = kind(3, 2), torch.tensor([[1.0, -2.0, 3.0]])
+            found, exact = small(inputs), functional.linear(inputs, small.weight, small.bias)
+            return isinstance(found, Tensor) and found.shape == exact.shape and bool(torch.allclose(found, exact))
+    except (TypeError, ValueError, AttributeError, RuntimeError):  # a router, a layer in groups: made of other things
+        return False
 
 
 def chosen_modules(model: nn.Module, targets: Sequence[str]) -> list[str]:
     """Return the full names of the layers that `targets` name.
 
     Raises:
-        TrainerError: RM713 for a target that names no layer.
+        TrainerError: RM713 for a target that names no layer, and for a model without a layer to adapt.
     """
     known = list(linear_modules(model))
+    if not known:
+        what = "the blocks of this model have no linear layer that an adapter could be put on"
+        raise TrainerError("RM713", what=what, next="Train all weights, without --adapter.")
     if ALL_LINEAR in targets:
         experts = any(name.endswith(".experts") for name, _ in model.named_modules())
-        return [name for name in known if not (experts and AS_EXPERTS.search(name))]
+        text = [name for name in known if not OTHER_INPUTS.search(name)]
+        return [name for name in text if not (experts and AS_EXPERTS.search(name))]
     for target in targets:
         if not any(_names(target, name) for name in known):
             leaves = sorted({name.rsplit(".", 1)[-1] for name in known})

@@ -17,6 +17,7 @@ from trainer.models.adapters import peft_record
 from trainer.models.adapters.lora import LoraConfig, insert, linear_modules, lora_modules
 from trainer.models.adapters.peft_record import CONFIG, number
 from trainer.models.pretrained.families import file_module
+from trainer.models.pretrained.shards import require_finite
 from trainer.runtime.errors import TrainerError
 
 WEIGHTS = "adapter_model.safetensors"
@@ -134,6 +135,8 @@ def _weights(folder: Path) -> dict[str, Tensor]:
         weights: dict[str, Tensor] = load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
         raise TrainerError("RM712", what=f"{WEIGHTS} cannot be read", where=str(path), why=str(error)) from None
+    for name, value in weights.items():
+        require_finite(value, name, path)
     return weights
 
 

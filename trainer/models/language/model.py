@@ -17,7 +17,7 @@ from trainer.models.language.linear_cross_entropy import (
     token_log_probabilities,
     token_losses,
 )
-from trainer.models.language.preference_loss import dpo_loss_sum
+from trainer.models.language.preference_loss import dpo_loss_sum, kto_loss_sum
 
 
 class LanguageModel(nn.Module):
@@ -108,12 +108,12 @@ class PreferenceModel(nn.Module):
         return dpo_loss_sum(policy, reference, beta=self.beta).loss
 
     def log_probabilities(self, tokens: Tensor, labels: Tensor, documents: Tensor) -> Tensor:
-        """Return the answers' log-probabilities, (pairs, 2).
+        """Return the answers' log-probabilities, (rows, answers): two of each pair.
 
         Args:
-            tokens: token ids, shape (pairs, 2, tokens).
-            labels: next token, IGNORED where none is trained, shape (pairs, 2, tokens).
-            documents: number of each token's document, shape (pairs, 2, tokens).
+            tokens: token ids, shape (rows, answers, tokens).
+            labels: next token, IGNORED where none is trained, shape (rows, answers, tokens).
+            documents: number of each token's document, shape (rows, answers, tokens).
         """
         if not self.decoder.plain_head:
             logits = self.decoder(tokens.flatten(0, 1), documents=documents.flatten(0, 1)).flatten(0, 1)
@@ -123,3 +123,39 @@ class PreferenceModel(nn.Module):
             hidden.flatten(0, 1), self.decoder.head_weight, labels.flatten(), head=self.head
         )
         return values.view(labels.shape).sum(-1)
+
+
+class JudgedModel(PreferenceModel):
+    """A decoder that maps groups of good and bad answers to the sum of their KTO losses."""
+
+    def __init__(self, decoder: Any, *, beta: float, weights: tuple[float, float]) -> None:
+        """Take a decoder as `LanguageModel` does.
+
+        Args:
+            beta: how strongly the model is held to the reference.
+            weights: of good and of bad answers in the loss.
+        """
+        super().__init__(decoder, beta=beta)
+        self.weights = weights
+
+    def forward(self, tokens: Tensor, labels: Tensor, documents: Tensor, verdicts: Tensor) -> Tensor:  # type: ignore[override]  # groups have verdicts
+        """Return the sum over groups; all tensors but `verdicts` are (groups, 2, answers, tokens).
+
+        Of the two, the first are prompts with their own answers, the second with those of other prompts of the group.
+
+        Args:
+            tokens: token ids.
+            labels: next token, IGNORED where none is trained.
+            documents: number of each token's document.
+            verdicts: see `kto_loss_sum`, shape (groups, answers).
+        """
+        own, other = ((tokens[:, place], labels[:, place], documents[:, place]) for place in (0, 1))
+        with torch.no_grad():
+            exchanged = self.log_probabilities(*other)
+            with adapters_disabled(self.decoder):
+                exchanged -= self.log_probabilities(*other)
+                reference = self.log_probabilities(*own)
+        torch.clear_autocast_cache()  # before pytorch#165068 it holds the adapters in 16 bits without gradient
+        policy = self.log_probabilities(*own)
+        how: dict[str, Any] = {"beta": self.beta, "weights": self.weights}
+        return kto_loss_sum(policy=policy, reference=reference, exchanged=exchanged, verdicts=verdicts, **how)

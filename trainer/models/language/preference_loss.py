@@ -1,10 +1,10 @@
-"""Direct preference optimisation (Rafailov et al. 2023, arXiv 2305.18290), equation 7."""
+"""Losses of preferences: DPO (Rafailov et al., arXiv 2305.18290) and KTO (Ethayarajh et al., arXiv 2402.01306)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import Tensor
+from torch import Tensor, sigmoid
 from torch.nn.functional import logsigmoid
 
 
@@ -18,7 +18,7 @@ class PreferenceLoss:
 
 
 def dpo_loss_sum(policy: Tensor, reference: Tensor, *, beta: float, label_smoothing: float = 0.0) -> PreferenceLoss:
-    """Return the loss of pairs.
+    """Return the loss of pairs, equation 7 of DPO.
 
     Args:
         policy: (pairs, 2), log-probabilities of the chosen and the rejected answer under the model that learns.
@@ -30,3 +30,25 @@ def dpo_loss_sum(policy: Tensor, reference: Tensor, *, beta: float, label_smooth
     margin = beta * (ratio[:, 0] - ratio[:, 1])
     losses = -(1 - label_smoothing) * logsigmoid(margin) - label_smoothing * logsigmoid(-margin)
     return PreferenceLoss(loss=losses.sum(), margin=margin.detach().sum(), correct=(margin.detach() > 0).sum())
+
+
+def kto_loss_sum(
+    *, policy: Tensor, reference: Tensor, exchanged: Tensor, verdicts: Tensor, beta: float, weights: tuple[float, float]
+) -> Tensor:
+    """Return the sum of the losses of groups of answers, equations 7 and 8 of KTO, a scalar.
+
+    The distance to the reference is estimated per group from answers to other prompts of it, and has no gradient.
+
+    Args:
+        policy: (groups, answers), log-probabilities of the answers under the model that learns.
+        reference: the same under the model it starts from.
+        exchanged: (groups, answers), log-probabilities under the first less those under the second model of each
+            prompt with an answer to another one.
+        verdicts: (groups, answers), 1 for a good answer, -1 for a bad one, 0 for one that carries no loss.
+        beta: how strongly the model is held to the reference.
+        weights: of good and of bad answers.
+    """
+    distance = exchanged.detach().mean(1, keepdim=True).clamp(min=0)
+    gain = beta * (policy - reference.detach() - distance)
+    scale = weights[0] * (verdicts > 0) + weights[1] * (verdicts < 0)
+    return (scale * (1 - sigmoid(verdicts * gain))).sum()

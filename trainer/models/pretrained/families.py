@@ -149,8 +149,13 @@ def rope_config(raw: Raw) -> RopeConfig:
     length = given.get("original_max_position_embeddings") or raw.get("original_max_position_embeddings")
     length = length or raw.get("max_position_embeddings") or 2048
     factor = given.get("factor") or raw.get("max_position_embeddings", length) / length
+    if not given.get("factor") and kind in ("linear", "llama3"):
+        what = f"rope_type = {kind!r} has no factor"
+        raise TrainerError(
+            "RM707", what=what, where="config.json", next='Write it, as "factor": 8.0, next to rope_type.'
+        )
     return RopeConfig(
-        theta=float(given.get("rope_theta") or raw.get("rope_theta") or 10000.0),
+        theta=_theta(given.get("rope_theta"), raw.get("rope_theta")),
         kind=kind,
         factor=float(factor),
         low_freq_factor=float(given.get("low_freq_factor", 1.0)),
@@ -161,6 +166,14 @@ def rope_config(raw: Raw) -> RopeConfig:
         beta_slow=float(given.get("beta_slow") or 1),
         truncate=bool(given.get("truncate", True)),
     )
+
+
+def _theta(*given: Any) -> float:
+    """Return the base of the rotary angles, the first that is given. Raises TrainerError RM707 for none above 0."""
+    theta = next((each for each in given if each is not None), 10000.0)
+    if not float(theta) > 0:
+        raise TrainerError("RM707", what=f"rope_theta = {theta!r} is no number above 0", where="config.json")
+    return float(theta)
 
 
 def _rope_given(raw: Raw) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from trainer.runtime.errors import TrainerError
 
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 SHARD_BYTES = 5 * 10**9
+POINTER, LARGEST_POINTER = b"version https://git-lfs", 1024
 DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 
 
@@ -110,17 +111,43 @@ def tensors(folder: Path, mapping: Mapping[str, str]) -> Iterator[tuple[str, Ten
 
 
 def _computable(value: Tensor, name: str, path: Path) -> Tensor:
-    """Return a tensor. Raises TrainerError RM703 for numbers that need a scale, as of quantised models."""
+    """Return a tensor.
+
+    Raises:
+        TrainerError: RM702 for NaN and infinity, RM703 for numbers that need a scale, as of quantised models.
+    """
     if value.dtype not in DTYPES:
         what = f"{name} holds {str(value.dtype).removeprefix('torch.')}, which without a scale is no weight"
         next = "Give the model in 16 or 32 bits; --adapter qlora quantises it itself."
         raise TrainerError("RM703", what=what, where=str(path), next=next)
+    require_finite(value, name, path)
     return value
+
+
+def require_finite(value: Tensor, name: str, path: Path) -> None:
+    """Raise TrainerError RM702 for a tensor with NaN or infinity, from which nothing can be trained.
+
+    Args:
+        value: weights.
+        name: name of the tensor.
+        path: file, or folder, that it is from.
+    """
+    if value.numel() == 0 or value.dtype not in DTYPES:
+        return
+    if not torch.stack(torch.aminmax(value.detach())).isfinite().all():  # both are NaN if one is
+        count = int((~value.isfinite()).sum())
+        what = f"{name} holds NaN or infinity in {count:,} of {value.numel():,} numbers"
+        next = "Copy the file again; if the source has them, too, take the weights from before its training diverged."
+        raise TrainerError("RM702", what=what, where=str(path), next=next)
 
 
 def _damaged(path: Path, error: Exception) -> TrainerError:
     size = path.stat().st_size if path.exists() else 0
-    return TrainerError("RM702", what=f"{path.name} ({size} bytes) cannot be read", where=str(path), why=str(error))
+    what = f"{path.name} ({size} bytes) cannot be read"
+    if 0 < size < LARGEST_POINTER and path.read_bytes().startswith(POINTER):
+        why, pull = "it is a pointer of Git LFS in place of the file", f"Run `git -C {path.parent} lfs pull`."
+        return TrainerError("RM702", what=what, where=str(path), why=why, next=pull)
+    return TrainerError("RM702", what=what, where=str(path), why=str(error))
 
 
 def write(folder: Path, weights: Mapping[str, Tensor], *, shard_bytes: int = SHARD_BYTES) -> list[str]:

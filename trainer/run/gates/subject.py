@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from trainer.data.tokens.row import sequences_of
 from trainer.models.pretrained.families import decoder_config
 
 MOST_TOKENS = 4096  # of a narrow product and of a compiled layer: the comparison in fp64 is the host's
@@ -60,7 +61,7 @@ def subject_of(planned: Mapping[str, Any] | None, *, rows: int, device: str, pre
     return Subject(
         device=device,
         precision=precision,
-        rows=rows * (2 if planned["method"] == "dpo" else 1),
+        rows=rows * sequences_of(planned["method"], planned["group"]),
         tokens=int(planned["sequence"]),
         width=config.width,
         inner=config.feed_forward.width,

@@ -33,7 +33,7 @@ def use_expected(model: nn.Module, program: Program, compile_: PlannedCompile) -
         hold_frozen_weights_in(model, dtype)
     decoder: Decoder = model.decoder  # type: ignore[assignment]
     _attention(decoder, program)
-    tokens = program.rows * program.sequence * (2 if program.method == "dpo" else 1)
+    tokens = program.rows * program.sequence * program.answers
     own, tile = tokens >= own_gelu.LEAST, adapted.tile_of(program.checkpointing)
     _blocks(decoder, dtype, compile_ if program.compiler else None, own=own, tile=tile)
     model.head = _head(decoder, program, dtype)  # type: ignore[assignment]
@@ -119,7 +119,7 @@ def trials(decoder: Decoder, program: Program) -> None:
 
     Where memory runs out there, the way that is tried is refused, and the run goes on.
     """
-    dtype, rows = DTYPES[program.precision], program.rows * (2 if program.method == "dpo" else 1)
+    dtype, rows = DTYPES[program.precision], program.rows * program.answers
     config, device = decoder.config.attention, torch.device("cpu")
     call = attention.Call(config=config, scale=1.0, rows=rows, tokens=program.sequence, device=device, dtype=dtype)
     _scores(call, timed=program.attention[0] == "math")

@@ -193,7 +193,7 @@ def network(program: Program, compile_: PlannedCompile) -> nn.Module:
     adapter = AdapterConfig(adapter=program.adapter, lora_rank=program.rank)
     with torch.device(DEVICE):
         model = build(program.raw, DecoderConfig(adapter=adapter), program.method, seed=0, unset=True)
-    if program.method != "dpo":
+    if program.method not in ("dpo", "kto"):
         model.drop_ignored = False  # type: ignore[assignment]  # how many tokens carry loss is known with the data alone: all are counted
     if program.fast:
         use_expected(model, program, compile_)
@@ -275,10 +275,13 @@ def taken(training: Training, program: Program, memory: LiveMemory, record: Sequ
 def batch(program: Program) -> dict[str, Tensor]:
     """Return a step's inputs by name, as the partitions of the task give them."""
     rows = program.rows * program.pieces
-    shape = (rows, 2, program.sequence) if program.method == "dpo" else (rows, program.sequence)
-    names = ["tokens", "labels"] + (["documents"] if program.packed or program.method == "dpo" else [])
+    sides = {"dpo": (program.answers,), "kto": (2, program.answers)}.get(program.method, ())
+    shape = (rows, *sides, program.sequence)
+    names = ["tokens", "labels"] + (["documents"] if program.packed or sides else [])
     made = {name: torch.zeros(shape, dtype=torch.long, device=DEVICE) for name in names}
-    if program.packed and program.method != "dpo":
+    if program.method == "kto":
+        made["verdicts"] = torch.ones(rows, program.answers, device=DEVICE)
+    if program.packed and not sides:
         made["positions"] = torch.zeros(shape, dtype=torch.long, device=DEVICE)
         made["weights"] = torch.ones(shape, device=DEVICE)
     return made

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trainer.data.tokens.row import sequences_of
 from trainer.models.pretrained.families import decoder_config
 from trainer.models.pretrained.folder import read_config
 from trainer.models.pretrained.shards import read_json
@@ -24,12 +25,13 @@ from trainer.runtime.errors import TrainerError, suggestion
 class Program:
     """A training to plan. `raw` is the content of the model's config.json.
 
-    adapter: none, lora or qlora. method: pretrain, sft or dpo. rows: of a micro-batch; for dpo pairs. attention:
-    kernel without and with a mask. fast: whether the faster ways of --fast auto are expected, compiler: those that
-    Triton compiles, too. pieces: micro-batches of a step; from two on the gradients of earlier ones are there during
-    the next. packed: a row holds several documents. wide_product: the head's gradient is summed in fp32 by the product
-    itself. card: the memory is a card's, and not the host's. units: see `PlannedAttention`. optimizer: value of
-    --optimizer. shards: cards over which fully_shard spreads weights, gradients and optimizer states.
+    adapter: none, lora or qlora. method: pretrain, sft, dpo or kto. rows: of a micro-batch; for dpo pairs, for kto
+    groups of `group` answers. attention: kernel without and with a mask. fast: whether the faster ways of --fast auto
+    are expected, compiler: those that Triton compiles, too. pieces: micro-batches of a step; from two on the gradients
+    of earlier ones are there during the next. packed: a row holds several documents. wide_product: the head's gradient
+    is summed in fp32 by the product itself. card: the memory is a card's, and not the host's. units: see
+    `PlannedAttention`. optimizer: value of --optimizer. shards: cards over which fully_shard spreads weights, gradients
+    and optimizer states.
     """
 
     raw: Mapping[str, Any]
@@ -39,6 +41,7 @@ class Program:
     rows: int = 1
     sequence: int = 1024
     checkpointing: str = "off"
+    group: int = 4
     rank: int = 16
     clip_norm: float | None = None
     fast: bool = True
@@ -53,9 +56,14 @@ class Program:
     shards: int = 1
 
     @property
+    def answers(self) -> int:
+        """Sequences that are computed at a time for one row."""
+        return sequences_of(self.method, self.group)
+
+    @property
     def tokens(self) -> int:
         """Tokens of a step on a card."""
-        return self.rows * self.sequence * self.pieces * (2 if self.method == "dpo" else 1)
+        return self.rows * self.sequence * self.pieces * self.answers
 
 
 _QWEN: dict[str, Any] = {

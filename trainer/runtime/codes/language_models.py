@@ -20,7 +20,7 @@ LANGUAGE_MODELS: tuple[CatalogEntry, ...] = entries(
     (
         "RM702",
         "A weight file is damaged",
-        "A safetensors file is cut off, has an invalid header or holds other tensors than its index lists.",
+        "A safetensors file is cut off, has an invalid header, holds other tensors than its index lists, or holds NaN.",
         "Copy the file again and compare its size and checksum with the source.",
     ),
     (

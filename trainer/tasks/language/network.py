@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from trainer.config.sections.decoder import AdapterConfig, DecoderConfig
 from trainer.data.tokens.tokenizer import Tokenizer
 from trainer.models.adapters import by_peft
-from trainer.models.adapters.lora import LoraConfig, add_lora, linear_modules
+from trainer.models.adapters.lora import LoraConfig, LoraLinear, add_lora, linear_modules
 from trainer.models.adapters.nf4 import NF4Linear, quantize_linear_layers
 from trainer.models.decoder.model import Decoder
 from trainer.models.decoder.skip_init import SkipInit
-from trainer.models.language.model import LanguageModel, PreferenceModel
+from trainer.models.language.model import JudgedModel, LanguageModel, PreferenceModel
 from trainer.models.pretrained import folder as pretrained
 from trainer.models.pretrained import own_class
 from trainer.models.pretrained.families import decoder_config
@@ -60,10 +60,16 @@ def new_config(config: DecoderConfig, sequence: int, tokenizer: Tokenizer) -> di
 
 
 def pretrained_vocabulary(raw: Mapping[str, Any], tokenizer: Tokenizer) -> None:
-    """See that every token has an embedding. Raises TrainerError RM704."""
-    if tokenizer.size > int(raw.get("vocab_size", 0)):
-        what = f"the tokenizer has {tokenizer.size} tokens, the model's embedding {raw.get('vocab_size')}"
+    """See that every token, and what ends a text, has an embedding. Raises TrainerError RM704."""
+    of_text = raw.get("text_config")  # of a model of pictures or sound as well
+    most = int(raw.get("vocab_size") or (of_text.get("vocab_size") if isinstance(of_text, dict) else None) or 0)
+    if tokenizer.size > most:
+        what = f"the tokenizer has {tokenizer.size} tokens, the model's embedding {most}"
         raise TrainerError("RM704", what=what)
+    if beyond := [stop for stop in tokenizer.stops if stop >= most]:
+        what = f"eos_token_id {beyond[0]} is beyond the {most} tokens of the model's embedding"
+        next = "Correct eos_token_id in generation_config.json and config.json."
+        raise TrainerError("RM704", what=what, next=next)
 
 
 def lora_of(config: AdapterConfig) -> LoraConfig:
@@ -84,7 +90,7 @@ def build(
 
     Args:
         raw: content of the model's config.json.
-        method: pretrain, sft or dpo.
+        method: pretrain, sft, dpo or kto.
         seed: seed of an adapter's weights.
         unset: leave the base's weights unset; None for where a folder is given, whose weights are then loaded.
     """
@@ -99,6 +105,8 @@ def build(
         add_lora(decoder, lora_of(config.adapter), seed=seed)
     if method == "dpo":
         return PreferenceModel(decoder, beta=config.dpo_beta)
+    if method == "kto":
+        return JudgedModel(decoder, beta=config.dpo_beta, weights=(config.kto_good_weight, config.kto_bad_weight))
     return LanguageModel(decoder, drop_ignored=method == "sft")
 
 
@@ -184,7 +192,7 @@ def load_weights(model: nn.Module, device: str = "cpu", *, folder: Path) -> None
 def _put(decoder: nn.Module, device: torch.device, name: str, value: Tensor) -> None:
     module_name, _, kind = name.rpartition(".")
     module = decoder.get_submodule(module_name)
-    base = getattr(module, "base", module)
+    base = module.base if isinstance(module, LoraLinear) else module
     if isinstance(base, NF4Linear) and kind == "weight":
         base.load(value, device)
     else:

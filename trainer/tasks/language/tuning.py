@@ -15,11 +15,11 @@ from trainer.tasks.task import ComputeContext
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageTuner:
-    """See `Tuner`. `requested` is the value of --fast, `tokens` those of a row; pairs: a row is two sequences."""
+    """See `Tuner`. `requested` is the value of --fast, `tokens` those of a sequence; sequences: of a row."""
 
     requested: str
     tokens: int
-    pairs: bool
+    sequences: int = 1
 
     def why_not(self, context: ComputeContext) -> str | None:
         """Return why plain torch is used throughout, or None where more is tried."""
@@ -51,7 +51,7 @@ class LanguageTuner:
         from trainer.models.fast.choose import use_fast
 
         request = Request(
-            rows=context.rows * (2 if self.pairs else 1),
+            rows=context.rows * self.sequences,
             tokens=self.tokens,
             dtype=DTYPES[context.precision.name],
             device=torch.device(context.device),

@@ -83,7 +83,7 @@ def test_flag_that_nothing_stands_in_for_is_refused_with_the_reason() -> None:
 @pytest.mark.parametrize(
     ("typed", "phrase"),
     [
-        ("--method=KTO", "join a good and a bad one"),
+        ("--method=BCO", "marked good or bad"),
         ("--rlhf-type=orpo", "sigmoid loss"),
         ("--loss-type=ipo", "sigmoid loss"),
     ],

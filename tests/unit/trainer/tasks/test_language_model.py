@@ -133,6 +133,20 @@ def test_preferences_lower_the_loss_below_that_of_the_reference(tmp_path, base):
     assert figures(tmp_path / "dpo")["validation"]["loss"] < 0.68  # ln 2 = 0.693 is the reference itself
 
 
+def test_marked_answers_lower_the_loss_below_that_of_the_reference_whatever_the_cut(tmp_path, base):
+    marked = [{"prompt": f"{n}?", "completion": ("no, never", "yes")[n % 2], "label": bool(n % 2)} for n in range(16)]
+    (tmp_path / "marked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in marked))
+    options = ["--model", str(base), "--adapter", "lora", "--max-steps", "10", "--learning-rate", "5e-3"]
+    for name, size in (("kto", "2"), ("cut", "1")):
+        more = ["--sequence", "64", "--batch-size", "2", "--micro-batch", size]
+        assert train(tmp_path, name, tmp_path / "marked.jsonl", *options, *more) == 0
+    found = figures(tmp_path / "kto")["validation"]["loss"]
+    assert found < 0.45  # 0.5 is the reference itself
+    assert figures(tmp_path / "cut")["validation"]["loss"] == pytest.approx(found, rel=1e-4)
+    data = json.loads((tmp_path / "kto" / "metadata.json").read_text())["data"]
+    assert (data["good"], data["bad"]) == (8, 8)
+
+
 @pytest.mark.parametrize("adapter", ["lora", "qlora"])
 def test_adapter_without_a_model_is_refused_before_training(tmp_path, text, capsys, adapter):
     assert train(tmp_path, "none", text, "--adapter", adapter, "--max-steps", "2") == 2
@@ -242,9 +256,10 @@ def test_figures_of_pairs_and_of_no_labels_leave_perplexity_out(tmp_path):
 
 
 def test_preferences_without_an_adapter_have_no_reference(tmp_path):
-    with pytest.raises(TrainerError, match="RM500") as caught:
-        task_like(tmp_path, method="dpo").network()
-    assert "--adapter" in str(caught.value.next)
+    for method in ("dpo", "kto"):
+        with pytest.raises(TrainerError, match="RM500") as caught:
+            task_like(tmp_path, method=method).network()
+        assert "--adapter" in str(caught.value.next)
     assert task_like(tmp_path, method="sft").network().description["adapter"] == "none"
 
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.fixtures.inspected_rows import GOOD
+from trainer.analysis.language.data_page import html
 from trainer.analysis.language.inspection import ANSWER, PROMPT, STOP, inspect
 from trainer.cli import main
 from trainer.config.sections.tokens import TokensConfig
@@ -55,6 +56,15 @@ def test_pairs_show_both_answers_and_a_row_without_one_is_found(rows):
     assert seen.method == "dpo"
     assert ["".join(text for kind, text in each.parts if kind == ANSWER) for each in seen.samples] == ["4", "five"]
     assert [each.code for each in seen.findings] == ["RM708"]
+
+
+def test_marked_answers_are_shown_with_their_mark_and_counted(rows):
+    marked = {"prompt": "2+2=", "completion": "5", "label": False}
+    path = rows(marked, PAIR, {"prompt": "a", "completion": "b"})
+    seen = inspect(path)
+    assert (seen.method, seen.good, seen.usable, [each.code for each in seen.findings]) == ("kto", 1, 2, ["RM708"])
+    assert [each.where.rsplit(":", 1)[1] for each in seen.samples] == ["1 (bad)", "2 (good)", "2 (bad)"]
+    assert ">1 and 2</td>" in html(seen)
 
 
 def test_pair_among_rows_of_answers_is_found_as_training_refuses_it(rows):

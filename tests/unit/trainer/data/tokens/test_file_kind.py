@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -41,6 +42,7 @@ def loaded(path: Path, method: str = "auto") -> LanguageData:
         ("a.jsonl", b"\x28\xb5\x2f\xfd" + b"x" * 90, "compressed by zstd", "unzstd"),
         ("a.parquet", b"PAR1" + bytes(99), "Parquet", "read_parquet"),
         ("a.arrow", b"ARROW1\0\0" + bytes(99), "Arrow", "read_ipc"),
+        ("b.arrow", b"\xff\xff\xff\xff" + bytes(99), "Arrow stream", "read_ipc_stream"),
         ("a.docx", b"PK\x03\x04" + bytes(99), "zip", "plain text"),
         ("a.pdf", b"%PDF-1.7" + bytes(99), "PDF", "pdftotext"),
         ("a.txt", ("text\n" * 90).encode("utf-16"), "UTF-16", "iconv"),
@@ -106,3 +108,37 @@ def test_text_of_another_encoding_is_refused_with_the_command_that_converts_it(t
     command = caught.value.next.partition(" converts")[0]
     subprocess.run(command, shell=True, cwd=tmp_path, check=True)  # as a person would copy it
     assert (tmp_path / f"{path.stem}.utf8{path.suffix}").read_text() == '{"text": "café"}\n'
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_rows_below_a_name_are_refused_with_the_command_that_takes_them_out(tmp_path: Path, indent: int | None) -> None:
+    whole = {"version": "1", "few": [{"a": 1}], "all rows": [json.loads(ROW)] * 3}
+    path = written(tmp_path, "my data.json", json.dumps(whole, indent=indent).encode())
+    with pytest.raises(TrainerError, match="RM717") as caught:
+        loaded(path)
+    assert "'all rows' has 3 rows" in caught.value.what
+    words = shlex.split(caught.value.next.removeprefix("Take them out: "))
+    assert words == ["jq", "-c", '.["all rows"][]', "my data.json", ">", "my data.rows.jsonl"]
+
+
+def test_row_alone_in_a_file_of_json_is_a_row(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.json", (ROW + "\n").encode())
+    assert method_of(path, "auto") == "sft"
+    assert loaded(written(tmp_path, "b.json", f"{ROW}\n{ROW}\n".encode())).method == "sft"
+
+
+@pytest.mark.parametrize(
+    ("inside", "words"),
+    [
+        ("dataset_info.json", ("load_from_disk", "folder of Hugging Face datasets")),
+        ("train/dataset_info.json", ("load_from_disk", "train")),
+        ("rows.jsonl", ("Give one file of it: rows.jsonl",)),
+        ("notes.md", ("Give a file",)),
+    ],
+)
+def test_folder_is_refused_with_what_makes_one_file_of_it(tmp_path: Path, inside: str, words: tuple[str, ...]) -> None:
+    (tmp_path / "set" / inside).parent.mkdir(parents=True)
+    (tmp_path / "set" / inside).write_text("{}")
+    with pytest.raises(TrainerError, match="RM717") as caught:
+        loaded(tmp_path / "set")
+    assert all(word in str(caught.value) for word in words), str(caught.value)

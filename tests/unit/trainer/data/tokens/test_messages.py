@@ -10,7 +10,7 @@ from trainer.data.tokens.chat_template import CHATML, ChatTemplate
 from trainer.data.tokens.load import load
 from trainer.data.tokens.messages import RowError, messages_of, require_order, tools_of, transcribed, weight_of
 from trainer.data.tokens.records import read_records
-from trainer.data.tokens.tokenize import RowPolicy, tokenize_pairs
+from trainer.data.tokens.tokenize import RowPolicy, tokenize_judged, tokenize_pairs
 from trainer.runtime.errors import TrainerError
 
 OTHER = {"role": "assistant", "content": "No"}
@@ -33,7 +33,9 @@ LOSING = [
     ({"messages": [USER, ANSWER], "label": False}, "KTO"),
     ({"messages": [USER, ANSWER], "kto_tag": True}, "KTO"),
     ({"prompt": "a", "completion": "b", "label": True}, "KTO"),
-    ({"prompt": "a", "completion": "b", "label": "Desirable"}, "as chosen and rejected"),
+    ({"prompt": "a", "completion": "b", "label": "Desirable"}, "marked as good or bad"),
+    ({"prompt": "a", "completion": "b", "label": 7}, "1 marks a good answer"),
+    ({"prompt": "a", "completion": "b", "label": 1, "kto_tag": False}, "differ"),
     ({"prompt": "a", "completion": "b", "label": 0.0}, "KTO"),
     ({"messages": [USER, ANSWER], "rejected_messages": [USER, OTHER]}, "worse answer"),
     ({"messages": [USER, ANSWER], "functions": [{"name": "f"}]}, "functions"),
@@ -149,3 +151,78 @@ def test_weight_and_order_are_checked():
         weight_of({**ANSWER, "train": "yes"}, 1)
     with pytest.raises(RowError, match="begins with nothing"):
         require_order([])
+
+
+MARKS = [
+    ("label", True),
+    ("label", 1),
+    ("label", 1.0),
+    ("kto_tag", "Good"),
+    ("label", "desirable"),
+    ("kto_tag", "TRUE"),
+]
+MARKS += [("label", False), ("kto_tag", 0), ("label", 0.0), ("label", "bad"), ("kto_tag", "rejected")]
+
+
+@pytest.mark.parametrize("number", range(len(MARKS)))
+@pytest.mark.parametrize(
+    "layout",
+    [
+        {"prompt": "Hi", "completion": "Hello"},
+        {"messages": [USER, ANSWER]},
+        {"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello"}]},
+        {"instruction": "Hi", "output": "Hello"},
+        {"prompt": [USER], "completion": [ANSWER]},
+    ],
+)
+def test_mark_of_an_answer_is_read_with_each_layout(tmp_path, layout, number):
+    name, value = MARKS[number]
+    (made,) = judged_of(write(tmp_path / "a.jsonl", {**layout, name: value}))
+    end = "<|endoftext|>" if isinstance(layout.get("completion"), str) else END
+    assert (made.good, trained(made.row)) == (number < 6, f"Hello{end}")
+
+
+def judged_of(path):
+    return tokenize_judged(read_records(path), TOKENIZER, TEMPLATE, RowPolicy(length=500, whole=True)).rows
+
+
+def test_pair_among_marked_answers_is_a_good_and_a_bad_one(tmp_path):
+    whole = {"chosen": [USER, ANSWER], "rejected": [USER, OTHER]}
+    rows = judged_of(write(tmp_path / "a.jsonl", {"prompt": "a", "chosen": "b", "rejected": "c"}, whole))
+    assert [(each.good, trained(each.row)) for each in rows] == [
+        *((True, "b<|endoftext|>"), (False, "c<|endoftext|>")),
+        *((True, f"Hello{END}"), (False, f"No{END}")),
+    ]
+
+
+@pytest.mark.parametrize("row", [{"prompt": "a", "completion": "b"}, {"text": "a", "label": True}])
+def test_answer_without_a_mark_among_marked_ones_is_refused(tmp_path, row):
+    marked = {"prompt": "a", "completion": "b", "label": True}
+    with pytest.raises(TrainerError) as caught:
+        load_rows(write(tmp_path / "a.jsonl", marked, row))
+    assert (caught.value.code, "neither good nor bad" in caught.value.what) == ("RM708", True)
+    assert caught.value.where.endswith(":2")
+
+
+@pytest.mark.parametrize(("marks", "counts"), [([True] * 8, "8 good and 0 bad"), ([False] * 5, "0 good and 5 bad")])
+def test_answers_of_one_kind_alone_are_refused(tmp_path, marks, counts):
+    rows = [{"prompt": str(number), "completion": "b", "label": mark} for number, mark in enumerate(marks)]
+    with pytest.raises(TrainerError) as caught:
+        load_rows(write(tmp_path / "a.jsonl", *rows))
+    assert (caught.value.code, counts in caught.value.what) == ("RM714", True)
+
+
+def load_rows(path, **settings):
+    return load(path, TokensConfig(data=path, **settings), TOKENIZER, TEMPLATE, folder=path.parent, seed=0)
+
+
+def test_marked_answers_are_counted_and_two_at_least_held_out(tmp_path):
+    rows = [{"prompt": str(number), "completion": "b", "label": number < 3} for number in range(9)]
+    path = write(tmp_path / "a.jsonl", *rows)
+    data = load_rows(path, kto_group=3)
+    assert (data.method, data.facts["good"], data.facts["bad"]) == ("kto", 3, 6)
+    assert (len(data.train), len(data.validation)) == (3, 1)
+    assert int(data.train.verdicts.abs().sum()) == 7
+    assert int(data.validation.verdicts.abs().sum()) == 2
+    with pytest.raises(TrainerError, match="RM714"):
+        load_rows(write(tmp_path / "b.jsonl", *rows[1:4]))

@@ -113,7 +113,7 @@ def message(role, content):
         (json.dumps({"messages": [message({"x": 1}, "a")]}), "has the role {'x': 1}"),
         (json.dumps({"messages": [message(["user"], "a")]}), "has the role ['user']"),
         (json.dumps({"messages": [message(None, "a")]}), "has the role None"),
-        (json.dumps({"prompt": "a", "completion": "b", "label": False}), "KTO"),
+        (json.dumps({"prompt": "a", "completion": "b", "label": 3}), "KTO"),
         (json.dumps({"prompt": "a", "chosen": "b", "rejected": "b"}), "the same"),
     ],
 )
@@ -193,7 +193,7 @@ def test_system_prompt_next_to_the_messages_is_the_first_message(tmp_path, name)
         ({"inputs": "Q", "targets": "A"}, "rename inputs to instruction and targets to output"),
         ({"system": "S", "question": "Q", "chosen": "a", "rejected": "b"}, "rename question to prompt"),
         ({"text": "Hi", "role": "prompter", "parent_id": None}, "one message of a tree"),
-        ({"prompt": "P", "completion": "C", "label": 1}, "KTO"),
+        ({"prompt": "P", "completion": "C", "label": 5}, "KTO"),
         ({"system": {"text": "S"}, "messages": CHAT}, "system is neither a text nor a list of texts"),
     ],
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
+import shlex
 
 import pytest
 from hypothesis import given
@@ -145,3 +147,24 @@ def test_stop_that_is_no_token_id_is_refused(tmp_path, value):
     with pytest.raises(TrainerError) as caught:
         read_tokenizer(folder)
     assert (caught.value.code, "no token id" in caught.value.what) == ("RM705", True)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "packages"),
+    [
+        ("tokenizer.model", b"\n\x0e\n\x05<unk>", "transformers sentencepiece protobuf`"),
+        ("tokenizer.model", b"IQ== 0\nIg== 1\n", "transformers tiktoken`"),
+        ("vocab.json", b"{}", "transformers`"),
+    ],
+)
+def test_tokenizer_of_an_older_format_is_refused_with_the_command_that_converts_it(tmp_path, name, content, packages):
+    folder = tmp_path / "it's here"
+    folder.mkdir()
+    (folder / name).write_bytes(content)
+    with pytest.raises(TrainerError) as caught:
+        read_tokenizer(folder)
+    assert (caught.value.code, packages in caught.value.next) == ("RM705", True)
+    program, option, code = shlex.split(caught.value.next.split("`")[3])
+    assert (program, option) == (".venv/bin/python", "-c")
+    folders = [node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)]
+    assert folders == [str(folder)] * 2

@@ -122,3 +122,52 @@ def test_written_adapter_in_peft_gives_the_same_logits(config, raw, tmp_path):
     theirs = peft.PeftModel.from_pretrained(theirs, tmp_path / "adapter").eval()
     with torch.no_grad():
         assert torch.allclose(theirs(TOKENS).logits, logits(adapted(config, raw)), atol=1e-5)
+
+
+class Times(nn.Linear):
+    """A product by another line, as Falcon's class of linear layers."""
+
+    def forward(self, inputs):
+        found = inputs @ self.weight.T
+        return found if self.bias is None else found + self.bias
+
+
+class InGroups(nn.Linear):
+    """A layer made of other things than its sizes."""
+
+    def __init__(self, sizes):
+        super().__init__(*sizes)
+
+    def forward(self, inputs):
+        return super().forward(inputs)
+
+
+def test_layer_of_a_class_that_multiplies_alone_is_adapted_whatever_its_device():
+    model = nn.Module()
+    with torch.device("meta"):
+        layer = nn.Module()
+        layer.dense, layer.biased, layer.groups = Times(4, 4, bias=False), Times(4, 4), InGroups((4, 4))
+        layer.router = Router(4, 2)
+    model.h = nn.ModuleList([layer])
+    before = torch.get_rng_state()
+    assert list(linear_modules(nn.ModuleDict({"model": model}))) == ["model.h.0.dense", "model.h.0.biased"]
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_towers_of_pictures_and_sound_are_left_out_of_all_and_taken_by_name():
+    model, paths = nn.Module(), ("language_model", "vision_tower", "visual", "audio_tower")
+    for path in paths:
+        block = nn.Module()
+        block.q_proj = nn.Linear(4, 4)
+        part = nn.Module()
+        part.layers = nn.ModuleList([block])
+        setattr(model, path, part)
+    whole = nn.ModuleDict({"model": model})
+    assert chosen_modules(whole, ("all",)) == ["model.language_model.layers.0.q_proj"]
+    assert len(chosen_modules(whole, ("q_proj",))) == 4
+
+
+def test_model_without_a_layer_to_adapt_is_refused():
+    with pytest.raises(TrainerError, match="RM713") as caught:
+        chosen_modules(nn.ModuleDict({"layer": nn.Linear(4, 4)}), ("all",))
+    assert "no linear layer" in caught.value.what

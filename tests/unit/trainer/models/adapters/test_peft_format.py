@@ -107,10 +107,12 @@ def changed(folder, change):
     ("change", "code", "words"),
     [
         (lambda weights: {"x": torch.ones(1, dtype=torch.int8)}, "RM712", "int8"),
+        (lambda weights: {"x": torch.ones(1).to(torch.float8_e4m3fn)}, "RM712", "float8"),
+        (lambda weights: {name: value / 0.0 for name, value in weights.items()}, "RM702", "NaN or infinity"),
         (lambda weights: {}, "RM713", "lacks"),
         (lambda weights: {key: value for key, value in weights.items() if "layers.0." not in key}, "RM713", "lacks 2"),
     ],
-    ids=["int8", "empty", "a layer less"],
+    ids=["int8", "float8", "infinity", "empty", "a layer less"],
 )
 def test_weights_that_are_not_those_of_the_record_are_refused(tmp_path, change, code, words):
     save(tmp_path, LoraConfig(rank=2, targets=("q_proj", "v_proj")))

@@ -12,7 +12,7 @@ from trainer.models.activation_checkpointing import checkpointed
 from trainer.models.adapters.lora import adapters_disabled
 from trainer.models.fast.adapted import AdaptedBlock
 from trainer.models.fast.elementwise import PLAIN
-from trainer.models.language.model import LanguageModel, PreferenceModel
+from trainer.models.language.model import JudgedModel, LanguageModel, PreferenceModel
 
 
 def adapt(model, *, stream=None, tile=0):
@@ -96,6 +96,18 @@ def test_preference_loss_over_adapted_blocks_equals_that_over_plain_ones():
         plain,
         adapt(copy.deepcopy(plain)),
         compute=lambda model: PreferenceModel(model, beta=0.3)(tokens, labels, documents),
+    )
+
+
+def test_loss_of_good_and_bad_answers_over_adapted_blocks_equals_that_over_plain_ones():
+    tokens = torch.randint(61, (2, 2, 3, 10), generator=torch.Generator().manual_seed(6))
+    labels, documents = tokens.roll(-1, 3), torch.zeros_like(tokens)
+    verdicts = torch.tensor([[1.0, -1.0, 1.0], [-1.0, 1.0, 0.0]])
+    plain = decoder("llama", ("all",))
+    both(
+        plain,
+        adapt(copy.deepcopy(plain)),
+        compute=lambda model: JudgedModel(model, beta=0.3, weights=(1.0, 2.0))(tokens, labels, documents, verdicts),
     )
 
 

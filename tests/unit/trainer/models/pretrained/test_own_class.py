@@ -15,7 +15,7 @@ from trainer.analysis.language.loading import load
 from trainer.cli import main
 from trainer.data.tokens.labels import PADDING
 from trainer.data.tokens.tokenizer import ByteTokenizer
-from trainer.models.adapters.lora import add_lora, lora_modules
+from trainer.models.adapters.lora import LoraConfig, add_lora, lora_modules
 from trainer.models.language.model import LanguageModel, PreferenceModel
 from trainer.models.pretrained import own_class
 from trainer.models.pretrained.folder import read
@@ -205,3 +205,30 @@ def test_adapter_of_mamba_is_refused_as_its_kernels_read_weights_themselves(tmp_
     flags = ["--model", tmp_path / "mamba", "--data", tmp_path / "a.txt", "--sequence", "32", "--output", tmp_path]
     assert ran("train", "--task", "lm", *flags, "--adapter", "lora")[0] == 2
     assert "RM713" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("is_decoder", "code"), [(False, "RM701"), (True, "")])
+def test_class_in_which_tokens_see_later_ones_is_refused(tmp_path, is_decoder, code):
+    torch.manual_seed(0)
+    config = transformers.BertConfig(**SHAPE, max_position_embeddings=32, is_decoder=is_decoder)
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
+    if code:
+        with pytest.raises(TrainerError, match=code) as caught:
+            read(tmp_path)
+        assert "is_decoder" in caught.value.next
+    else:
+        with pytest.raises(TrainerError, match="RM713"):  # its layers are called otherwise than blocks are
+            add_lora(read(tmp_path).model, LoraConfig(rank=2), seed=0)
+
+
+def test_weight_of_a_class_that_is_not_finite_is_refused_with_its_name(made):
+    from safetensors.torch import load_file, save_file
+
+    folder = made("gpt_neox")
+    weights = load_file(folder / "model.safetensors")
+    name = "gpt_neox.layers.0.mlp.dense_h_to_4h.weight"
+    weights[name][0, 0] = float("nan")
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(TrainerError, match="RM702") as caught:
+        read(folder)
+    assert name in caught.value.what

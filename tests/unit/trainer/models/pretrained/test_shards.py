@@ -103,3 +103,26 @@ def test_file_that_is_no_object_is_refused(tmp_path: Path, text: str | None, cod
         (tmp_path / "config.json").write_text(text)
     with pytest.raises(TrainerError, match=code):
         read_json(tmp_path / "config.json", code="RM702")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64])
+def test_tensor_with_a_number_that_is_not_finite_is_refused_with_its_name(
+    tmp_path: Path, value: float, dtype: torch.dtype
+) -> None:
+    weight = torch.linspace(-1, 1, 8).to(dtype)
+    save_file({"a": weight, "e": torch.zeros(0, 4)}, tmp_path / WHOLE)
+    assert dict(tensors(tmp_path, weight_map(tmp_path))).keys() == {"a", "e"}
+    weight[3] = value
+    save_file({"a": weight}, tmp_path / WHOLE)
+    with pytest.raises(TrainerError) as caught:
+        dict(tensors(tmp_path, weight_map(tmp_path)))
+    assert (caught.value.code, caught.value.what) == ("RM702", "a holds NaN or infinity in 1 of 8 numbers")
+    assert caught.value.where == str(tmp_path / WHOLE)
+
+
+def test_pointer_of_git_lfs_is_named_with_the_command_that_gets_the_file(tmp_path: Path) -> None:
+    (tmp_path / WHOLE).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n")
+    with pytest.raises(TrainerError) as caught:
+        weight_map(tmp_path)
+    assert (caught.value.code, "lfs pull" in str(caught.value.next)) == ("RM702", True)

@@ -199,7 +199,7 @@ def test_report_has_a_line_for_each_that_failed_with_what_is_used(
 def test_gates_are_the_same_on_all_ranks(trial_stub: dict[str, Any]) -> None:
     trial_stub["answer"] = fails(NF4)
     config = TrainConfig.of(**LM, adapter="qlora", model=Path("m"))
-    planned = {"raw": SMALL, "adapter": "qlora", "method": "sft", "rank": 8, "sequence": 64}
+    planned = {"raw": SMALL, "adapter": "qlora", "method": "sft", "rank": 8, "sequence": 64, "group": 4}
     found = decide.pass_gates(config, planned, CARD, Treatment(), Ranks())
     assert Gates.of(asdict(found)) == found
     assert found.dense_nf4

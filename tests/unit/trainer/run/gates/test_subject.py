@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.fixtures.footprints import SMALL
 from trainer.run.gates.subject import MOST_TOKENS, WIDTH, Subject, subject_of
 
-PLANNED = {"raw": SMALL, "adapter": "lora", "method": "sft", "rank": 8, "sequence": 256}
+PLANNED = {"raw": SMALL, "adapter": "lora", "method": "sft", "rank": 8, "sequence": 256, "group": 3}
 
 
 def test_decoder_gives_its_own_shapes() -> None:
@@ -15,9 +15,10 @@ def test_decoder_gives_its_own_shapes() -> None:
     assert found.count == 1024
 
 
-def test_pairs_are_two_rows_and_a_run_without_adapter_has_no_rank() -> None:
+def test_pairs_are_two_rows_a_group_its_answers_and_a_run_without_adapter_has_no_rank() -> None:
     found = subject_of({**PLANNED, "method": "dpo", "adapter": "none"}, rows=4, device="cpu", precision="fp32")
     assert (found.rows, found.rank) == (8, 0)
+    assert subject_of({**PLANNED, "method": "kto"}, rows=4, device="cpu", precision="fp32").rows == 12
 
 
 def test_network_that_is_no_decoder_has_a_width_of_its_own() -> None:

@@ -28,6 +28,7 @@ ON_HOST = Program(raw=SMALL, rows=4, sequence=128, fast=False, card=False, preci
         {"adapter": "lora", "checkpointing": "full"},
         {"adapter": "qlora", "precision": "bf16"},
         {"adapter": "lora", "method": "dpo"},
+        {"adapter": "lora", "method": "kto", "rows": 1, "group": 3},
         {"optimizer": "adamw8bit"},
         {"optimizer": "muon"},
     ],

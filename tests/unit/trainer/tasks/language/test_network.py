@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -14,7 +15,8 @@ from trainer.models.adapters.nf4 import NF4Linear
 from trainer.models.decoder.model import Decoder
 from trainer.models.pretrained import folder as pretrained
 from trainer.models.pretrained.families import decoder_config
-from trainer.tasks.language.network import build, load_weights
+from trainer.runtime.errors import TrainerError
+from trainer.tasks.language.network import build, load_weights, pretrained_vocabulary
 
 RAW = {
     "llama": {
@@ -123,3 +125,39 @@ def test_load_weights_that_fails_in_a_thread_fails_as_a_whole(tmp_path, monkeypa
     with pytest.raises(ZeroDivisionError):
         load_weights(model, folder=tmp_path / "model")
     assert torch.get_num_threads() == threads
+
+
+@pytest.mark.parametrize(
+    ("size", "stops", "words"),
+    [(61, (60,), ""), (62, (60,), "62 tokens"), (50, (49, 61), "eos_token_id 61 is beyond the 61 tokens")],
+)
+def test_token_or_stop_without_an_embedding_is_refused(size, stops, words):
+    tokenizer = SimpleNamespace(size=size, stops=stops)
+    if not words:
+        return pretrained_vocabulary(RAW["llama"], tokenizer)
+    with pytest.raises(TrainerError, match="RM704") as caught:
+        pretrained_vocabulary(RAW["llama"], tokenizer)
+    assert words in caught.value.what
+
+
+def test_vocabulary_of_a_model_of_pictures_too_is_that_of_its_text():
+    tokenizer = SimpleNamespace(size=61, stops=(60,))
+    pretrained_vocabulary({"model_type": "gemma3", "text_config": {"vocab_size": 61}}, tokenizer)
+    for raw in ({"text_config": {"vocab_size": 60}}, {"text_config": None}, {}):
+        with pytest.raises(TrainerError, match="RM704"):
+            pretrained_vocabulary(raw, tokenizer)
+
+
+def test_weight_called_base_of_a_class_is_no_adapted_layers_base(tmp_path, monkeypatch):
+    def model():
+        part = torch.nn.Module()
+        part.base, part.fn = torch.nn.Parameter(torch.zeros(2)), torch.nn.Parameter(torch.zeros(3))
+        return torch.nn.ModuleDict({"part": part})
+
+    source, made = model(), torch.nn.Module()
+    with torch.no_grad():
+        source["part"].fn.fill_(2.0)
+    source.plain_head, made.decoder = True, model()
+    monkeypatch.setattr(pretrained, "read", lambda folder: SimpleNamespace(model=source))
+    load_weights(made, folder=tmp_path)
+    assert made.decoder["part"].fn.tolist() == [2.0] * 3

@@ -52,7 +52,7 @@ def test_built_holds_frozen_weights_in_16_bits_before_the_folders_are_loaded(
         description={},
         build=lambda: build(RAW, config, "pretrain", seed=0),
         load=load,
-        tune=LanguageTuner(requested="auto", tokens=8, pairs=False),
+        tune=LanguageTuner(requested="auto", tokens=8),
     )
     attempt = Attempt(config=TrainConfig.of(task="lm"), name=None, settings=None, bootstrap=Ranks())
     precision = Precision(name="bf16", reason="", device_type="cpu")

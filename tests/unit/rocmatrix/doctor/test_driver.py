@@ -58,6 +58,33 @@ def test_wsl2_is_recognised_and_not_examined(tmp_path):
     assert found["D104"].status == "not applicable"
 
 
+def test_container_without_sys_is_given_the_way_to_it_and_no_driver_to_load(tmp_path):
+    machine = sysfs.Machine(tmp_path)
+    machine.device("dev/kfd", gid=992)
+    found = findings_on(machine)
+    assert (found["D101"].status, found["D104"].status) == ("unknown", "error")
+    assert "--volume=/sys:/sys:ro" in found["D104"].fix
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("modprobe.blacklist=nouveau,amdgpu quiet", "modprobe.blacklist=nouveau,amdgpu"),
+        ("module_blacklist=amdgpu", "module_blacklist=amdgpu"),
+        ("nomodeset", "nomodeset"),
+        ("amdgpu.modeset=0", "amdgpu.modeset=0"),
+        ("modprobe.blacklist=radeon amdgpu.dc=1", None),
+    ],
+)
+def test_words_that_keep_the_driver_away_are_named(tmp_path, words, named):
+    machine = machines.unserved(tmp_path)
+    machine.write("proc/cmdline", f"root=/dev/sda1 {words}\n")
+    found = findings_on(machine)
+    expected = f"take {named} out of the kernel's command line" if named else "sudo "
+    assert found["D101"].fix.startswith(expected)
+    assert found["D104"].fix.startswith(expected)
+
+
 def test_container_without_any_card_is_an_error(tmp_path):
     machine = machines.two_rx_7900_xt(tmp_path)
     machine.withhold(1)

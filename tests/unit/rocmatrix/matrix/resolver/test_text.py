@@ -83,6 +83,9 @@ def test_grid_begins_with_how_much_there_is_and_the_cell_of_this_machine():
     best = [s.cell for row in whole.rows if row.architecture == "gfx1201" for s in row.squares if s.recommended]
     assert second == f"this machine has gfx1201: {best[0]}"
     assert "no AMD GPU" in printed(terminal.grid(whole), width=80).splitlines()[1]
+    for here in ((), ("gfx1201",)):
+        text = printed(terminal.grid(whole, here=here, unusable="1 AMD card(s) cannot be used"), width=80)
+        assert ("1 AMD card(s) cannot be used" in text, "no AMD GPU" in text) == (True, False)
 
 
 def test_grid_lists_this_machine_first_and_then_the_newest_architectures():

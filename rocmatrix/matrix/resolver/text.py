@@ -95,6 +95,8 @@ def _choice(choice: Choice) -> Iterator[RenderableType]:
     from rich.text import Text
 
     cell = choice.cell
+    if choice.unserved:
+        yield Text(f"\nNO CARD IS USED: {choice.unserved}", style="bold yellow")
     yield Text.assemble("\ncell ", (cell.name, "bold"), f" (unlocked: {cell.unlocked_because})" * _unlocked(choice))
     yield _item("", choice.why)
     yield _item("", Text(cell.evidence.summary, style="dim"))

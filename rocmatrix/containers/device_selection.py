@@ -38,7 +38,8 @@ def choose_cards(
         _refuse_cards_of_cpu(cell, hardware, indices or ())
         return ()
     if not hardware.cards:
-        raise RocmatrixError("RM301", what=f"{cell.name} needs an AMD card", why=hardware.reason or "")
+        why = hardware.unusable or hardware.reason or ""
+        raise RocmatrixError("RM301", what=f"{cell.name} needs an AMD card", why=why)
     if not indices:
         return _by_architecture(cell, cell.architecture, hardware)
     chosen = _by_index(hardware, indices)

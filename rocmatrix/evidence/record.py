@@ -93,7 +93,7 @@ class Trouble(Strict):
 class Hardware(Strict):
     """What it ran on. `cards` are names as the program saw them, `gfx` what the kernel lists, one entry a card.
 
-    `seen` are the instruction sets that the probes met: on ROCm gfx names without their features. `ids` are the PCI ids,
+    `seen` are the instruction sets that the probes met: on ROCm gfx names without their features. `ids` are PCI ids
     with revision, of the host's cards of these sets.
     """
 

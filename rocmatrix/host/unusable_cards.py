@@ -67,7 +67,7 @@ def why_none(
     if foreign:
         return f"the driver of the card is {', '.join(foreign)}, and ROCm needs amdgpu"
     if kfd and not (loaded or topology or devices):
-        return "/dev/kfd is there, so its driver is loaded, and /sys shows neither a topology nor a card: it is withheld"
+        return "/dev/kfd is there, so its driver is loaded; /sys, which is withheld, shows neither topology nor card"
     if not (loaded or served_devices(files)):
         return "the amdgpu driver is not loaded"
     return _why_unlisted(files, topology=topology, devices=devices)

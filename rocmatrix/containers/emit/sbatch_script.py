@@ -252,7 +252,7 @@ def _apptainer(setting: settings.Setting) -> Sequence[str]:  # noqa: PLR0911 -- 
         case settings.Mount() | settings.Tmpfs():
             return [f"--scratch={setting.target}"]
         case settings.SharedMemory():
-            # --containall mounts one of half the memory (container_linux.go), and passes over a bind there with a warning
+            # --containall mounts one of half the memory (container_linux.go), and warns of a bind there
             return []
         case settings.DropCapability(value="ALL"):
             return ["--drop-caps=all"]

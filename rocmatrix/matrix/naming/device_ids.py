@@ -6,7 +6,7 @@ knows cards on such kernels) and GPUOpen-Tools/device_info@a44c00c0:DeviceInfo.c
 gfx1032 in all revisions but one). Renoir is 9.0.0 in the first, for want of another name, and gfx90c in the second.
 0x7408, 0x13FE, 0x67D4, 0x698F and 0x749F: pciutils/pciids@c1c1254 (MI250X, BC-250, WX 7100, WX 3100, RX 7500). 0x74A0,
 0x74A2, 0x74A5, 0x74B5, 0x74B9, 0x75A3 and 0x7424: pci.ids of 2026 (MI300A, MI308X, MI325X, virtual functions of
-MI300X and MI325X, MI355X, RX 6300). A virtual machine has other ids than the host: 0x7410 and what begins with 0x74B and
+MI300X and MI325X, MI355X, RX 6300). A virtual machine has other ids than the host: 0x7410 and what begins with 0x74B or
 0x75B are virtual functions, which AMD's GPU operator lists with its cards (its guide for OpenShift). Hawaii, Tonga,
 laptop Navi 21 to 23 and Cyan Skillfish: ROCm/rocminfo@0385fcdb:rocm_agent_enumerator. 0x1435 is the Steam Deck with
 OLED, 0x164F an early Phoenix.

@@ -144,9 +144,7 @@ def _item(mark: str | Text, text: str | Text) -> RenderableType:
     return grid
 
 
-def grid(
-    whole: Grid, *, width: int = GRID_WIDTH, here: Collection[str] = (), unusable: str | None = None
-) -> Group:
+def grid(whole: Grid, *, width: int = GRID_WIDTH, here: Collection[str] = (), unusable: str | None = None) -> Group:
     """Return a summary and the legend, then a line for each architecture, a column for each ROCm, in it a symbol for
     each torch.
 

@@ -75,4 +75,4 @@ def test_node_of_the_driver_without_any_topology_is_no_machine_without_a_card(tm
         machine.cpu(0)
     found = read_hardware(machine)
     assert (found.unusable is None) == with_processors
-    assert ("/sys shows neither a topology nor a card" in found.reason) != with_processors
+    assert ("/sys, which is withheld, shows neither topology nor card" in found.reason) != with_processors

@@ -227,12 +227,12 @@ def usable_nodes(
     uid, gid = (int(number) for number in user.split(":"))
     groups = frozenset({gid} if rootless else {gid, *groups_of(nodes)})
     for node in nodes:
-        if not (node.opens_for(uid=uid, groups=groups) or (rootless and _listed(node, uid))):
+        if not (node.opens_for(uid=uid, groups=groups) or (rootless and is_listed(node, uid))):
             raise _closed_to_rootless(node, user) if rootless else _closed(node, user)
     return nodes
 
 
-def _listed(node: DeviceNode, uid: int) -> bool:
+def is_listed(node: DeviceNode, uid: int) -> bool:
     """Return whether the node's access list lets the user read and write it (acl(5); logind's uaccess)."""
     try:
         raw = os.getxattr(node.host, "system.posix_acl_access")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from rocmatrix.containers.device_selection import is_listed
 from rocmatrix.containers.least_privilege import NOGROUP
 from rocmatrix.doctor.catalog import Finding, Status, check
 from rocmatrix.doctor.host import NO_CARD, Host, User
@@ -255,7 +256,8 @@ def _opens(host: Host, code: str, nodes: list[DeviceNode]) -> Finding:
     if host.user is None:
         return Finding(code=code, status="unknown", seen=f"{owners}; whose session it was is not recorded")
     user = host.user
-    closed = [node for node in nodes if _is_bound(node, user) and not node.opens_for(uid=user.uid, groups=user.groups)]
+    bound = [node for node in nodes if _is_bound(node, user) and not is_listed(node, user.uid)]
+    closed = [node for node in bound if not node.opens_for(uid=user.uid, groups=user.groups)]
     if not closed:
         return Finding(code=code, status="ok", seen=f"user {user.uid} opens {owners}")
     seen = f"user {user.uid} cannot open {', '.join(f'{n.path} ({n.uid}:{n.gid} {n.mode:04o})' for n in closed)}"

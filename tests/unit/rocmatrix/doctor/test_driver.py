@@ -104,6 +104,12 @@ def test_root_opens_everything(tmp_path):
     assert findings_on(machine, user=User(uid=0, groups=frozenset({0})))["D110"].status == "ok"
 
 
+def test_node_whose_access_list_names_the_user_is_open(tmp_path, monkeypatch):
+    monkeypatch.setattr(driver, "is_listed", lambda node, uid: (node.path, uid) == ("/dev/kfd", 1000))
+    found = findings_on(machines.two_rx_7900_xt(tmp_path), user=User(uid=1000, groups=frozenset({1000})))
+    assert (found["D110"].status, found["D111"].status) == ("ok", "error")
+
+
 def test_missing_card_next_to_a_present_one_stops_no_run(tmp_path):
     machine = machines.two_rx_7900_xt(tmp_path)
     extra_card(machine)

@@ -57,6 +57,7 @@ FIELDS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     (re.compile(r"(?P<name>\bclient\.)[\w.-]{1,64}(?= key\b)"), r"\g<name><name>"),
     (re.compile(rf"(?P<name>\b(?:UserId|GroupId)=)(?!{_SYSTEM_USER}\()[\w.-]{{1,64}}(?=\(\d)|(?P<key>\b(?:Account|Comment|Reservation|WCKey)=)(?!\()[^\s,;\"']{{1,200}}"), lambda found: f"{found['name'] or found['key']}<name>"),  # scontrol
     (re.compile(r"(?P<name>\bID_SERIAL(?:_SHORT)?=[\"']?)[^\s\"']{4,200}"), r"\g<name><id>"),  # udev
+    (re.compile(r"(?P<name>(?<![\w.-])(?:S/?N|EUI-?64|IMEI|WWID)(?: ?[:=] ?|[ \t]{1,4})[\"']?)(?=[A-Z0-9-]{0,40}\d)(?=[A-Z0-9-]{0,40}\d[A-Z-]{0,4}\d)(?:0x)?[A-Z0-9][A-Z0-9-]{5,40}\b", re.IGNORECASE), r"\g<name><id>"),
     (re.compile(r"(?P<name>^(?:search|domain)[ \t]{1,8})(?=[\w-]{1,63}\.)[\w.-]{3,253}(?:[ \t]{1,8}[\w.-]{1,253}){0,5}$", re.MULTILINE), r"\g<name><host>"),  # resolv.conf
     (re.compile(r"\b(?:[A-Z][\w.'-]{1,40} ){1,3}[A-Z][\w.'-]{1,40}(?= <[^<>\s@]{1,64}@)"), "<name>"),  # before an address of mail
     (re.compile(r"(?P<name>^(?:From|To|Cc|Reply-To):[ \t]{1,8})[^<\n]{1,200}(?=<)", re.MULTILINE), r"\g<name><name> "),

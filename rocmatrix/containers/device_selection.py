@@ -144,18 +144,38 @@ def listing(cards: Sequence[Card]) -> str:
     return ", ".join(f"card {card.index} is {kind}" for card, kind in zip(cards, kinds, strict=True))
 
 
-def visible_devices(hardware: Hardware, chosen: Sequence[Card]) -> str | None:
+def handed(hardware: Hardware, chosen: Sequence[Card], *, all_shown: bool) -> tuple[Card, ...]:
+    """Return the cards whose nodes a container is given: the chosen ones, or all that are there.
+
+    A rootless engine has no device rules, so that the kernel shows its containers every card of the host. ROCr ends
+    with 0x1008 where one that it is shown has no node (ROCm/legacy-rocm-build#3144, #2860); the variable chooses then.
+
+    Args:
+        hardware: this machine's.
+        chosen: cards of the run; empty for none.
+        all_shown: the engine hides no card that it does not pass.
+    """
+    given = [card for card in hardware.cards if card in chosen or (all_shown and card.render is not None)]
+    return tuple(given) if chosen else ()
+
+
+def visible_devices(hardware: Hardware, chosen: Sequence[Card], *, all_shown: bool = False) -> str | None:
     """Return ROCR_VISIBLE_DEVICES for `chosen`, None where they are all there are or none is chosen.
 
     A UUID means the same card whether or not the engine hides the others. Where one is missing or shared (the
     partitions of a card), positions are counted among the chosen cards alone: hidden ones get no number.
+
+    Args:
+        hardware: this machine's.
+        chosen: cards of the run.
+        all_shown: nothing hides the others, so that a card without a UUID of its own keeps its number among all.
     """
     if not chosen or len(chosen) == len(hardware.cards):
         return None
     known = [card.uuid for card in hardware.cards]
     names = [card.uuid for card in chosen if card.uuid is not None and known.count(card.uuid) == 1]
     if len(names) < len(chosen):
-        names = [str(position) for position in range(len(chosen))]
+        names = [str(card.index if all_shown else position) for position, card in enumerate(chosen)]
     return ",".join(names)
 
 
@@ -194,16 +214,9 @@ def without_integrated(hardware: Hardware, environment: Mapping[str, str]) -> di
 
 
 def _only(hardware: Hardware, chosen: Sequence[Card]) -> dict[str, str]:
-    """Return the variable that leaves a native run the cards of `chosen`, none where they are all there are.
-
-    No engine hides a node from it, so that a card without a UUID of its own keeps its number among all.
-    """
-    if len(chosen) == len(hardware.cards):
-        return {}
-    known = [card.uuid for card in hardware.cards]
-    names = [card.uuid if card.uuid and known.count(card.uuid) == 1 else None for card in chosen]
-    numbers = [str(card.index) for card in chosen]
-    return {"ROCR_VISIBLE_DEVICES": ",".join(numbers if None in names else [str(name) for name in names])}
+    """Return the variable that leaves a native run the cards of `chosen`, none where they are all there are."""
+    content = visible_devices(hardware, chosen, all_shown=True)
+    return {} if content is None else {"ROCR_VISIBLE_DEVICES": content}
 
 
 def usable_nodes(

@@ -93,7 +93,7 @@ def user(value: str) -> settings.User:
 
 
 SHOWN = (
-    "a rootless engine has no device rules, so the kernel shows it all the same, and ROCr ends with 0x1008 where a card "
+    "a rootless engine has no device rules, so the kernel shows it all the same, and ROCr ends with 0x1008 where one "
     "that it is shown has no node (ROCm/legacy-rocm-build#3144, #2860)"
 )
 ROOTLESS = "docs.docker.com/engine/security/rootless/uid-gid-mapping"

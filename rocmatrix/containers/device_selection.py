@@ -38,7 +38,8 @@ def choose_cards(
         _refuse_cards_of_cpu(cell, hardware, indices or ())
         return ()
     if not hardware.cards:
-        raise RocmatrixError("RM301", what=f"{cell.name} needs an AMD card", why=hardware.reason or "")
+        why = hardware.unusable or hardware.reason or ""
+        raise RocmatrixError("RM301", what=f"{cell.name} needs an AMD card", why=why)
     if not indices:
         return _by_architecture(cell, cell.architecture, hardware)
     chosen = _by_index(hardware, indices)
@@ -143,18 +144,38 @@ def listing(cards: Sequence[Card]) -> str:
     return ", ".join(f"card {card.index} is {kind}" for card, kind in zip(cards, kinds, strict=True))
 
 
-def visible_devices(hardware: Hardware, chosen: Sequence[Card]) -> str | None:
+def handed(hardware: Hardware, chosen: Sequence[Card], *, all_shown: bool) -> tuple[Card, ...]:
+    """Return the cards whose nodes a container is given: the chosen ones, or all that are there.
+
+    A rootless engine has no device rules, so that the kernel shows its containers every card of the host. ROCr ends
+    with 0x1008 where one that it is shown has no node (ROCm/legacy-rocm-build#3144, #2860); the variable chooses then.
+
+    Args:
+        hardware: this machine's.
+        chosen: cards of the run; empty for none.
+        all_shown: the engine hides no card that it does not pass.
+    """
+    given = [card for card in hardware.cards if card in chosen or (all_shown and card.render is not None)]
+    return tuple(given) if chosen else ()
+
+
+def visible_devices(hardware: Hardware, chosen: Sequence[Card], *, all_shown: bool = False) -> str | None:
     """Return ROCR_VISIBLE_DEVICES for `chosen`, None where they are all there are or none is chosen.
 
     A UUID means the same card whether or not the engine hides the others. Where one is missing or shared (the
     partitions of a card), positions are counted among the chosen cards alone: hidden ones get no number.
+
+    Args:
+        hardware: this machine's.
+        chosen: cards of the run.
+        all_shown: nothing hides the others, so that a card without a UUID of its own keeps its number among all.
     """
     if not chosen or len(chosen) == len(hardware.cards):
         return None
     known = [card.uuid for card in hardware.cards]
     names = [card.uuid for card in chosen if card.uuid is not None and known.count(card.uuid) == 1]
     if len(names) < len(chosen):
-        names = [str(position) for position in range(len(chosen))]
+        names = [str(card.index if all_shown else position) for position, card in enumerate(chosen)]
     return ",".join(names)
 
 
@@ -193,16 +214,9 @@ def without_integrated(hardware: Hardware, environment: Mapping[str, str]) -> di
 
 
 def _only(hardware: Hardware, chosen: Sequence[Card]) -> dict[str, str]:
-    """Return the variable that leaves a native run the cards of `chosen`, none where they are all there are.
-
-    No engine hides a node from it, so that a card without a UUID of its own keeps its number among all.
-    """
-    if len(chosen) == len(hardware.cards):
-        return {}
-    known = [card.uuid for card in hardware.cards]
-    names = [card.uuid if card.uuid and known.count(card.uuid) == 1 else None for card in chosen]
-    numbers = [str(card.index) for card in chosen]
-    return {"ROCR_VISIBLE_DEVICES": ",".join(numbers if None in names else [str(name) for name in names])}
+    """Return the variable that leaves a native run the cards of `chosen`, none where they are all there are."""
+    content = visible_devices(hardware, chosen, all_shown=True)
+    return {} if content is None else {"ROCR_VISIBLE_DEVICES": content}
 
 
 def usable_nodes(
@@ -226,12 +240,12 @@ def usable_nodes(
     uid, gid = (int(number) for number in user.split(":"))
     groups = frozenset({gid} if rootless else {gid, *groups_of(nodes)})
     for node in nodes:
-        if not (node.opens_for(uid=uid, groups=groups) or (rootless and _listed(node, uid))):
+        if not (node.opens_for(uid=uid, groups=groups) or (rootless and is_listed(node, uid))):
             raise _closed_to_rootless(node, user) if rootless else _closed(node, user)
     return nodes
 
 
-def _listed(node: DeviceNode, uid: int) -> bool:
+def is_listed(node: DeviceNode, uid: int) -> bool:
     """Return whether the node's access list lets the user read and write it (acl(5); logind's uaccess)."""
     try:
         raw = os.getxattr(node.host, "system.posix_acl_access")

@@ -92,6 +92,10 @@ def user(value: str) -> settings.User:
     return settings.User(value=value, reason=f"{reason}; by number, for the image knows no names", source=ENGINE)
 
 
+SHOWN = (
+    "a rootless engine has no device rules, so the kernel shows it all the same, and ROCr ends with 0x1008 where one "
+    "that it is shown has no node (ROCm/legacy-rocm-build#3144, #2860)"
+)
 ROOTLESS = "docs.docker.com/engine/security/rootless/uid-gid-mapping"
 
 
@@ -110,19 +114,23 @@ def user_of_rootless(value: str) -> settings.User:
 
 
 def devices(
-    nodes: Sequence[DeviceNode], chosen: Sequence[Card], *, rootless: bool = False
+    nodes: Sequence[DeviceNode], chosen: Sequence[Card], *, others: Sequence[Card] = (), rootless: bool = False
 ) -> Iterator[settings.Device | settings.Group]:
     """Yield the nodes of the chosen cards, and the groups that open them; a rootless engine can give no group.
 
     Args:
         nodes: device nodes to pass in.
-        chosen: cards that the nodes belong to.
+        chosen: cards of the run.
+        others: cards that are passed although the run does not use them.
         rootless: the engine runs as a user.
     """
-    cards = {card.render_path: card for card in chosen}
+    alone = "no other is passed" if not others else "ROCR_VISIBLE_DEVICES chooses it"
+    why = {
+        card.render_path: f"card {card.index}, {card.gfx or 'not named by its old kernel'}; {alone}" for card in chosen
+    }
+    why |= {card.render_path: f"card {card.index}, which the run does not use: {SHOWN}" for card in others}
     for node in nodes:
-        card = cards.get(node.path)
-        reason = f"card {card.index}, {card.gfx or 'not named by its old kernel'}; no other is passed" if card else KFD
+        reason = why.get(node.path, KFD)
         yield settings.Device(host=node.host, container=node.path, reason=reason, source=AMD)
     for gid in () if rootless else groups_of(nodes):
         paths = ", ".join(node.path for node in nodes if node.gid == gid)
@@ -320,9 +328,17 @@ def safe_path() -> Iterator[settings.Environment]:
     )
 
 
-def visibility(hardware: Hardware, chosen: Sequence[Card]) -> Iterator[settings.Environment]:
-    """Yield what hides the cards that were not chosen, where there are any."""
-    content = visible_devices(hardware, chosen)
+def visibility(
+    hardware: Hardware, chosen: Sequence[Card], *, all_shown: bool = False
+) -> Iterator[settings.Environment]:
+    """Yield what hides the cards that were not chosen, where there are any.
+
+    Args:
+        hardware: this machine's.
+        chosen: cards of the run.
+        all_shown: the engine hides no card that it does not pass.
+    """
+    content = visible_devices(hardware, chosen, all_shown=all_shown)
     if content is not None:
         others = listing([card for card in hardware.cards if card not in chosen])
         yield settings.Environment(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from rocmatrix.containers import capability, least_privilege
-from rocmatrix.containers.device_selection import choose_cards, usable_nodes
+from rocmatrix.containers.device_selection import choose_cards, handed, usable_nodes
 from rocmatrix.containers.least_privilege import DATA_FOLDER, RUN_FOLDER
 from rocmatrix.containers.settings import Environment, Group, HostText, Ipc, Mount, Setting, SharedMemory, is_legible
 from rocmatrix.host.hardware import Hardware
@@ -89,7 +89,8 @@ class Chosen:
 
     `user` is "uid:gid" in numbers; `run_folder` and `data` are absolute paths on the host; `cards` are
     `Card.index`, by default all that the cell is built for; `environment` wins over the cell's own.
-    `rootless`: the engine runs as the user, and no root is needed for it.
+    `rootless`: the engine runs as the user, and no root is needed for it. `device_rules`: the kernel hides the cards
+    from it that it does not pass; neither such an engine nor podman without root can have it so.
     `features` are names of `capability.FEATURES`; `rdma` are the host's adapters, for the feature of that name.
     `more` are settings that the caller brings; a variable among them wins over all others of its name.
     """
@@ -106,6 +107,12 @@ class Chosen:
     data: Path | None = None
     more: Sequence[Setting] = ()
     rootless: bool = False
+    device_rules: bool = True
+
+    @property
+    def all_shown(self) -> bool:
+        """Whether a container sees every card of the host, passed or not."""
+        return self.rootless or not self.device_rules
 
 
 def run_spec(cell: Cell, hardware: Hardware, chosen: Chosen) -> RunSpec:
@@ -118,18 +125,20 @@ def run_spec(cell: Cell, hardware: Hardware, chosen: Chosen) -> RunSpec:
     _check(chosen.user, chosen.run_folder, chosen.data)
     given = {*(chosen.environment or {}), *(row.name for row in chosen.more if isinstance(row, Environment))}
     cards = choose_cards(cell, hardware, chosen.cards, environment=given)
-    nodes = usable_nodes(hardware, cards, user=chosen.user, rootless=chosen.rootless)
+    passed = handed(hardware, cards, all_shown=chosen.all_shown)
+    nodes = usable_nodes(hardware, passed, user=chosen.user, rootless=chosen.rootless)
+    others = [card for card in passed if card not in cards]
     network = capability.network_of(chosen.features)
     variables = [
         *least_privilege.environment(cell, network=network),
         *(least_privilege.safe_path() if chosen.entrypoint is None else ()),
-        *least_privilege.visibility(hardware, cards),
+        *least_privilege.visibility(hardware, cards, all_shown=chosen.all_shown),
         *least_privilege.requested_variables(chosen.environment or {}),
         *(setting for setting in chosen.more if isinstance(setting, Environment)),
     ]
     settings: list[Setting] = [
         (least_privilege.user_of_rootless if chosen.rootless else least_privilege.user)(chosen.user),
-        *least_privilege.devices(nodes, cards, rootless=chosen.rootless),
+        *least_privilege.devices(nodes, cards, others=others, rootless=chosen.rootless),
         *least_privilege.isolation(network=network),
         *least_privilege.labels(enforced=hardware.selinux),
         *least_privilege.files(

@@ -134,9 +134,12 @@ def integrated(host: Host) -> Finding:
     source="Linux, amdkfd/kfd_topology.c (p2p_links); ROCm/ROCm:docs/conceptual/iommu.rst",
 )
 def peers(host: Host) -> Finding:
-    """Check that every pair of discrete cards has a link in the topology, in both directions (D206)."""
+    """Check that every pair of cards has a link in the topology, in both directions (D206).
+
+    An integrated GPU next to discrete cards serves no run; several alone are MI300A, which do.
+    """
     machine = host.hardware
-    cards = [card for card in machine.cards if not card.integrated]
+    cards = [card for card in machine.cards if not card.integrated] or list(machine.cards)
     if len(cards) < 2:
         return Finding(code="D206", status="not applicable", seen="there is one card at most")
     if not machine.links:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from rocmatrix.containers.device_selection import is_listed
 from rocmatrix.containers.least_privilege import NOGROUP
 from rocmatrix.doctor.catalog import Finding, Status, check
 from rocmatrix.doctor.host import NO_CARD, Host, User
@@ -45,11 +46,11 @@ def loaded(host: Host) -> Finding:
     if machine.driver is not None:
         seen = f"amdgpu {machine.driver.version}, {'AMD' if machine.driver.origin == 'dkms' else 'the kernel'}'s own"
         return Finding(code="D101", status="ok", seen=seen)
-    if machine.cards or host.served:
+    if machine.cards or host.served or (machine.withheld and not host.amd_devices):
         seen = "cards are driven, but /sys/module is not to be seen here, so no version is known"
         return Finding(code="D101", status="unknown", seen=seen)
     seen = f"{', '.join(host.amd_devices) or 'a card'} is there, and the driver is not loaded"
-    return Finding(code="D101", status="error", seen=seen, fix="sudo modprobe amdgpu")
+    return Finding(code="D101", status="error", seen=seen, fix=host.barred or "sudo modprobe amdgpu")
 
 
 def _foreign(host: Host) -> Finding | None:
@@ -166,9 +167,11 @@ def listed(host: Host) -> Finding:
     ]
     seen = f"{', '.join(named)} is not in it" if missing else host.no_card
     status: Status = "warning" if machine.cards else "error"  # a run goes on the cards that are listed
-    log = "sudo dmesg | grep -i -e kfd -e amdgpu"
+    log = host.barred or "sudo dmesg | grep -i -e kfd -e amdgpu"
     given_back = [device for device in taken.values() if device.driver != "radeon"]  # its chips are no ROCm's
     fix = _released(given_back[0]) if len(given_back) == len(missing) > 0 else log
+    if machine.withheld and not missing:
+        fix = "give this container the host's /sys, too: --volume=/sys:/sys:ro (docker, podman)"
     return Finding(code="D104", status=status, seen=seen, fix=fix)
 
 
@@ -253,7 +256,8 @@ def _opens(host: Host, code: str, nodes: list[DeviceNode]) -> Finding:
     if host.user is None:
         return Finding(code=code, status="unknown", seen=f"{owners}; whose session it was is not recorded")
     user = host.user
-    closed = [node for node in nodes if _is_bound(node, user) and not node.opens_for(uid=user.uid, groups=user.groups)]
+    bound = [node for node in nodes if _is_bound(node, user) and not is_listed(node, user.uid)]
+    closed = [node for node in bound if not node.opens_for(uid=user.uid, groups=user.groups)]
     if not closed:
         return Finding(code=code, status="ok", seen=f"user {user.uid} opens {owners}")
     seen = f"user {user.uid} cannot open {', '.join(f'{n.path} ({n.uid}:{n.gid} {n.mode:04o})' for n in closed)}"

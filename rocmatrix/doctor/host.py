@@ -19,6 +19,7 @@ from rocmatrix.host.sysfs import Files
 from rocmatrix.matrix.matrix import Cell
 
 NO_CARD = "no AMD card was found in this machine"
+BLACKLISTS = ("modprobe.blacklist", "module_blacklist")  # the second keeps modprobe itself from loading a module
 MEMLOCK_ROW = re.compile(r"^Max locked memory\s+(\S+)", re.MULTILINE)
 
 
@@ -82,6 +83,15 @@ class Host:
         machine = self.hardware
         found = machine.cards or machine.hidden_nodes or machine.driver or machine.kfd or machine.wsl2
         return not found and not self.amd_devices
+
+    @property
+    def barred(self) -> str | None:
+        """Return the fix for words of the kernel's command line that keep amdgpu from a card, None without any."""
+        pairs = [(word, *word.partition("=")[::2]) for word in (self.command_line or "").split()]
+        kept = ("nomodeset", "amdgpu.modeset=0")
+        words = [w for w, key, names in pairs if w in kept or (key in BLACKLISTS and "amdgpu" in names.split(","))]
+        place = "/etc/default/grub, sudo update-grub and a restart, where GRUB starts this machine"
+        return f"take {' '.join(words)} out of the kernel's command line: {place}" if words else None
 
     @property
     def no_card(self) -> str:

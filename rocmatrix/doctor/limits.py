@@ -6,7 +6,7 @@ import os
 
 from packaging.version import InvalidVersion, Version
 
-from rocmatrix.containers.device_selection import READ_BY_HIP, VISIBILITY, usable_nodes
+from rocmatrix.containers.device_selection import READ_BY_HIP, VISIBILITY, handed, usable_nodes
 from rocmatrix.doctor.catalog import Finding, check
 from rocmatrix.doctor.host import Host
 from rocmatrix.host.hardware import Hardware
@@ -195,8 +195,9 @@ def _rootless(host: Host, seen: str) -> Finding:
     """State what a rootless engine can open: what its user can without further groups."""
     seen = f"{seen}, rootless: a run is root inside, which is you outside"
     chosen = [card for card in host.hardware.cards if not card.integrated] or list(host.hardware.cards)
+    passed = handed(host.hardware, chosen, all_shown=True)
     try:
-        usable_nodes(host.hardware, chosen, user=f"{os.getuid()}:{os.getgid()}", rootless=True)
+        usable_nodes(host.hardware, passed, user=f"{os.getuid()}:{os.getgid()}", rootless=True)
     except RocmatrixError as error:
         return Finding(code="D401", status="warning", seen=f"{seen}. {error.what}", fix=error.next)
     return Finding(code="D401", status="ok", seen=seen)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from rocmatrix.evidence.level import PASSED
 from rocmatrix.evidence.record import Device, Hardware, Kind, Mark, Number, Record, Trouble, Verdict, present
 from rocmatrix.host import simulated
+from rocmatrix.host.inventory import pci_id
 from rocmatrix.images import labels as image_labels
 from rocmatrix.jobs.programs import BENCH, PROGRAMS, SMOKE, TRAIN
 from rocmatrix.runtime.paths import ROOT
@@ -334,11 +335,13 @@ def _hardware(reported: Sequence[Any], host: machine.Hardware) -> Hardware:
     kind: Device = next((known for known in DEVICES if kinds == {known}), "none")
     names = {_text(device.get("name")) for device in devices} if kind != "cpu" else set()
     driver = f"{host.driver.version} ({host.driver.origin})" if host.driver else None
+    seen = tuple(sorted({_text(device.get("arch")).split(":")[0] for device in devices})) if kind != "cpu" else ()
     return Hardware(
         device=kind,
         cards=tuple(sorted(names)),
         gfx=tuple(card.gfx for card in host.cards if card.gfx),
-        seen=tuple(sorted({_text(device.get("arch")).split(":")[0] for device in devices})) if kind != "cpu" else (),
+        seen=seen,
         driver=driver,
         kernel=host.kernel,
+        ids=tuple(sorted({number for card in host.cards if card.gfx in seen and (number := pci_id(card))})),
     )

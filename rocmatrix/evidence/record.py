@@ -26,6 +26,7 @@ Device = Literal["cpu", "rocm", "cuda", "none"]
 Mark = Literal["stand-in", "synthetic", "simulated", "nvidia", "other-base", "unlocked", "forced", "card-errors"]
 # Fields that came after the first records. At their defaults they are left out, so that older records keep their names.
 LATER: dict[str, Any] = {"trouble": None, "cards": None, "present": None}
+LATER_OF_HARDWARE: dict[str, Any] = {"ids": []}
 
 # A model has a number or a code name: Radeon VII, Strix Halo. "AMD Radeon Graphics" has neither.
 _OWN_NAME = re.compile(r"\b(?!amd\b|ati\b|radeon\b|instinct\b|ryzen\b|graphics\b|tm\b|r\b)\w+", re.IGNORECASE)
@@ -92,7 +93,8 @@ class Trouble(Strict):
 class Hardware(Strict):
     """What it ran on. `cards` are names as the program saw them, `gfx` what the kernel lists, one entry a card.
 
-    `seen` are the instruction sets that the probes met: on ROCm gfx names without their features.
+    `seen` are the instruction sets that the probes met: on ROCm gfx names without their features. `ids` are PCI ids
+    with revision, of the host's cards of these sets.
     """
 
     device: Device
@@ -101,6 +103,7 @@ class Hardware(Strict):
     seen: tuple[Text, ...] = ()
     driver: Text | None = None
     kernel: Text | None = None
+    ids: tuple[Text, ...] = ()
 
 
 class Record(Strict):
@@ -151,17 +154,20 @@ class Record(Strict):
         """Return it as plain data, without later fields that say nothing."""
         data = self.model_dump(mode="json")
         data["verdicts"] = [_recorded(verdict) for verdict in data["verdicts"]]
+        data["hardware"] = _recorded(data["hardware"], LATER_OF_HARDWARE)
         return _recorded(data)
 
     @property
     def card(self) -> str:
         """The card that it is about: its name, or what stands in the place of one.
 
-        The driver calls many an APU "AMD Radeon Graphics": such a name is given with its instruction set, unless cards
-        of other names ran with it, whose sets are listed with its own.
+        The driver calls many an APU "AMD Radeon Graphics", any card where it finds no table of names, and two cards
+        "MI60 / MI50": such a name is given with its instruction set and PCI id, unless cards of other names ran with
+        it, whose sets and ids are listed with its own.
         """
-        seen = ", ".join(self.hardware.seen) if len(set(self.hardware.cards)) == 1 else ""
-        names = sorted({f"{n} ({seen})" if seen and not _OWN_NAME.search(n) else n for n in self.hardware.cards})
+        alone = len(set(self.hardware.cards)) == 1
+        seen = ", ".join((*self.hardware.seen, *self.hardware.ids)) if alone else ""
+        names = sorted({f"{n} ({seen})" if seen and not _is_of_one(n) else n for n in self.hardware.cards})
         return " + ".join(names) or {"cpu": "CPU"}.get(self.hardware.device, "-")
 
     def described(self) -> dict[str, Any]:
@@ -205,8 +211,12 @@ def named(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def _recorded(data: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in data.items() if name not in LATER or value != LATER[name]}
+def _is_of_one(name: str) -> bool:
+    return _OWN_NAME.search(name) is not None and " / " not in name
+
+
+def _recorded(data: dict[str, Any], later: Mapping[str, Any] = LATER) -> dict[str, Any]:
+    return {name: value for name, value in data.items() if name not in later or value != later[name]}
 
 
 def present() -> str:

@@ -121,7 +121,12 @@ class Hardware:
             return f"{len(self.cards)} AMD card(s) of PCI device {ids} are there, and their architecture is not known"
         if self.devices:
             return unusable_cards.none_serves(self.devices, self.reason)
-        return self.reason if self.hidden_nodes or self.wsl2 else None
+        return self.reason if self.hidden_nodes or self.wsl2 or self.withheld else None
+
+    @property
+    def withheld(self) -> bool:
+        """Whether the driver's node is there and no topology of its: a container was not given the host's /sys."""
+        return self.kfd is not None and not (self.processors or self.cards or self.hidden_nodes)
 
     @property
     def physical_cards(self) -> tuple[tuple[Card, ...], ...]:
@@ -181,7 +186,13 @@ def read_hardware(files: Files) -> Hardware:
         reason=None
         if cards
         else unusable_cards.why_none(
-            files, hidden=hidden, wsl2=wsl2, loaded=driver is not None, topology=bool(nodes), devices=devices
+            files,
+            hidden=hidden,
+            wsl2=wsl2,
+            kfd=kfd is not None,
+            loaded=driver is not None,
+            topology=bool(nodes),
+            devices=devices,
         ),
         hidden_nodes=hidden,
         kfd=kfd,

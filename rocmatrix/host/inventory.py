@@ -27,12 +27,20 @@ def described(machine: Hardware) -> dict[str, Any]:
     }
 
 
+def pci_id(card: Card) -> str | None:
+    """Return maker, device and revision, such as 1002:744c:cc: an RX 7900 XT, whose XTX has another revision alone."""
+    revision = (card.adapter.revision if card.adapter else None) or ""
+    known = f":{revision[2:]}" if revision.startswith("0x") else ""
+    return f"1002:{card.device_id:04x}{known}" if card.device_id is not None else None
+
+
 def _card(card: Card) -> dict[str, Any]:
     known = {
         "index": card.index,
         "node": card.node,
         "architecture": card.gfx,
         "device_id": f"0x{card.device_id:04x}" if card.device_id is not None else None,
+        "pci_id": pci_id(card),
         "pci_address": card.pci_address,
         "integrated": card.integrated,
         "memory_bytes": card.memory_bytes,

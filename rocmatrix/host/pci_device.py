@@ -105,6 +105,7 @@ class Adapter:
     busy_percent: int | None
     temperatures: tuple[Temperature, ...]
     metrics: bytes | None
+    revision: str | None = None
 
     @property
     def resizable(self) -> bool | None:
@@ -144,6 +145,7 @@ def read_adapter(
         busy_percent=get(f"{folder}/gpu_busy_percent"),
         temperatures=tuple(temperatures(files, folder)),
         metrics=files.binary(f"{folder}/gpu_metrics"),
+        revision=files.word(f"{folder}/revision"),
     )
 
 

@@ -47,13 +47,14 @@ def _obstacle(device: PciDevice) -> str:
 
 
 def why_none(
-    files: Files, *, hidden: int, wsl2: bool, loaded: bool, topology: bool, devices: Sequence[PciDevice]
+    files: Files, *, hidden: int, wsl2: bool, kfd: bool, loaded: bool, topology: bool, devices: Sequence[PciDevice]
 ) -> str:
     """Return why a machine shows no card.
 
     Args:
         hidden: nodes that the kernel keeps from this process.
         wsl2: cards are behind Windows' driver.
+        kfd: /dev/kfd is there.
         loaded: the amdgpu driver is.
         topology: the kernel's topology lists anything.
         devices: AMD's graphics devices on the PCI bus.
@@ -65,6 +66,8 @@ def why_none(
     foreign = sorted({str(device.driver) for device in devices if device.taken})
     if foreign:
         return f"the driver of the card is {', '.join(foreign)}, and ROCm needs amdgpu"
+    if kfd and not (loaded or topology or devices):
+        return "/dev/kfd is there, so its driver is loaded; /sys, which is withheld, shows neither topology nor card"
     if not (loaded or served_devices(files)):
         return "the amdgpu driver is not loaded"
     return _why_unlisted(files, topology=topology, devices=devices)

@@ -259,7 +259,9 @@ def check_cards(job_request: JobRequest, *, cell: Cell, hardware: Hardware) -> N
         ranks.check(job_request.options, cards=len(chosen))
         engine.require_cards()
     user = f"{os.getuid()}:{os.getgid()}"
-    choice.usable_nodes(hardware, chosen, user=user, rootless=bool(chosen) and engine.is_rootless())
+    rootless = bool(chosen) and engine.is_rootless()
+    passed = choice.handed(hardware, chosen, all_shown=rootless)
+    choice.usable_nodes(hardware, passed, user=user, rootless=rootless)
 
 
 def places(job_request: JobRequest) -> dict[str, str]:

@@ -49,9 +49,10 @@ def cells(args: Cells) -> None:
         described = [_described(c, judged[c.name], level[c.name], on_simulated.get(c.name)) for c in listed]
         print_json({"schema": 1, "cells": described})
         return
-    here = hardware_here().architectures
+    machine = hardware_here()
+    here = machine.architectures
     ordered = sorted(listed, key=lambda c: _rank(c, here))
-    _print_wrapped(_summary(ordered, here))
+    _print_wrapped(_summary(ordered, here, machine.unusable))
     rows = (
         (c.name, c.architecture or "-", c.release.rocm or "-", c.release.torch, c.python, verdict, shown, c.why)
         for c in ordered
@@ -83,9 +84,10 @@ def _fits(cell: Cell, here: Collection[str]) -> bool:
     return cell.architecture in here if here else cell.architecture is None
 
 
-def _summary(cells: Sequence[Cell], here: Collection[str]) -> str:
+def _summary(cells: Sequence[Cell], here: Collection[str], unusable: str | None) -> str:
     """Return what there is, and what of it is for this machine, in a line each."""
-    machine = f"this machine has {', '.join(dict.fromkeys(here))}" if here else "this machine has no AMD GPU"
+    named = [f"this machine has {', '.join(dict.fromkeys(here))}"] * bool(here) + [unusable] * bool(unusable)
+    machine = "; ".join(filter(None, named)) or "this machine has no AMD GPU"
     own = [c.name for c in cells if _fits(c, here)]
     fitting = f"{own[0]} comes first" if own else "no cell is for it; --gpu derives one where no rule forbids it"
     names = {c.architecture for c in cells if c.architecture}
@@ -191,7 +193,9 @@ def matrix(args: Grid) -> None:
         from rocmatrix.matrix.resolver import text as terminal
 
         columns = text_table.width()
-        show(terminal.grid(whole, width=columns, here=hardware_here().architectures), width=columns)
+        machine = hardware_here()
+        shown = terminal.grid(whole, width=columns, here=machine.architectures, unusable=machine.unusable)
+        show(shown, width=columns)
 
 
 @dataclass(frozen=True, kw_only=True)

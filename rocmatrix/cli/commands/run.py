@@ -193,6 +193,8 @@ def run(args: Run) -> None:
         chosen, host = _for_editor(args, chosen, choice, host)
     elif _under_rootless(args):
         chosen = replace(chosen, rootless=True, user=interactive.own_user())
+    elif args.target == "podman":
+        chosen = replace(chosen, device_rules=not host.rootless)
     # before the build, which takes minutes: a card that is missing is told at once
     spec = interactive.spec_for(chosen, cell=choice.cell, hardware=host.hardware, root=root, by_cdi_name=args.cdi)
     if _only_printed(args):
@@ -293,6 +295,7 @@ def _for_editor(args: Session, chosen: Chosen, choice: Choice, host: Host) -> tu
     if rootless == "docker":
         _require_own_user(args)
         chosen = replace(chosen, rootless=True)
+    chosen = replace(chosen, device_rules=rootless is None)
     return chosen, replace(host, editor_engine="podman" if rootless == "podman" else "docker")
 
 

@@ -182,7 +182,7 @@ def _report_none(cards: snapshot.Watch, files: Files, run: Follower | None) -> N
         what += f"; of other makers: {', '.join(others) or 'NVIDIA (/dev/nvidia*)'}, which this command does not read"
     if run is None:
         raise RocmatrixError("RM301", what=what, next="Run `./invokew doctor`: it examines driver and cards.")
-    say(f"no AMD card: {what}")
+    say(f"no card is watched: {what}")
 
 
 @contextmanager

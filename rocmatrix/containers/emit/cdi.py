@@ -91,7 +91,7 @@ def _kind(path: Path) -> object:
 
 def _nodes(hardware: Hardware) -> tuple[DeviceNode, dict[int, DeviceNode]]:
     if not hardware.cards:
-        raise RocmatrixError("RM301", what="there is no card to name", why=hardware.reason or "")
+        raise RocmatrixError("RM301", what="no card can be named", why=hardware.unusable or hardware.reason or "")
     renders = {card.index: card.render for card in hardware.cards if card.render is not None}
     if hardware.kfd is None or not renders:
         raise RocmatrixError("RM302", what=f"{'a render node' if hardware.kfd else '/dev/kfd'} is not there")

@@ -252,7 +252,8 @@ def _apptainer(setting: settings.Setting) -> Sequence[str]:  # noqa: PLR0911 -- 
         case settings.Mount() | settings.Tmpfs():
             return [f"--scratch={setting.target}"]
         case settings.SharedMemory():
-            return ["--bind=/dev/shm"]  # the node's own, for Apptainer's small one has no option of its own
+            # --containall mounts one of half the memory (container_linux.go), and warns of a bind there
+            return []
         case settings.DropCapability(value="ALL"):
             return ["--drop-caps=all"]
         case settings.SecurityOption(value="no-new-privileges:true"):

@@ -55,6 +55,13 @@ FIELDS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     (re.compile(r"(?<![\w.+])\+\d{1,3}[ -]\(?\d{1,4}\)?(?:[ -]\d{2,8}){1,4}(?![\w.])"), "<id>"),  # a telephone's number
     (re.compile(r"(?P<name>\bipmitool\b[^\n]{0,200}? -[UP] ?)[^\s\"']{1,200}(?P<rest>(?:[^\n]{0,200}? -P ?)?)(?P<value>[^\s\"']{0,200})"), lambda found: f"{found['name']}<secret>{found['rest']}{'<secret>' if found['rest'] else found['value']}"),
     (re.compile(r"(?P<name>\bclient\.)[\w.-]{1,64}(?= key\b)"), r"\g<name><name>"),
+    (re.compile(rf"(?P<name>\b(?:UserId|GroupId)=)(?!{_SYSTEM_USER}\()[\w.-]{{1,64}}(?=\(\d)|(?P<key>\b(?:Account|Comment|Reservation|WCKey)=)(?!\()[^\s,;\"']{{1,200}}"), lambda found: f"{found['name'] or found['key']}<name>"),  # scontrol
+    (re.compile(r"(?P<name>\bID_SERIAL(?:_SHORT)?=[\"']?)[^\s\"']{4,200}"), r"\g<name><id>"),  # udev
+    (re.compile(r"(?P<name>(?<![\w.-])(?:S/?N|EUI-?64|IMEI|WWID)(?: ?[:=] ?|[ \t]{1,4})[\"']?)(?=[A-Z0-9-]{0,40}\d)(?=[A-Z0-9-]{0,40}\d[A-Z-]{0,4}\d)(?:0x)?[A-Z0-9][A-Z0-9-]{5,40}\b", re.IGNORECASE), r"\g<name><id>"),
+    (re.compile(r"(?P<name>^(?:search|domain)[ \t]{1,8})(?=[\w-]{1,63}\.)[\w.-]{3,253}(?:[ \t]{1,8}[\w.-]{1,253}){0,5}$", re.MULTILINE), r"\g<name><host>"),  # resolv.conf
+    (re.compile(r"\b(?:[A-Z][\w.'-]{1,40} ){1,3}[A-Z][\w.'-]{1,40}(?= <[^<>\s@]{1,64}@)"), "<name>"),  # before an address of mail
+    (re.compile(r"(?P<name>^(?:From|To|Cc|Reply-To):[ \t]{1,8})[^<\n]{1,200}(?=<)", re.MULTILINE), r"\g<name><name> "),
+    (re.compile(r"(?P<name>\bacct=[\"']?|[,(]domain=)(?!root\b)[\w.-]{1,64}"), r"\g<name><name>"),  # audit; options of a mount
     # rows of tables: passwd, group, ps, last, sacct, hosts
     (re.compile(rf"^(?!{_SYSTEM_USER}:)[\w.-]{{1,64}}:(?P<rest>[x*!]?:\d{{1,10}}:\d{{1,10}}:)[^:\n]{{0,200}}", re.MULTILINE), r"<name>:\g<rest><name>"),
     (re.compile(r"(?P<name>(?<![\w.-])[\w.-]{1,64}:[x*!]:\d{1,10}:)(?=[a-zA-Z_])[\w.,-]{1,4000}"), r"\g<name><name>"),

@@ -12,9 +12,10 @@ from collections.abc import Callable
 _OWN_FOLDERS = r"(?:rocmatrix|trainer|matrix|images|compose|templates|tests|docs|scripts|benchmarks|requirements|recipes|records|logs)/"
 _DATA = r"(?:csv|tsv|parquet|feather|arrow|jsonl|xlsx?|ods|h5|hdf5|np[yz]|txt|zip|gz|xz|bz2|zst|pkl|db|sqlite)"
 _PUBLIC_IMAGES = r"(?:rocm|amd|library|pytorch|ggml-org|huggingface|vllm|ollama|open-webui|nvidia)/"
+_PUBLIC_OWNERS = r"(?:ROCm|amd|AMD-AGI|pytorch|triton-lang|huggingface|vllm-project|ggml-org|Dao-AILab|bitsandbytes-foundation|Comfy-Org)"
 # of countries; those that end names of files or attributes of programs (py, rs, sh, in, io) name no host alone
 _COUNTRIES = r"(?:de|uk|fr|nl|ch|se|fi|dk|cz|jp|cn|kr|au|ca|br|eu|ru|tw|hk|sg|il|be|pt|gr|hu|ie|tr|za|mx|nz|edu\.[a-z]{2}|ac\.[a-z]{2})"
-_DN = r"(?:uid|cn|ou|dc|o|c)=[^,\s\"']{1,200}"
+_DN = r"(?:uid|cn|ou|dc|o|c|l|st) ?= ?[^,=\s\"']{1,100}(?: [^,=\s\"']{1,100}){0,5}"
 
 BEFORE_PATHS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     # batch systems and MPI's launchers
@@ -28,7 +29,7 @@ BEFORE_PATHS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
     (re.compile(r"(?P<name>\bsudo(?:\[\d{1,9}\])?:\s{1,8})[\w.-]{1,64}(?= : )"), r"\g<name><name>"),
     (re.compile(r"(?P<name>\buser )[\w.-]{1,64}(?=\(uid=)"), r"\g<name><name>"),
     (re.compile(r"(?P<name>\b(?:Accepted|Failed) [\w/-]{1,40} for |\bInvalid user )(?:invalid user )?[\w.-]{1,64}(?= from\b)"), r"\g<name><name>"),
-    (re.compile(rf"\b{_DN}(?:,\s?{_DN}){{1,20}}", re.IGNORECASE), "<name>"),
+    (re.compile(rf"\b(?=[^\n]{{0,200}}\b(?:uid|cn|ou|dc) ?=){_DN}(?:,\s?{_DN}){{1,20}}", re.IGNORECASE), "<name>"),
     (re.compile(r"\b[\w.-]{1,64}/[\w.-]{1,64}@(?=[A-Z][\w.-]{1,253}\b)(?!sha256)"), "<name>@"),
     (re.compile(r"^\([\w.-]{1,64}\)(?= [\w.<>-]{1,64}@| [^\n]{0,200}[$#] )", re.MULTILINE), "(<name>)"),
     # keys
@@ -42,6 +43,7 @@ BEFORE_PATHS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
     (re.compile(r"(?P<name>\b(?:namespace|pod|service ?account|persistentvolumeclaim|configmap)s? \")[\w.-]{1,253}(?=\")", re.IGNORECASE), r"\g<name><name>"),
     (re.compile(r"(?P<name>(?<![\w./-])(?:pod|pvc|statefulset|deployment)s?/)[a-z0-9][\w.-]{0,253}"), r"\g<name><name>"),
     # registries, repositories, images of a person
+    (re.compile(rf"(?P<name>\bgithub\.com[:/])(?!{_PUBLIC_OWNERS}/)[\w.-]{{1,64}}/[\w.-]{{1,100}}\.git\b", re.IGNORECASE), r"\g<name><path>"),
     (re.compile(r"(?<![\w./-])(?:[\w-]{1,63}\.){0,8}[\w-]{1,63}:\d{2,5}/(?!/)[\w./:@-]{1,400}"), "<host>/<path>"),
     (re.compile(rf"(?P<name>\b(?:docker|ghcr|quay|nvcr|gcr)\.io/)(?!{_PUBLIC_IMAGES})[\w./:@-]{{1,400}}"), r"\g<name><path>"),
     (re.compile(r"(?P<name>\brepository [\"'])(?!<)[^\"'\n]{1,400}"), r"\g<name><path>"),

@@ -111,7 +111,7 @@ def explain(
     typed, (request, unknown) = request, axes.recorded(matrix, request, cards)
     if unknown and request == typed:
         return _without_record(matrix, request, unknown, today=today, python=python)
-    choice, refusal = answer(matrix, request, cards)
+    choice, refusal = answer(matrix, request, cards, unusable=unusable)
     cell = choice.cell if choice else None
     subject = _subject(matrix, request, choice, cards)
     architecture = matrix.architectures.get(subject.architecture or "")
@@ -289,6 +289,7 @@ def _described_choice(choice: Choice) -> dict[str, Any]:
     return {
         "name": cell.name,
         "why": choice.why,
+        "unserved": choice.unserved,
         "recommended": cell.recommended,
         "official": cell.official,
         "locked": cell.unlocked_because is None,

@@ -98,15 +98,16 @@ def _is_open(request: Request) -> bool:
 
 
 def answer(
-    matrix: Matrix, request: Request, cards: tuple[str, ...] = ()
+    matrix: Matrix, request: Request, cards: tuple[str, ...] = (), *, unusable: str | None = None
 ) -> tuple[Choice, None] | tuple[None, RocmatrixError]:
     """Return what a request resolves to, or its refusal. Raises RM010.
 
     Args:
         cards: gfx names of the machine's cards, best first.
+        unusable: what AMD card is there that serves no run, and why; None where there is none.
     """
     try:
-        return resolve(matrix, request, cards=cards), None
+        return resolve(matrix, request, cards=cards, unusable=unusable), None
     except RocmatrixError as error:
         if error.code == "RM010":
             raise

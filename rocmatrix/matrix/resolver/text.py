@@ -95,6 +95,8 @@ def _choice(choice: Choice) -> Iterator[RenderableType]:
     from rich.text import Text
 
     cell = choice.cell
+    if choice.unserved:
+        yield Text(f"\nNO CARD IS USED: {choice.unserved}", style="bold yellow")
     yield Text.assemble("\ncell ", (cell.name, "bold"), f" (unlocked: {cell.unlocked_because})" * _unlocked(choice))
     yield _item("", choice.why)
     yield _item("", Text(cell.evidence.summary, style="dim"))
@@ -142,7 +144,7 @@ def _item(mark: str | Text, text: str | Text) -> RenderableType:
     return grid
 
 
-def grid(whole: Grid, *, width: int = GRID_WIDTH, here: Collection[str] = ()) -> Group:
+def grid(whole: Grid, *, width: int = GRID_WIDTH, here: Collection[str] = (), unusable: str | None = None) -> Group:
     """Return a summary and the legend, then a line for each architecture, a column for each ROCm, in it a symbol for
     each torch.
 
@@ -151,13 +153,14 @@ def grid(whole: Grid, *, width: int = GRID_WIDTH, here: Collection[str] = ()) ->
     Args:
         width: columns of the terminal.
         here: architectures of this machine, whose lines come first.
+        unusable: what card of this machine serves no run, and why; None where there is none.
     """
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
     rows = sorted(reversed(whole.rows), key=lambda row: row.architecture not in here)  # noqa: C414
-    parts: list[RenderableType] = [*_summary(whole, here), *_legend(whole)]
+    parts: list[RenderableType] = [*_summary(whole, here, unusable), *_legend(whole)]
     for versions in _blocks(whole, width):
         table = Table("", *versions, box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
         for column in table.columns:
@@ -198,7 +201,7 @@ def symbol(square: Square) -> str:
     return SYMBOLS[square.verdict] + ("★" if square.recommended else "●" if square.locked else "○")
 
 
-def _summary(whole: Grid, here: Collection[str]) -> Iterator[Text]:
+def _summary(whole: Grid, here: Collection[str], unusable: str | None) -> Iterator[Text]:
     """Yield how much there is, and the recommended cell of each architecture of this machine."""
     from rich.text import Text
 
@@ -208,7 +211,9 @@ def _summary(whole: Grid, here: Collection[str]) -> Iterator[Text]:
     )
     for gfx in here:
         yield Text.assemble(f"this machine has {gfx}: ", (best.get(gfx) or "no cell is recommended", "bold"))
-    if not here:
+    if unusable:
+        yield Text(unusable)
+    elif not here:
         yield Text("this machine has no AMD GPU; `explain --gpu NAME` judges one card")
     yield Text("")
 

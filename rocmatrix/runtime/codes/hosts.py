@@ -7,7 +7,7 @@ from rocmatrix.runtime.codes.entry import CatalogEntry, entries
 HOSTS: tuple[CatalogEntry, ...] = entries(
     (
         "RM301",
-        "No AMD card was found",
+        "No AMD card can be used",
         "The kernel's topology lists no GPU, or the driver is not loaded.",
         "Load amdgpu (`sudo modprobe amdgpu`). For a card elsewhere: `./invokew build --gpu CARD`, or `submit`.",
     ),

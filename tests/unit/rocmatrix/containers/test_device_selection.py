@@ -14,7 +14,7 @@ from rocmatrix.containers.device_selection import (
 )
 from rocmatrix.host.hardware import read_hardware
 from rocmatrix.runtime.errors import RocmatrixError
-from tests.fixtures import cells, sysfs
+from tests.fixtures import cells, machines, sysfs
 
 
 def test_cpu_cell_gets_no_card(tmp_path):
@@ -239,3 +239,10 @@ def test_cards_of_a_shell_are_counted_as_rocr_and_hip_count_them(tmp_path, varia
 def test_variable_of_a_shell_that_names_no_card_is_refused_by_its_name(tmp_path, text):
     with pytest.raises(RocmatrixError, match=r"RM303[\s\S]*HIP_VISIBLE_DEVICES"):
         cards_of_shell(read_hardware(sysfs.two_rx_7900_xt(tmp_path)), {"HIP_VISIBLE_DEVICES": text})
+
+
+def test_refusal_names_the_card_that_is_there_and_serves_no_run(tmp_path):
+    machine = read_hardware(machines.unserved(tmp_path, driver="vfio-pci"))
+    with pytest.raises(RocmatrixError, match="RM301") as caught:
+        choose_cards(cells.GFX1100, machine)
+    assert "1 AMD card(s) are there and cannot be used (0000:03:00.0, PCI device 0x744c, gfx1100)" in str(caught.value)

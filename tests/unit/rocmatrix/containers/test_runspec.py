@@ -12,6 +12,7 @@ from rocmatrix.containers.emit.podman import podman_run_argv
 from rocmatrix.containers.runspec import Chosen, _agreed, explain, portable_spec, run_spec
 from rocmatrix.containers.settings import (
     Device,
+    Environment,
     Group,
     HostText,
     Mount,
@@ -106,6 +107,25 @@ def test_node_that_only_a_group_opens_is_refused_under_a_rootless_engine(tmp_pat
 def test_primary_group_of_the_user_opens_a_node_under_a_rootless_engine(tmp_path):
     machine = sysfs.two_rx_7900_xt(tmp_path, render_gid=100)
     assert len(spec_for(machine, rootless=True).of(Device)) == 3
+
+
+@pytest.mark.parametrize("choices", [{"rootless": True}, {"device_rules": False}])
+@pytest.mark.parametrize(("unique", "visible"), [(0xA2, "GPU-00000000000000a2"), (0, "1")])
+def test_engine_without_device_rules_is_given_every_card_and_the_variable_chooses(tmp_path, choices, unique, visible):
+    """ROCm/legacy-rocm-build#3144: the kernel shows it both cards, and ROCr ends with 0x1008 where one has no node."""
+    machine = sysfs.desktop_with_igpu(tmp_path, render_gid=100)
+    machine.gpu(2, sysfs.RX_7900_XT, minor=129, gid=100, memory=20 * sysfs.GIB, unique_id=unique)
+    spec = spec_for(machine, **choices)
+    nodes = {row.host: row.reason for row in spec.of(Device)}
+    assert list(nodes) == ["/dev/kfd", "/dev/dri/renderD128", "/dev/dri/renderD129"]
+    assert "does not use" in nodes["/dev/dri/renderD128"]
+    assert "no other is passed" not in "".join(nodes.values())
+    assert [row.content for row in spec.of(Environment) if row.name == "ROCR_VISIBLE_DEVICES"] == [visible]
+
+
+def test_engine_with_device_rules_is_given_no_card_that_the_run_leaves_out(tmp_path):
+    spec = spec_for(sysfs.desktop_with_igpu(tmp_path))
+    assert [row.host for row in spec.of(Device)] == ["/dev/kfd", "/dev/dri/renderD129"]
 
 
 @pytest.mark.parametrize(

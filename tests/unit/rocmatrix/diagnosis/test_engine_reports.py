@@ -27,6 +27,11 @@ REPORTED = (
         "2026-11-22T10:00:00.2Z container die 4f5 (execDuration=812, exitCode=0, image=rocm/pytorch:latest, name=train)\n",
     ),
     (
+        "amd-smi 10.1 of Debian on a machine without a card",
+        "rock-module-not-loaded",
+        "ERROR:root:Drivers not loaded (amdgpu, amd_hsmp, ionic, bnxt_en drivers not found in modules)\n",
+    ),
+    (
         "inspect oom",
         "container-memory-limit",
         '[\n {\n  "Id": "x",\n  "State": {\n "Status": "exited",\n "Running": false,\n "OOMKilled": true,\n "Dead": false,\n "ExitCode": 137,\n "Error": "",\n',

@@ -138,6 +138,13 @@ def test_pair_of_cards_is_joined_in_both_directions(read):
     assert cards.peers(replace(whole, hardware=replace(whole.hardware, links=()))).status == "unknown"
 
 
+def test_pairs_of_processors_that_compute_are_judged(read):
+    whole = read(build=machines.eight_mi300x)
+    apus = tuple(replace(card, integrated=True) for card in whole.hardware.cards)  # as MI300A are
+    found = cards.peers(replace(whole, hardware=replace(whole.hardware, cards=apus)))
+    assert found.seen == "all 8 do, 56 links of them over XGMI"
+
+
 @pytest.mark.parametrize(
     ("variables", "status"),
     [

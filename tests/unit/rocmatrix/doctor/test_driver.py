@@ -58,6 +58,33 @@ def test_wsl2_is_recognised_and_not_examined(tmp_path):
     assert found["D104"].status == "not applicable"
 
 
+def test_container_without_sys_is_given_the_way_to_it_and_no_driver_to_load(tmp_path):
+    machine = sysfs.Machine(tmp_path)
+    machine.device("dev/kfd", gid=992)
+    found = findings_on(machine)
+    assert (found["D101"].status, found["D104"].status) == ("unknown", "error")
+    assert "--volume=/sys:/sys:ro" in found["D104"].fix
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("modprobe.blacklist=nouveau,amdgpu quiet", "modprobe.blacklist=nouveau,amdgpu"),
+        ("module_blacklist=amdgpu", "module_blacklist=amdgpu"),
+        ("nomodeset", "nomodeset"),
+        ("amdgpu.modeset=0", "amdgpu.modeset=0"),
+        ("modprobe.blacklist=radeon amdgpu.dc=1", None),
+    ],
+)
+def test_words_that_keep_the_driver_away_are_named(tmp_path, words, named):
+    machine = machines.unserved(tmp_path)
+    machine.write("proc/cmdline", f"root=/dev/sda1 {words}\n")
+    found = findings_on(machine)
+    expected = f"take {named} out of the kernel's command line" if named else "sudo "
+    assert found["D101"].fix.startswith(expected)
+    assert found["D104"].fix.startswith(expected)
+
+
 def test_container_without_any_card_is_an_error(tmp_path):
     machine = machines.two_rx_7900_xt(tmp_path)
     machine.withhold(1)
@@ -75,6 +102,12 @@ def test_tree_without_dev_has_no_findings_on_nodes(tmp_path):
 def test_root_opens_everything(tmp_path):
     machine = machines.two_rx_7900_xt(tmp_path)
     assert findings_on(machine, user=User(uid=0, groups=frozenset({0})))["D110"].status == "ok"
+
+
+def test_node_whose_access_list_names_the_user_is_open(tmp_path, monkeypatch):
+    monkeypatch.setattr(driver, "is_listed", lambda node, uid: (node.path, uid) == ("/dev/kfd", 1000))
+    found = findings_on(machines.two_rx_7900_xt(tmp_path), user=User(uid=1000, groups=frozenset({1000})))
+    assert (found["D110"].status, found["D111"].status) == ("ok", "error")
 
 
 def test_missing_card_next_to_a_present_one_stops_no_run(tmp_path):

@@ -158,6 +158,17 @@ def test_rootless_engine_opens_what_its_user_does_without_further_groups(tmp_pat
     assert ("setfacl -m u:1000:rw /dev/kfd" in (found.fix or "")) is (status == "warning")
 
 
+def test_closed_node_of_the_processors_graphics_stops_a_rootless_engine(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    monkeypatch.setattr(os, "getgid", lambda: 992)
+    machine = machines.desktop_with_igpu(tmp_path)
+    rootless = Engine(version="29.3", security=frozenset({"rootless"}))
+    assert findings_on(machine, engine=rootless)["D401"].status == "ok"
+    machine.owners["dev/dri/renderD128"] = (0, 44, 0o660)
+    found = findings_on(machine, engine=rootless)["D401"]
+    assert (found.status, "/dev/dri/renderD128 cannot be opened" in found.seen) == ("warning", True)
+
+
 def test_machine_without_amd_hardware_is_reported_and_no_failure(tmp_path):
     found = examination.examine(host.read(sysfs.no_driver(tmp_path), **LIVE), KNOWN)
     assert not found.failed

@@ -45,6 +45,12 @@ def test_smoke_is_recorded_as_its_verdicts_state_it(host):
     assert why_not(made, cells.GFX1100) is None
 
 
+def test_pci_ids_are_those_of_the_cards_that_the_probes_met(tmp_path):
+    desk = read_hardware(sysfs.desktop_with_igpu(tmp_path / "desk"))
+    assert smoke(verdict(), host=desk).hardware.ids == ("1002:744c",)
+    assert smoke(verdict(kind="cpu", arch="x86_64"), host=desk).hardware.ids == ()
+
+
 @pytest.mark.parametrize(
     ("events", "status"), [((), 0), ((verdict(),), 1), ((verdict(status="crash"),), 1), ((verdict(status="fail"),), 0)]
 )

@@ -136,6 +136,7 @@ def test_record_of_verdicts_holds_the_machine_what_was_requested_and_what_was_no
         hardware=Hardware(
             device="rocm", cards=("SIMULATED card",), gfx=("gfx1100", "gfx1100"), seen=("gfx1100",),
             driver=f"{host.driver.version} ({host.driver.origin})" if host.driver else None, kernel=host.kernel,
+            ids=("1002:744c",),
         ),
         verdicts=(
             Verdict(

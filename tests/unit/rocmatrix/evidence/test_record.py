@@ -124,7 +124,7 @@ def test_record_that_is_there_twice_stays_twice():
         ("AMD Radeon(TM) Graphics", "AMD Radeon(TM) Graphics (gfx1100)"),
         ("AMD Radeon VII", "AMD Radeon VII"),
         ("AMD Radeon RX 7900 XT", "AMD Radeon RX 7900 XT"),
-        ("AMD Instinct MI60 / MI50", "AMD Instinct MI60 / MI50"),
+        ("AMD Instinct MI60 / MI50", "AMD Instinct MI60 / MI50 (gfx1100)"),
     ],
 )
 def test_card_whose_name_is_every_apus_is_named_with_its_instruction_set(name, card):
@@ -132,6 +132,25 @@ def test_card_whose_name_is_every_apus_is_named_with_its_instruction_set(name, c
         record("smoke", hardware=Hardware(device="rocm", cards=(name,), gfx=("gfx1100",), seen=("gfx1100",))).card
         == card
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "card"),
+    [
+        ("AMD Radeon Graphics", "AMD Radeon Graphics (gfx1100, 1002:744c:cc)"),  # no amdgpu.ids in the image
+        ("AMD Instinct MI60 / MI50", "AMD Instinct MI60 / MI50 (gfx1100, 1002:744c:cc)"),
+        ("AMD Radeon RX 7900 XT", "AMD Radeon RX 7900 XT"),
+    ],
+)
+def test_card_of_a_shared_name_is_named_with_its_pci_id(name, card):
+    hardware = Hardware(device="rocm", cards=(name,), gfx=("gfx1100",), seen=("gfx1100",), ids=("1002:744c:cc",))
+    assert record("smoke", hardware=hardware).card == card
+
+
+def test_record_without_pci_ids_has_the_content_of_those_before_them():
+    assert "ids" not in record("smoke", hardware=Hardware(device="rocm", cards=("a",))).content()["hardware"]
+    made = record("smoke", hardware=Hardware(device="rocm", cards=("a",), ids=("1002:744c",)))
+    assert made.content()["hardware"]["ids"] == ["1002:744c"]
 
 
 def test_apu_next_to_a_card_of_another_name_gets_no_instruction_set_that_may_be_the_others():

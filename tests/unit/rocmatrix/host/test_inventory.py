@@ -31,3 +31,10 @@ def test_inventory_of_a_machine_without_a_usable_card_names_what_is_on_the_bus(t
     found = inventory.described(read_hardware(machines.unserved(tmp_path, driver="vfio-pci")))
     assert found["devices"] == [{"address": "0000:03:00.0", "device_id": 0x744C, "driver": "vfio-pci"}]
     assert "vfio-pci" in found["unusable"]
+
+
+def test_card_of_the_same_device_differs_by_its_revision(tmp_path):
+    machine = machines.two_rx_7900_xt(tmp_path)
+    machine.write("sys/bus/pci/devices/0000:03:00.0/revision", "0xcc\n")
+    found = inventory.described(read_hardware(machine))
+    assert [card["pci_id"] for card in found["cards"]] == ["1002:744c:cc", "1002:744c"]

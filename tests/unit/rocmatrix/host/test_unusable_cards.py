@@ -65,3 +65,14 @@ def test_machine_of_which_no_card_serves_states_each_and_the_reason(tmp_path):
     assert none_serves(devices[1:], "a reason") == (
         "1 AMD card(s) are there and cannot be used (0000:c4:00.0, PCI device 0x15bf, gfx1103): a reason"
     )
+
+
+@pytest.mark.parametrize("with_processors", [False, True])
+def test_node_of_the_driver_without_any_topology_is_no_machine_without_a_card(tmp_path, with_processors):
+    machine = sysfs.Machine(tmp_path)
+    machine.device("dev/kfd", gid=992)
+    if with_processors:  # amdgpu is loaded on a machine that has no card of its own
+        machine.cpu(0)
+    found = read_hardware(machine)
+    assert (found.unusable is None) == with_processors
+    assert ("/sys, which is withheld, shows neither topology nor card" in found.reason) != with_processors

@@ -1,5 +1,7 @@
 """A job as it will be run: options become flags, places move into the container, a dry run touches nothing."""
 
+import os
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -135,6 +137,16 @@ def test_container_for_more_ranks_than_cards_is_refused_before_a_build(tmp_path)
     host = read_hardware(sysfs.two_rx_7900_xt(tmp_path))
     with pytest.raises(RocmatrixError, match="--ranks 3, and 2 card"):
         job.check_cards(job_request(options={"ranks": "3"}), cell=cells.GFX1100, hardware=host)
+
+
+def test_closed_node_of_a_card_that_a_rootless_engine_cannot_hide_is_refused_before_a_build(tmp_path, monkeypatch):
+    machine = sysfs.desktop_with_igpu(tmp_path, render_gid=os.getgid())
+    machine.owners["dev/dri/renderD128"] = (12345, 12345, 0o600)  # the processor's own, which no run uses
+    monkeypatch.setattr(job.engine, "require_cards", lambda: None)
+    for rootless in (False, True):
+        monkeypatch.setattr(job.engine, "is_rootless", lambda rootless=rootless: rootless)
+        with pytest.raises(RocmatrixError, match="renderD128") if rootless else nullcontext():
+            job.check_cards(job_request(), cell=cells.GFX1100, hardware=read_hardware(machine))
 
 
 def test_choice_of_the_shell_does_not_filter_the_cards_that_a_run_chose_once_more():

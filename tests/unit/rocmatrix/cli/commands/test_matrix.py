@@ -17,7 +17,7 @@ from rocmatrix.host.hardware import read_hardware
 from rocmatrix.matrix.resolver import freshness, html
 from rocmatrix.matrix.resolver.grid import grid
 from rocmatrix.matrix.resolver.text import symbol
-from tests.fixtures import sysfs
+from tests.fixtures import machines, sysfs
 from tests.fixtures.cells import MATRIX
 
 ROOT = Path(__file__).resolve().parents[5]
@@ -171,6 +171,17 @@ def test_cells_of_a_machine_without_a_card_begin_with_the_cpu(capsys, monkeypatc
     monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(tmp_path / "evidence.db"))
     matrix.cells(Cells())
     assert shown(capsys)[4].split()[0] == "cpu-torch2.13.0"
+
+
+@pytest.mark.parametrize("shows", [lambda: matrix.cells(Cells()), lambda: matrix.matrix(Grid())])
+def test_card_that_cannot_be_used_is_named_and_no_machine_without_one_is_reported(capsys, monkeypatch, tmp_path, shows):
+    machine = read_hardware(machines.unserved(tmp_path, driver="vfio-pci"))
+    monkeypatch.setattr(matrix, "hardware_here", lambda: machine)
+    monkeypatch.setenv("ROCMATRIX_EVIDENCE", str(tmp_path / "evidence.db"))
+    shows()
+    printed = " ".join(" ".join(shown(capsys)).split())
+    assert "1 AMD card(s) are there and cannot be used (0000:03:00.0" in printed
+    assert "no AMD GPU" not in printed
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])

@@ -1,6 +1,7 @@
 """What `run` and `devcontainer` print and write. The machines are SYNTHETIC; nothing is started."""
 
 import json
+import re
 import shlex
 import sys
 from contextlib import nullcontext
@@ -209,6 +210,18 @@ def test_rootless_engine_runs_as_its_own_user_and_refuses_another(on, run_comman
         assert written["user"] == "0:0"
         assert "group_add" not in written
     assert (code or "") in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("target", "kind", "given"),
+    [("podman", None, 2), ("docker", None, 1), ("devcontainer", None, 1), ("devcontainer", "podman", 2)],
+)
+def test_podman_without_root_is_given_the_cards_that_it_cannot_hide(on, run_command, monkeypatch, target, kind, given):
+    monkeypatch.setattr(workplace, "rootless_engine", lambda: kind)
+    on(sysfs.desktop_with_igpu)
+    printed = run_command(OPEN, target=target).out
+    assert len(set(re.findall(r"/dev/dri/renderD\d+", without_comments(printed)))) == given
+    assert "ROCR_VISIBLE_DEVICES" in printed
 
 
 @pytest.mark.parametrize(

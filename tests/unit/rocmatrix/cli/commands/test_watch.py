@@ -66,7 +66,7 @@ def test_run_is_followed_without_a_card(tmp_path, capsys):
     folder.mkdir()
     (folder / "telemetry.jsonl").write_text('{"event": "window", "step": 40}\n')
     status, out, err = run(capsys, once=True, json=True, sysfs=str(tmp_path), run=str(tmp_path / "bars"))
-    assert (status, "no AMD card: the amdgpu driver is not loaded" in err) == (0, True)
+    assert (status, "no card is watched: the amdgpu driver is not loaded" in err) == (0, True)
     assert json.loads(out.splitlines()[1]) == {
         "event": "run",
         "run": "bars",

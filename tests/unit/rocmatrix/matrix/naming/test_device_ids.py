@@ -9,6 +9,7 @@ from tests.fixtures.cells import MATRIX
 KNOWN = {0x66A1: "gfx906", 0x66AF: "gfx906", 0x744C: "gfx1100", 0x1586: "gfx1151"}
 # functions that a virtual machine is given, and ids that owners' listings had and this table had not
 KNOWN |= {0x7410: "gfx90a", 0x74B6: "gfx942", 0x74BD: "gfx942", 0x75B3: "gfx950", 0x1435: "gfx1033", 0x67B1: "gfx701"}
+KNOWN |= {0x67D4: "gfx803", 0x698F: "gfx803", 0x749F: "gfx1102"}  # in pci.ids of 2026 and not in this table
 NONE = (None, 0, 0x2684, 0x9999)
 
 

@@ -83,6 +83,9 @@ def test_grid_begins_with_how_much_there_is_and_the_cell_of_this_machine():
     best = [s.cell for row in whole.rows if row.architecture == "gfx1201" for s in row.squares if s.recommended]
     assert second == f"this machine has gfx1201: {best[0]}"
     assert "no AMD GPU" in printed(terminal.grid(whole), width=80).splitlines()[1]
+    for here in ((), ("gfx1201",)):
+        text = printed(terminal.grid(whole, here=here, unusable="1 AMD card(s) cannot be used"), width=80)
+        assert ("1 AMD card(s) cannot be used" in text, "no AMD GPU" in text) == (True, False)
 
 
 def test_grid_lists_this_machine_first_and_then_the_newest_architectures():
@@ -98,3 +101,17 @@ def test_versions_of_a_release_continue_below_each_other_on_a_narrow_terminal():
     listed = [line for line in lines[begin:] if line.startswith("  ")]
     assert [line for line in listed if line.startswith(" " * 9)] != []
     assert max(map(len, lines)) <= 40
+
+
+@pytest.mark.parametrize(
+    ("cards", "unusable", "reason"),
+    [((), "1 AMD card is there: no driver", "1 AMD card is there"), (("gfx1010",), None, "gfx1010 has no locked cell")],
+)
+@pytest.mark.parametrize("gpu", [None, "auto"])
+def test_card_that_serves_no_run_is_named_and_never_reported_as_absent(gpu, cards, unusable, reason):
+    argued = explain(MATRIX, Request(gpu=gpu), today="2026-11-29", cards=cards, unusable=unusable)
+    text = printed(terminal.explanation(argued), width=400)
+    assert f"NO CARD IS USED: {unusable or 'this machine'}" in text
+    assert reason in argued.choice.why
+    assert argued.described()["cell"]["unserved"] == argued.choice.unserved
+    assert "no AMD card was found" not in text

@@ -83,7 +83,8 @@ def _begins_its_line(chunk: Chunk, span: tuple[int, int]) -> bool:
     near = line[max(0, place - MOST_BEFORE) : place]  # of a line of a megabyte each match would read all else
     before = _BEFORE_TEXT.sub(b"", _MODULE.sub(b"", near), count=1).strip()
     of_program = line[place : place + 5].lower() in (b"error", b"fatal") and _PROGRAM.fullmatch(before)
-    of_program = of_program or _is_own_exception(before, line[place : place + len(b"Exception:")])
+    if not near[-1:].isspace():  # `ACPI Error:` is no name
+        of_program = of_program or _is_own_exception(before, line[place : place + len(b"Exception:")])
     return not before or before[-1] in _DECORATION or before == b"E" or bool(of_program)
 
 

@@ -36,6 +36,7 @@ def test_exception_that_begins_a_line_counts_also_after_what_stands_before_lines
 def test_exception_that_a_program_defines_itself_is_reported_by_its_form(name):
     assert signatures_of(f"Traceback (most recent call last):\n{name}: the frobnicator is gone\n") == ["error-line"]
     assert signatures_of(f"while handling a {name}: the frobnicator is gone\n") == []
+    assert signatures_of("ACPI Error: the frobnicator is gone\n") == []
     assert signatures_of("Exception: the frobnicator is gone\n") == ["python-runtime-error"]
 
 

@@ -276,6 +276,7 @@ def test_slower_way_of_a_framework_is_a_remark_and_no_failure(line):
         ("ggml_vulkan: Device memory allocation of size 7 failed\n", "layers"),
         ("llama_model_load: error loading model: mmap failed: No such device\n", "network"),
         ("Error: pull model manifest: file does not exist\n", "name or tag"),
+        ('  File "ComfyUI/custom_nodes/Foo/nodes.py", line 7, in run\nKeyError: \'foo\'\n', "A custom node"),
     ],
 )  # fmt: skip
 def test_failure_of_a_model_program_lists_first_the_cause_that_its_log_names(log, first):

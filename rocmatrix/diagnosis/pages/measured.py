@@ -38,6 +38,8 @@ SETS = (
     (FROZEN, "fresh21", "of drivers, packages, containers and machines; half of them learned from since"),
     (FROZEN, "fresh22", "of frameworks and libraries, frozen before the signatures were read; all learned from since"),
     (FROZEN, "fresh22, later", "of the same topics, asked once after what those taught; learned from since"),
+    (FROZEN, "kept, before", "gathered by three for each other's domain, asked before the mends of that day"),
+    (LATEST, "kept", "the same, after them; never learned from"),
 )
 
 

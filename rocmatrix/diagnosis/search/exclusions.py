@@ -5,6 +5,7 @@ A signature's exceptions (`unless`) are lines that show that the program went on
 
 from __future__ import annotations
 
+import builtins
 import re
 
 from rocmatrix.diagnosis.pattern import WIDEST, Pattern, squeeze
@@ -24,6 +25,10 @@ _PROGRAM = re.compile(
     rb"|[\d \[(][\d :.,TZ+/\[\]()-]{1,60}",  # or a time
     re.IGNORECASE,
 )
+# before `Error:` or `Exception:` at the start of a line: the front of the name of an exception that a program defines
+# itself, which no pattern lists; Python's own are known by their whole names
+_OWN_EXCEPTION = re.compile(rb"(?:[A-Za-z_][\w.]{0,200}\.)?([A-Z][A-Za-z0-9]{1,60})")
+_OF_PYTHON = frozenset(name.encode() for name in dir(builtins) if name.endswith("Error"))
 _DECORATION = b"])|}>*\x82\x83\x91"  # what may stand before the first word of a line: brackets, borders of panes
 
 
@@ -78,7 +83,21 @@ def _begins_its_line(chunk: Chunk, span: tuple[int, int]) -> bool:
     near = line[max(0, place - MOST_BEFORE) : place]  # of a line of a megabyte each match would read all else
     before = _BEFORE_TEXT.sub(b"", _MODULE.sub(b"", near), count=1).strip()
     of_program = line[place : place + 5].lower() in (b"error", b"fatal") and _PROGRAM.fullmatch(before)
-    return not before or before[-1] in _DECORATION or before == b"E" or bool(of_program)
+    of_itself = not near[-1:].isspace() and _is_own_exception(before, line[place : place + len(b"Exception:")])
+    return not before or before[-1] in _DECORATION or before == b"E" or bool(of_program) or of_itself
+
+
+def _is_own_exception(before: bytes, text: bytes) -> bool:
+    """Return whether a match begins within the name of an exception that a program defines and that begins its line.
+
+    Args:
+        before: what stands before the match in its line; `ACPI ` before `Error:` is no part of a name.
+        text: the match's first bytes as printed.
+    """
+    name = _OWN_EXCEPTION.fullmatch(before)
+    if name is None or not text.startswith((b"Error:", b"Exception:")):
+        return False
+    return name[1] + b"Error" not in _OF_PYTHON
 
 
 def _excuse(chunk: Chunk, signature: Signature, span: tuple[int, int]) -> str | None:

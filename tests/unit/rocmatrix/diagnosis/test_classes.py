@@ -4,6 +4,8 @@
 The names of programs, packages and hosts in these messages are made up; the forms are those that the tools print.
 """
 
+import re
+
 import pytest
 
 from benchmarks.diagnose_cases import answers, diagnosed
@@ -267,3 +269,19 @@ def test_slower_way_of_a_framework_is_a_remark_and_no_failure(line):
     found = diagnosed(line, KNOWN)
     assert found.best is None
     assert found.ranked.remarks[0].signature.kind == "degraded"
+
+
+@pytest.mark.parametrize(
+    ("log", "first"),
+    [
+        ("ModuleNotFoundError: No module named 'bitsandbytes.foo'\nImportError: No bitsandbytes / x\n", "mixed"),
+        ("ImportError: No bitsandbytes / x\n", "not installed"),
+        ("ggml_vulkan: 0 = AMD Radeon (AMD open-source driver) | uma: 0\nggml_vulkan: Device memory allocation of size 7 failed\n", "limit|allows"),
+        ("ggml_vulkan: Device memory allocation of size 7 failed\n", "layers"),
+        ("llama_model_load: error loading model: mmap failed: No such device\n", "network"),
+        ("Error: pull model manifest: file does not exist\n", "name or tag"),
+        ('  File "ComfyUI/custom_nodes/Foo/nodes.py", line 7, in run\nKeyError: \'foo\'\n', "A custom node"),
+    ],
+)  # fmt: skip
+def test_failure_of_a_model_program_lists_first_the_cause_that_its_log_names(log, first):
+    assert re.search(first, next(answers(diagnosed(log, KNOWN)))[0])

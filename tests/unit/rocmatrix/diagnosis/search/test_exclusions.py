@@ -32,6 +32,19 @@ def test_exception_that_begins_a_line_counts_also_after_what_stands_before_lines
     assert signatures_of(f"{before}ValueError: a strange setting\n") == ["python-value-refused"]
 
 
+@pytest.mark.parametrize("name", ["ResumeError", "tool.core.DeviceUnusableError", "[rank0]: AbortError"])
+def test_exception_that_a_program_defines_itself_is_reported_by_its_form(name):
+    assert signatures_of(f"Traceback (most recent call last):\n{name}: the frobnicator is gone\n") == ["error-line"]
+    assert signatures_of(f"while handling a {name}: the frobnicator is gone\n") == []
+    assert signatures_of("ACPI Error: the frobnicator is gone\n") == []
+    assert signatures_of("Exception: the frobnicator is gone\n") == ["python-runtime-error"]
+
+
+def test_exception_of_python_is_no_error_of_a_program_besides():
+    assert signatures_of("TypeError: cannot frobnicate\n") == ["python-type-error"]
+    assert signatures_of("subprocess.CalledProcessError: Command 'x' failed\n") == ["python-called-program-failed"]
+
+
 @pytest.mark.parametrize("before", ["falling back after ", "could not use it: ", "except (", "raise "])
 def test_exception_within_a_sentence_does_not_count(before):
     assert signatures_of(f"{before}ValueError: a strange setting\n") == []

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocmatrix.matrix.resolver.request import preference
-from rocmatrix.matrix.resolver.resolve import Request, architecture_of, resolve
+from rocmatrix.matrix.resolver.resolve import Request, answer, architecture_of, resolve
 from rocmatrix.matrix.rule import Rule
 from rocmatrix.matrix.statement import Evidence, Selector
 from rocmatrix.runtime.errors import RocmatrixError
@@ -331,3 +331,9 @@ def test_release_without_a_caution_comes_before_a_newer_one_with_one():
 )  # fmt: skip
 def test_series_takes_the_cell_of_a_request_without_a_version_among_its_own(rocm, gpu, release):
     assert resolve(MATRIX, Request(rocm=rocm, gpu=gpu)).cell.release.rocm == release
+
+
+def test_answer_to_an_open_request_names_the_card_that_is_there_and_cannot_be_used():
+    choice, refusal = answer(MATRIX, Request(), unusable="gfx1100 without a driver")
+    assert refusal is None and choice is not None
+    assert choice.unserved == "gfx1100 without a driver" and "gfx1100 without a driver" in choice.why

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -11,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from trainer.config.name_list import as_word
 from trainer.data.bar import Floats
 from trainer.data.readers.timestamps import find_format
 from trainer.data.tables.number_marks import Decimal, numbers
@@ -175,7 +177,7 @@ def fit_column(name: str, kind: Kind, why: str, cells: Parsed, train: NDArray[np
     """
     known = ~cells.missing[train]
     if not known.any():
-        raise TrainerError("RM583", what=f"column {name!r} has no value in the training part", next=f"--ignore {name}")
+        raise TrainerError("RM583", what=f"column {name!r} has no value in the training part", next=f"Leave it out with --ignore {as_word([name])}.")
     if kind == "number":
         fill = float(np.median(cells.number[train][known]))
         indicator = not known.all()
@@ -183,8 +185,8 @@ def fit_column(name: str, kind: Kind, why: str, cells: Parsed, train: NDArray[np
     values = sorted(cells.text.gather(train[known]).unique().to_list())
     if len(values) > max(20, min(MOST_CATEGORIES, known.sum() // 2)):
         what = f"column {name!r} holds {len(values):,} different words in {int(known.sum()):,} training rows"
-        leave = f"Leave it out with --ignore {name}, or make fewer words of it."
-        times = f"If these are the rows' times, give --time-column {name}. " if are_times(pl.Series(values)) else ""
+        leave = f"Leave it out with --ignore {as_word([name])}, or make fewer words of it."
+        times = f"If these are the rows' times, give --time-column {shlex.quote(name)}. " if are_times(pl.Series(values)) else ""
         raise TrainerError("RM582", what=what, next=times + leave)
     return Column(name=name, kind=kind, why=why, categories=tuple(values))
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trainer.config.name_list import as_word
 from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset
 from trainer.data.loading.chunks import chunks, mapped
@@ -76,7 +77,7 @@ def of_all(unfit: Mapping[str, TrainerError]) -> TrainerError:
         return errors[0]
     what = "; ".join(str(error.what) for error in errors)
     return TrainerError(
-        "RM582", what=what, next=f"Leave them out with --ignore {','.join(unfit)}, or make fewer words."
+        "RM582", what=what, next=f"Leave them out with --ignore {as_word(unfit)}, or make fewer words."
     )
 
 

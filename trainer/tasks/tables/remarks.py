@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import polars as pl
 
+from trainer.config.name_list import as_word
 from trainer.data.dataset import Dataset
 from trainer.data.tables.encoding import MISSING, MOSTLY, Column, Flags, Parsed, are_times
 from trainer.data.tables.split import Parts
@@ -45,7 +47,7 @@ def report_columns(made: dict[str, Any], columns: Sequence[Column], parts: Parts
 
 def report_unread_times(name: str) -> None:
     """Report that rows are split without regard to a column that reads as times."""
-    say(f"table   column {name!r} reads as times, and rows are split without regard to it; --time-column {name} does")
+    say(f"table   column {name!r} reads as times, and rows are split without regard to it; --time-column {shlex.quote(name)} does")
 
 
 def report_unused(train: Dataset, names: Sequence[str]) -> None:
@@ -77,7 +79,7 @@ def report_mixed(found: Mapping[str, tuple[float, str]]) -> None:
     """Name the columns that are read as words although a good part of their cells are numbers."""
     for name, (share, word) in found.items():
         what = f"column {name!r} is read as words, though {share:.0%} of its cells are numbers, for such as {word!r}"
-        say(f"table   {what}: write numbers or leave them empty; --categories {name} states that words are meant")
+        say(f"table   {what}: write numbers or leave them empty; --categories {as_word([name])} states that words are meant")
 
 
 def is_coded(cells: pl.Series) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from trainer.config.name_list import as_word
 from trainer.data.bar import Floats
 from trainer.data.readers.headers import NUMBER
 from trainer.data.tables.reader import Cells
@@ -71,8 +72,8 @@ def require_flat(cells: Cells, target: str, names: Sequence[str]) -> None:
     if not found:
         return
     what = f"neither numbers nor words are in {', '.join(f'{name!r} ({cells.types[name]})' for name in found)}"
-    left_out = ",".join(name for name in found if name != target)
-    advice = f"Leave them out with --ignore {left_out}." if left_out else "Choose another column with --target."
+    left_out = [name for name in found if name != target]
+    advice = f"Leave them out with --ignore {as_word(left_out)}." if left_out else "Choose another column with --target."
     raise TrainerError("RM580", what=what, where=str(cells.path), next=f"{advice} Or write their parts as columns.")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from trainer.config.name_list import as_word
 from trainer.config.sections.table import TableConfig
 from trainer.data.tables.encoding import Parsed, fault, is_marked, parse_cells
 from trainer.data.tables.number_marks import Decimal
@@ -75,7 +76,7 @@ def refuse_marked(found: Mapping[str, str], path: Path) -> TrainerError:
     """
     shown = ", ".join(f"{name!r} ({cell!r})" for name, cell in found.items())
     what = f"numbers would be taken for words, for their commas or signs, in {shown}"
-    advice = f"Write them with a point and no sign, or keep them as words: --categories {','.join(found)}."
+    advice = f"Write them with a point and no sign, or keep them as words: --categories {as_word(found)}."
     return TrainerError("RM580", what=what, where=str(path), next=advice)
 
 
@@ -90,7 +91,7 @@ def settle_wrong(reading: Reading, name: str, kind: str, config: TableConfig) ->
     wrong = cells.wrong & reading.kept
     if kind == "category" or not wrong.any():
         return
-    otherwise = "give --task classification" if name == config.target else f"name the column in --categories {name}"
+    otherwise = "give --task classification" if name == config.target else f"name the column in --categories {as_word([name])}"
     if config.reading.on_bad_row == "error":
         row = int(np.flatnonzero(wrong)[0])
         raise TrainerError(

@@ -15,18 +15,23 @@ from numpy.typing import NDArray
 from trainer.config.name_list import as_word
 from trainer.data.bar import Floats
 from trainer.data.readers.timestamps import find_format
-from trainer.data.tables.number_marks import Decimal, numbers
+from trainer.data.tables.number_marks import CURRENCY, Decimal, numbers, units
 from trainer.runtime.errors import TrainerError
 
-# Words for a missing value, in any case; the later ones are those of pandas, of spreadsheets' errors and of SAS
+# Words for a missing value, in any case; the later ones are those of pandas, of spreadsheets' errors, of SAS, dashes of
+# typesetting, and those of the World Bank, SQL Server, MySQL (\N) and German offices
 MISSING = (
     "", "na", "n/a", "nan", "null", "none", "?", "-", "--", "n.a.", ".", "<na>", "#n/a", "#na", "-nan", "1.#ind",
     "1.#qnan", "-1.#ind", "-1.#qnan", "#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!",
+    "\u2013", "\u2014", "..", "...", "(null)", "\\n", "k.a.", "k. a.",
 )  # fmt: skip
 MOSTLY = 0.9  # share of numbers from which a column is taken for numbers with a few mistakes
 # A number with groups of digits, a comma for its point, a currency sign or a per cent sign
-MARKED = r"^\(?[+-]?\s*[$€£¥]?\s*(\d{1,3}([.,'\u2019 \u00a0\u202f]\d{3})+([.,]\d+)?|\d+[.,]\d+|\d+)\s*[%$€£¥]?\)?$"
+SIGN = r"[+\u2212-]?\s*"
+MARKED = rf"^\(?{SIGN}({CURRENCY}\s*)?{SIGN}"
+MARKED += rf"(\d{{1,3}}([.,'\u2019 \u00a0\u202f]\d{{3}})+([.,]\d+)?|\d+[.,]\d+|\d+)\s*(%|{CURRENCY})?-?\)?$"
 MOST_CATEGORIES = 10_000
+NAMED = "named in --categories"
 LARGEST = float(np.finfo(np.float32).max)  # a network computes in 32 bits
 
 Flags = NDArray[np.bool_]
@@ -100,9 +105,14 @@ def parse_cells(column: pl.Series, decimal: Decimal = "", words: Sequence[str] =
         column = column.dt.total_microseconds() / 1e6
     elif column.dtype == pl.Time:
         column = column.cast(pl.Int64) / 1e9
+    elif column.dtype.is_decimal():
+        column = column.cast(pl.Float64)
     if column.dtype.is_numeric():
         number = column.cast(pl.Float64).fill_null(np.nan).to_numpy().copy()
         return _parsed(column, np.isnan(number), number)
+    plain = column.cast(pl.Float64, strict=False) if column.dtype == pl.String and not decimal else None
+    if plain is not None and not plain.null_count() and plain.is_between(-LARGEST, LARGEST).all():
+        return _parsed(column, np.zeros(len(column), np.bool_), plain.to_numpy().copy())  # most columns, at a fifth
     text = _stripped(column)
     if (text == "+").any():
         words = [word for word in words if word != "-"]
@@ -154,7 +164,7 @@ def kind_of(name: str, cells: Parsed, named: Sequence[str]) -> tuple[Kind, str]:
         named: columns that the configuration names as categorical.
     """
     if name in named:
-        return "category", "named in --categories"
+        return "category", NAMED
     present = int((~cells.missing).sum())
     share = 1 - (cells.wrong & ~cells.beyond).sum() / present if present else 0.0
     if share == 1 and not cells.wrong.any():
@@ -186,6 +196,9 @@ def fit_column(name: str, kind: Kind, why: str, cells: Parsed, train: NDArray[np
     if len(values) > max(20, min(MOST_CATEGORIES, known.sum() // 2)):
         what = f"column {name!r} holds {len(values):,} different words in {int(known.sum()):,} training rows"
         leave = f"Leave it out with --ignore {as_word([name])}, or make fewer words of it."
+        if unit := units(pl.Series(values)):
+            what += f", numbers with {' or '.join(map(repr, unit))} behind"
+            leave = f"Write the numbers alone, or leave the column out with --ignore {as_word([name])}."
         times = f"If these are the rows' times, give --time-column {shlex.quote(name)}. " if are_times(pl.Series(values)) else ""
         raise TrainerError("RM582", what=what, next=times + leave)
     return Column(name=name, kind=kind, why=why, categories=tuple(values))

@@ -119,7 +119,7 @@ def opened(config: TableConfig, disk: Path | None) -> tuple[Reading, list[str], 
     if not names:
         raise TrainerError("RM580", what="no column is left as an input", where=str(cells.path))
     require_flat(cells, config.target, names)
-    held = [config.target] if folder else [config.target, *names]
+    held = {config.target} if folder else {config.target, *names}
     reading = Reading(cells=cells, held=held, kept=np.ones(len(cells.line), np.bool_))
     settle_marks(reading, [*names, config.target], config)
     return reading, names, time

@@ -10,12 +10,14 @@ import polars as pl
 
 from trainer.config.name_list import as_word
 from trainer.data.dataset import Dataset
-from trainer.data.tables.encoding import MISSING, MOSTLY, Column, Flags, Parsed, are_times
+from trainer.data.tables.encoding import MISSING, MOSTLY, NAMED, Column, Flags, Parsed, are_times
+from trainer.data.tables.number_marks import units
 from trainer.data.tables.split import Parts
 from trainer.runtime.events import say
 from trainer.tasks.assumptions import unmoved
 
 SHOWN = 8  # columns of a list that are named
+FEW_WORDS = 10  # up to which words such as 2 doors and 4 doors are as good as numbers
 SOME = 0.1  # of the cells that are numbers, from which words next to them may be marks such as <5 or n.d.
 CODED = r"^0\d+$"
 
@@ -41,8 +43,18 @@ def report_columns(made: dict[str, Any], columns: Sequence[Column], parts: Parts
     words += [f"{counted(count, 'row')} dropped: {why}" for why, count in made["dropped_rows"].items()]
     say("; ".join(words))
     for column in columns:
+        report_units(column)
         if not timed and column.kind == "category" and are_times(pl.Series(column.categories)):
             report_unread_times(column.name)
+
+
+def report_units(column: Column) -> None:
+    """Report a column that is read as words although its cells are numbers with a unit, as 72 kg is."""
+    unit = units(pl.Series(column.categories, dtype=pl.String))
+    if unit and len(column.categories) > FEW_WORDS and column.why != NAMED:
+        what = f"column {column.name!r} is read as words, though numbers with {' or '.join(map(repr, unit))} behind"
+        advice = f"write the numbers alone; --categories {as_word([column.name])} states that words are meant"
+        say(f"table   {what} are in it: {advice}")
 
 
 def report_unread_times(name: str) -> None:

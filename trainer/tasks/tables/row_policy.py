@@ -32,6 +32,7 @@ class Reading:
     decimals: dict[str, Decimal] = field(default_factory=dict)
     _parsed: dict[str, Parsed] = field(default_factory=dict)
     _repaired: set[str] = field(default_factory=set)
+    _passing: str | None = None
 
     def parsed(self, name: str) -> Parsed:
         """Return the cells of a column; what is wrong in a repaired one is missing."""
@@ -40,7 +41,10 @@ class Reading:
         found = parse_cells(self.cells.column(name), self.decimals.get(name, ""))
         if name in self._repaired:
             found = found.repaired()
-        self._parsed = {each: cells for each, cells in self._parsed.items() if each in self.held} | {name: found}
+        if self._passing is not None:
+            self.forget(self._passing)
+        self._passing = None if name in self.held else name
+        self._parsed[name] = found
         return found
 
     def repair(self, name: str) -> None:

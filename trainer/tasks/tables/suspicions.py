@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -19,6 +20,10 @@ FEWEST = 2  # cells of a sentinel: one alone may be a value
 FEWEST_OTHERS = 10  # cells with other values, below which nothing is known of their range
 APART = 1.0  # widths of the range of all others, between it and the sentinel
 SHOWN = 3  # groups of names that are listed
+# Blanks, dashes and underscores that words may differ by: not those of -1, of 1-4 and of 0.4-, next to digits alone
+BETWEEN = re.compile(
+    r"(?<!\d)[\s_-]+(?!\d)|(?<=[^\W\d_])[\s_-]+(?=\d)|(?<=\d)[\s_-]+(?=[^\W\d_])",
+)
 
 
 def sentinel(cells: Parsed, kept: Flags) -> tuple[float, int, float, float] | None:
@@ -62,7 +67,7 @@ def alike(words: Sequence[str]) -> list[list[str]]:
     """Return the groups of words that differ by case, blanks, dashes or underscores alone."""
     groups: dict[str, list[str]] = {}
     for word in words:
-        groups.setdefault("".join(each for each in word.casefold() if each not in " \t\u00a0-_"), []).append(word)
+        groups.setdefault(BETWEEN.sub("", word.casefold().strip()), []).append(word)
     return [group for key, group in groups.items() if key and len(group) > 1]
 
 

@@ -12,10 +12,12 @@ from trainer.config.sections.table import TableConfig
 from trainer.data.bar import Floats
 from trainer.data.tables.encoding import is_marked, kind_of, parse_cells
 from trainer.runtime.errors import TrainerError
+from trainer.tasks.tables.requirements import PARTS
 from trainer.tasks.tables.row_policy import Reading, settle_missing, settle_wrong
 
 MOST_CLASSES = 20  # different whole numbers up to which `auto` takes a target for classes
 ROWS_A_CLASS = 10
+MOST_RARE = 10  # different whole numbers up to which they stay classes although one of them has fewer rows than parts
 
 
 def classes_of(reading: Reading, config: TableConfig) -> tuple[tuple[str, ...] | None, str]:
@@ -30,9 +32,11 @@ def classes_of(reading: Reading, config: TableConfig) -> tuple[tuple[str, ...] |
     if (cells.missing & reading.kept).any() and config.missing == "error":
         settle_missing(reading, config.target, config)
     reading.drop(cells.missing, f"{config.target}, the target, is missing")
-    different = np.unique(cells.number[reading.kept & ~cells.missing & ~cells.wrong])
+    numbers = cells.number[reading.kept & ~cells.missing & ~cells.wrong]
+    different, counts = np.unique(numbers, return_counts=True)
     whole = bool((different == np.floor(different)).all())
     few = whole and len(different) <= min(MOST_CLASSES, reading.kept.sum() // ROWS_A_CLASS)
+    few = few and (len(different) <= MOST_RARE or bool(counts.min() >= PARTS))  # else counts, such as of rings or goals
     words = cells.wrong & reading.kept
     classes = config.task == "classification" or (config.task == "auto" and (bool(words.any()) or few))
     if not classes and words.any():

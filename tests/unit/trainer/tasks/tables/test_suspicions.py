@@ -42,6 +42,10 @@ def test_words_that_differ_by_case_blanks_or_dashes_are_one_group() -> None:
     assert alike(["Yes", "yes", "YES ", "no", "NY", "n y", "-", "+"]) == [["Yes", "yes", "YES "], ["NY", "n y"]]
 
 
+def test_signs_and_ranges_of_digits_are_no_differences_of_words() -> None:
+    assert alike(["-1", "1", "1-4", "14", "0.4", "0.4-", "COVID-19", "covid 19"]) == [["COVID-19", "covid 19"]]
+
+
 def test_table_names_both_before_the_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [f"{-999 if row % 9 == 0 else row * 0.5},{('Yes', 'yes', 'no')[row % 3]}" for row in range(90)]
     (path := tmp_path / "t.csv").write_text("\n".join(["x,y", *lines]) + "\n")

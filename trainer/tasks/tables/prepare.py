@@ -31,7 +31,15 @@ from trainer.runtime.short_names import shortened
 from trainer.tasks.prepared import Task, folder_for
 from trainer.tasks.tables.inputs import Kinds, Matrix, datasets, matrix_of, require_near
 from trainer.tasks.tables.marked_numbers import settle_marks
-from trainer.tasks.tables.remarks import is_coded, mixed, report_coded, report_columns, report_mixed, report_unused
+from trainer.tasks.tables.remarks import (
+    is_coded,
+    mixed,
+    report_coded,
+    report_columns,
+    report_crowded,
+    report_mixed,
+    report_unused,
+)
 from trainer.tasks.tables.requirements import require_columns, require_flat, require_rows
 from trainer.tasks.tables.row_policy import Reading, first_marked, refuse_marked, settle_missing, settle_wrong
 from trainer.tasks.tables.suspicions import report_alike, report_sentinels, words_of
@@ -73,6 +81,7 @@ def prepare_table(config: TableConfig, *, disk: Path | None = None) -> Task:
     codes = codes_of(matrix.columns)
     inputs, targets = scalers(split.train, codes, labels)
     require_near(matrix, inputs, feature_names, cells)
+    report_crowded(split.train, inputs, feature_names)
     require_near(of_target(matrix, values), targets, [config.target], cells)
     return Task(
         file=file_of(cells),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
 import polars as pl
 
 from trainer.config.name_list import as_word
 from trainer.data.dataset import Dataset
+from trainer.data.split import Scaler
 from trainer.data.tables.encoding import MISSING, MOSTLY, NAMED, Column, Flags, Parsed, are_times
 from trainer.data.tables.number_marks import units
 from trainer.data.tables.split import Parts
@@ -18,6 +21,8 @@ from trainer.tasks.assumptions import unmoved
 
 SHOWN = 8  # columns of a list that are named
 FEW_WORDS = 10  # up to which words such as 2 doors and 4 doors are as good as numbers
+CROWDED = 1e-3  # standard deviations in which 90 of 100 values are one number to a network
+LEAST_SEEN, MOST_SEEN = 200, 1_000_000  # rows, and numbers of all columns, by which that is judged
 SOME = 0.1  # of the cells that are numbers, from which words next to them may be marks such as <5 or n.d.
 CODED = r"^0\d+$"
 
@@ -71,6 +76,23 @@ def report_unused(train: Dataset, names: Sequence[str]) -> None:
     constant, _ = unmoved(train.features)
     if constant:
         say(f"table   constant in the training part, so without use: {listed([names[place] for place in constant])}")
+
+
+def report_crowded(train: Dataset, scaler: Scaler, names: Sequence[str]) -> None:
+    """Name the inputs of which nearly all values become one once they are scaled, as a few are far too large.
+
+    Args:
+        scaler: of the inputs.
+        names: of the inputs, in their order.
+    """
+    rows = max(LEAST_SEEN, MOST_SEEN // len(names))
+    seen = train.features[:: max(1, math.ceil(len(train.features) / rows))]
+    low, high = np.quantile(seen, [0.05, 0.95], axis=0)
+    for place in np.flatnonzero((high > low) & (high - low < CROWDED * scaler.std)):
+        values = train.features[:, place]
+        far = float(values[np.abs(values - low[place]).argmax()])
+        what = f"nearly all values of {names[place]!r} are within {low[place]:g} to {high[place]:g}, and some such as"
+        say(f"table   {what} {far:g} are so far away that those become one number: correct them, or leave them empty")
 
 
 def mixed(cells: Parsed, kept: Flags) -> tuple[float, str] | None:

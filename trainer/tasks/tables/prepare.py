@@ -75,6 +75,8 @@ def prepare_table(config: TableConfig, *, disk: Path | None = None) -> Task:
     report_columns(made, matrix.columns, parts)
     report_target(reading, matrix, config.target, labels)
     say(f"task    {described(config.target, labels)}: {why}; --task changes it")
+    if config.class_weights != "none" and not labels:
+        say("table   --class-weights has no effect: the target is a number")
     features = tuple(feature for column in matrix.columns for feature in features_of(column))
     feature_names = [feature["name"] for feature in features]
     report_unused(split.train, feature_names)

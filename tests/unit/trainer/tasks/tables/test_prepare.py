@@ -92,6 +92,14 @@ def test_balanced_weights_give_classes_equal_weight(table: Path) -> None:
     assert np.allclose(counts * task.class_weights, len(task.split.train) / 2)
 
 
+def test_weights_of_classes_of_a_number_are_reported_as_without_effect(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(mixed().with_columns(pl.Series("y", np.arange(300) / 8)), tmp_path)
+    task_of(path, class_weights="balanced")
+    assert "--class-weights has no effect: the target is a number" in capsys.readouterr().err
+
+
 def test_missing_values_are_refused_dropped_or_filled(table: Path) -> None:
     gaps = sum(line.split(",")[2] == '""' for line in table.read_text().splitlines()[1:])
     assert f"{gaps} missing values" in refused(table, "RM581", missing="error").what

@@ -67,8 +67,8 @@ def of_sessions(record: dict[str, Any], day_ticks: int) -> str:
     return (
         f"sessions: {session['begin']}-{session['end']} {session['zone']}, {half}, bars stamped with their "
         f"{session['stamp']}: {rows['in_sessions']:,} of {rows['bars']:,} bars in {rows['sessions']:,} sessions, "
-        f"{rows['outside_sessions']:,} outside are left out{_other_hours(session, rows)}{_other_stamp(session, rows)}; tick {profile['tick']:g}, "
-        f"{rows_of}"
+        f"{rows['outside_sessions']:,} outside are left out{_other_hours(session, rows)}{_other_stamp(session, rows)}; "
+        f"tick {profile['tick']:g}, {rows_of}"
     )
 
 

@@ -187,7 +187,8 @@ def fit_column(name: str, kind: Kind, why: str, cells: Parsed, train: NDArray[np
     """
     known = ~cells.missing[train]
     if not known.any():
-        raise TrainerError("RM583", what=f"column {name!r} has no value in the training part", next=f"Leave it out with --ignore {as_word([name])}.")
+        what = f"column {name!r} has no value in the training part"
+        raise TrainerError("RM583", what=what, next=f"Leave it out with --ignore {as_word([name])}.")
     if kind == "number":
         fill = float(np.median(cells.number[train][known]))
         indicator = not known.all()
@@ -199,8 +200,9 @@ def fit_column(name: str, kind: Kind, why: str, cells: Parsed, train: NDArray[np
         if unit := units(pl.Series(values)):
             what += f", numbers with {' or '.join(map(repr, unit))} behind"
             leave = f"Write the numbers alone, or leave the column out with --ignore {as_word([name])}."
-        times = f"If these are the rows' times, give --time-column {shlex.quote(name)}. " if are_times(pl.Series(values)) else ""
-        raise TrainerError("RM582", what=what, next=times + leave)
+        if are_times(pl.Series(values)):
+            leave = f"If these are the rows' times, give --time-column {shlex.quote(name)}. {leave}"
+        raise TrainerError("RM582", what=what, next=leave)
     return Column(name=name, kind=kind, why=why, categories=tuple(values))
 
 

@@ -31,8 +31,8 @@ ESCAPED = re.compile(rf'\\"{END}(?!"{END})')
 SHOWN = 5  # names that stand twice
 NO_HEADER = "The first line looks like a row: put a line with the columns' names in front of it."
 MOSTLY = 0.6  # of the first lines, which have the table's number of cells where lines in front of it are left out
-ROW_NAMES = "If the first cell of each row is its name, as R's write.table writes it, put a name for it and the mark between "
-ROW_NAMES += "cells in front of the header."
+ROW_NAMES = "If the first cell of each row is its name, as R's write.table writes it, put a name for it and the mark "
+ROW_NAMES += "between cells in front of the header."
 UNCLOSED = 'A " opens a cell there that no other " closes: correct the line; within quotes a " is written twice.'
 QUOTED = 'A cell that holds the mark between cells stands in quotes, as in 1,"good, but dear",3: correct the line, or '
 QUOTED += "save the file with another mark, such as ; or tab."
@@ -150,9 +150,7 @@ def _rows(reader: Any, path: Path, before: int) -> Iterator[list[str]]:
             begin = reader.line_num + 1
     except csv.Error as error:
         where = f"{path}, line {begin + before}"
-        raise TrainerError(
-            "RM510", what="a row is no CSV text", where=where, why=str(error), next=UNCLOSED
-        ) from error
+        raise TrainerError("RM510", what="a row is no CSV text", where=where, why=str(error), next=UNCLOSED) from error
 
 
 def _head(lines: Iterator[str]) -> tuple[list[str], int]:

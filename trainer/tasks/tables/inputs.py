@@ -76,9 +76,8 @@ def of_all(unfit: Mapping[str, TrainerError]) -> TrainerError:
     if len(errors) == 1:
         return errors[0]
     what = "; ".join(str(error.what) for error in errors)
-    return TrainerError(
-        errors[0].code, what=what, next=f"Leave them out with --ignore {as_word(unfit)}, or make numbers or fewer words of them."
-    )
+    advice = f"Leave them out with --ignore {as_word(unfit)}, or make numbers or fewer words of them."
+    return TrainerError(errors[0].code, what=what, next=advice)
 
 
 def side_by_side(inputs: Sequence[Floats], folder: Path | None) -> Floats:

@@ -64,7 +64,8 @@ def report_units(column: Column) -> None:
 
 def report_unread_times(name: str) -> None:
     """Report that rows are split without regard to a column that reads as times."""
-    say(f"table   column {name!r} reads as times, and rows are split without regard to it; --time-column {shlex.quote(name)} does")
+    what = f"column {name!r} reads as times, and rows are split without regard to it"
+    say(f"table   {what}; --time-column {shlex.quote(name)} does")
 
 
 def report_unused(train: Dataset, names: Sequence[str]) -> None:
@@ -113,7 +114,8 @@ def report_mixed(found: Mapping[str, tuple[float, str]]) -> None:
     """Name the columns that are read as words although a good part of their cells are numbers."""
     for name, (share, word) in found.items():
         what = f"column {name!r} is read as words, though {share:.0%} of its cells are numbers, for such as {word!r}"
-        say(f"table   {what}: write numbers or leave them empty; --categories {as_word([name])} states that words are meant")
+        advice = f"write numbers or leave them empty; --categories {as_word([name])} states that words are meant"
+        say(f"table   {what}: {advice}")
 
 
 def is_coded(cells: pl.Series) -> bool:

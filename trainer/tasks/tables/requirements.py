@@ -73,7 +73,9 @@ def require_flat(cells: Cells, target: str, names: Sequence[str]) -> None:
         return
     what = f"neither numbers nor words are in {', '.join(f'{name!r} ({cells.types[name]})' for name in found)}"
     left_out = [name for name in found if name != target]
-    advice = f"Leave them out with --ignore {as_word(left_out)}." if left_out else "Choose another column with --target."
+    advice = "Choose another column with --target."
+    if left_out:
+        advice = f"Leave them out with --ignore {as_word(left_out)}."
     raise TrainerError("RM580", what=what, where=str(cells.path), next=f"{advice} Or write their parts as columns.")
 
 

@@ -95,7 +95,9 @@ def settle_wrong(reading: Reading, name: str, kind: str, config: TableConfig) ->
     wrong = cells.wrong & reading.kept
     if kind == "category" or not wrong.any():
         return
-    otherwise = "give --task classification" if name == config.target else f"name the column in --categories {as_word([name])}"
+    otherwise = f"name the column in --categories {as_word([name])}"
+    if name == config.target:
+        otherwise = "give --task classification"
     if config.reading.on_bad_row == "error":
         row = int(np.flatnonzero(wrong)[0])
         raise TrainerError(

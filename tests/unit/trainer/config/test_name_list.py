@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from trainer.config.name_list import as_word, read_names, written
 
-NAMES = st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"]) | st.just("\n"), min_size=1).map(str.strip).filter(bool))
+LETTERS = st.characters(exclude_categories=["Cs", "Cc"]) | st.just("\n")
+NAMES = st.lists(st.text(LETTERS, min_size=1).map(str.strip).filter(bool))
 
 
 @given(NAMES)
@@ -22,7 +23,12 @@ def test_names_written_are_read_and_survive_a_shell(names):
 
 @pytest.mark.parametrize(
     ("text", "names"),
-    [("a, b ,,c", ("a", "b", "c")), ("", ()), ('a,"Price, USD"', ("a", "Price, USD")), ("Individual ID", ("Individual ID",))],
+    [
+        ("a, b ,,c", ("a", "b", "c")),
+        ("", ()),
+        ('a,"Price, USD"', ("a", "Price, USD")),
+        ("Individual ID", ("Individual ID",)),
+    ],
 )
 def test_list_is_read_without_blanks_and_empty_names(text, names):
     assert read_names(text) == names

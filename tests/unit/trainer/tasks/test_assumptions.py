@@ -131,7 +131,13 @@ def test_split_of_bars_around_the_clock_names_those_outside_of_the_session() -> 
 
 @pytest.mark.parametrize(
     ("at_begin", "at_end", "stamp", "named"),
-    [(0, 40, "begin", True), (0, 20, "begin", True), (0, 19, "begin", False), (1, 40, "begin", False), (0, 40, "end", False)],
+    [
+        (0, 40, "begin", True),
+        (0, 20, "begin", True),
+        (0, 19, "begin", False),
+        (1, 40, "begin", False),
+        (0, 40, "end", False),
+    ],
 )
 def test_bars_that_seem_to_bear_their_end_name_the_option(at_begin: int, at_end: int, stamp: str, named: bool) -> None:
     rows = {"in_sessions": 3080, "bars": 3120, "sessions": 40, "outside_sessions": 40, "in_day_and_night": 3120}

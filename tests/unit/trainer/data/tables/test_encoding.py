@@ -38,7 +38,11 @@ def test_nearly_all_numbers_is_a_column_of_numbers_with_a_mistake() -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["", " ", "NA", "n/a", "NaN", "nan", "NULL", "None", "?", "-", "n.a.", ".", "#N/A", "#DIV/0!", "\u2014", "..", "\\N", "k.A."]
+    "word",
+    [
+        *("", " ", "NA", "n/a", "NaN", "nan", "NULL", "None", "?", "-", "n.a.", ".", "#N/A", "#DIV/0!"),
+        *("\u2014", "..", "\\N", "k.A."),
+    ],
 )
 def test_spellings_of_a_missing_value_are_recognised(word: str) -> None:
     assert parse_cells(column("1", word)).missing.tolist() == [False, True]

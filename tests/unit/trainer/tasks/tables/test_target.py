@@ -75,9 +75,7 @@ def test_whole_numbers_are_classes_where_each_has_rows_enough(
 
 
 @pytest.mark.parametrize(("different", "rarest", "classes"), [(11, 2, False), (11, 3, True), (10, 1, True)])
-def test_counts_of_which_some_are_rare_are_a_number(
-    tmp_path: Path, different: int, rarest: int, classes: bool
-) -> None:
+def test_counts_of_which_some_are_rare_are_a_number(tmp_path: Path, different: int, rarest: int, classes: bool) -> None:
     values = [row % (different - 1) for row in range(300)] + [different - 1] * rarest
     labels, _ = classes_of(*reading_of(tmp_path, values))
     assert (labels is not None) is classes

@@ -89,7 +89,7 @@ def report_crowded(train: Dataset, scaler: Scaler, names: Sequence[str]) -> None
     rows = max(LEAST_SEEN, MOST_SEEN // len(names))
     seen = train.features[:: max(1, math.ceil(len(train.features) / rows))]
     low, high = np.quantile(seen, [0.05, 0.95], axis=0)
-    for place in np.flatnonzero((high > low) & (high - low < CROWDED * scaler.std)):
+    for place in np.flatnonzero((high > low) & (high - low < CROWDED * scaler.std)).tolist():
         values = train.features[:, place]
         far = float(values[np.abs(values - low[place]).argmax()])
         what = f"nearly all values of {names[place]!r} are within {low[place]:g} to {high[place]:g}, and some such as"

@@ -37,6 +37,7 @@ def test_list_is_read_without_blanks_and_empty_names(text, names):
 def test_plain_names_are_written_as_they_are():
     assert as_word(["name", "cabin"]) == "name,cabin"
     assert as_word(["Individual ID"]) == "'Individual ID'"
+    assert as_word(["-x", "y"]) == ",-x,y"  # no flag
 
 
 def test_line_end_outside_of_quotes_is_refused_with_what_to_do():

@@ -29,7 +29,7 @@ MOSTLY = 0.9  # share of numbers from which a column is taken for numbers with a
 # A number with groups of digits, a comma for its point, a currency sign or a per cent sign
 SIGN = r"[+\u2212-]?\s*"
 MARKED = rf"^\(?{SIGN}({CURRENCY}\s*)?{SIGN}"
-MARKED += rf"(\d{{1,3}}([.,'\u2019 \u00a0\u202f]\d{{3}})+([.,]\d+)?|\d+[.,]\d+|\d+)\s*(%|{CURRENCY})?-?\)?$"
+MARKED += rf"(\d{{1,2}}(,\d\d)+,\d{{3}}(\.\d+)?|\d{{1,3}}([.,'\u2019 \u00a0\u202f]\d{{3}})+([.,]\d+)?|\d+[.,]\d+|\d+)\s*(%|{CURRENCY})?-?\)?$"
 MOST_CATEGORIES = 10_000
 NAMED = "named in --categories"
 LARGEST = float(np.finfo(np.float32).max)  # a network computes in 32 bits

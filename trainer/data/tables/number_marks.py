@@ -19,7 +19,7 @@ NEARLY, MOST_UNITS = 0.9, 3  # 12.5K and 3M have two
 LOSS = r"^\(([^()]*\d[^()]*)\)$"  # (1,234) is how accounts write -1,234
 NUMBERS = {
     ",": rf"^[+-]?(\d{{1,3}}([.{SPACES}]\d{{3}})+|\d+)(,\d+)?$",
-    ".": rf"^[+-]?(\d{{1,3}}([,{SPACES}]\d{{3}})+|\d+)(\.\d+)?$",
+    ".": rf"^[+-]?(\d{{1,3}}([,{SPACES}]\d{{3}})+|\d{{1,2}}(,\d\d)+,\d{{3}}|\d+)(\.\d+)?$",  # 12,34,567.5 in India
 }
 # What only one of the two marks explains: no group of three digits behind it, both marks in one number, 0 in front
 EVIDENCE = {

@@ -28,6 +28,7 @@ LONG = 100_000  # characters of a line that are looked at; csv takes cells of 13
 HEAD = 50  # lines among which the header stands
 END = r"(?!\s*([,;\t|]|$))"  # of a cell does not follow
 ESCAPED = re.compile(rf'\\"{END}(?!"{END})')
+BACKSLASHED = re.compile(r'(?<!\\)\\"')  # all of such a line, also one in front of a comma within the cell
 SHOWN = 5  # names that stand twice
 NO_HEADER = "The first line looks like a row: put a line with the columns' names in front of it."
 MOSTLY = 0.6  # of the first lines, which have the table's number of cells where lines in front of it are left out
@@ -138,7 +139,7 @@ def _doubled(line: str) -> str:
 
     A backslash stays in front of a cell's last quote, as in a path, and in front of a quote that is written twice.
     """
-    return ESCAPED.sub('""', line) if '\\"' in line else line
+    return BACKSLASHED.sub('""', line) if '\\"' in line and ESCAPED.search(line) else line
 
 
 def _rows(reader: Any, path: Path, before: int) -> Iterator[list[str]]:

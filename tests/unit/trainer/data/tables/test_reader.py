@@ -43,6 +43,7 @@ def test_quotes_may_hold_separators_and_line_ends_and_lines_keep_their_numbers(t
     [
         (r'"H. \"Barney\" Ewell",1', 'H. "Barney" Ewell'),  # as Spark and MySQL write it
         (r'"a \"b\"",1', 'a "b"'),
+        (r'"a \"b\", c",1', 'a "b", c'),
         (r'"\"a\"",1', '"a"'),
         (r'"C:\dir\",1', "C:\\dir\\"),
         (r""""{""a"": ""x\""y""}",1""", r"""{"a": "x\"y"}"""),

@@ -45,6 +45,7 @@ WRITTEN = {
     "groups alone": (",", lambda d, _: f'"{d.randint(1000, 9000):,}"', "."),
     "dollars between semicolons": (";", lambda d, _: f"${d.randint(1000, 9000):,}", "."),
     "per cent": (",", lambda d, _: f"{d.uniform(0, 100):.1f} %", "."),
+    "lakhs": (",", lambda d, _: f'"{d.randint(1, 99)},{d.randint(10, 99)},{d.randint(100, 999)}.50"', "."),
     "francs": (",", lambda d, _: f"CHF {d.uniform(1e3, 9e5):,.2f}".replace(",", "'"), "."),
     "euros by code": (";", lambda d, _: f"{german(d.uniform(20, 9e5))} EUR", ","),
     "a minus of typesetting": (",", lambda d, n: MINUS * (n % 3 == 0) + f"{d.uniform(0, 10):.2f}", "."),

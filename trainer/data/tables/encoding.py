@@ -29,7 +29,8 @@ MOSTLY = 0.9  # share of numbers from which a column is taken for numbers with a
 # A number with groups of digits, a comma for its point, a currency sign or a per cent sign
 SIGN = r"[+\u2212-]?\s*"
 MARKED = rf"^\(?{SIGN}({CURRENCY}\s*)?{SIGN}"
-MARKED += rf"(\d{{1,2}}(,\d\d)+,\d{{3}}(\.\d+)?|\d{{1,3}}([.,'\u2019 \u00a0\u202f]\d{{3}})+([.,]\d+)?|\d+[.,]\d+|\d+)\s*(%|{CURRENCY})?-?\)?$"
+MARKED += r"(\d{1,2}(,\d\d)+,\d{3}(\.\d+)?|"
+MARKED += rf"\d{{1,3}}([.,'\u2019 \u00a0\u202f]\d{{3}})+([.,]\d+)?|\d+[.,]\d+|\d+)\s*(%|{CURRENCY})?-?\)?$"
 MOST_CATEGORIES = 10_000
 NAMED = "named in --categories"
 LARGEST = float(np.finfo(np.float32).max)  # a network computes in 32 bits
@@ -79,7 +80,7 @@ class Parsed:
     @cached_property
     def text(self) -> pl.Series:
         """The cells as text, (rows,); made when asked for, as numbers take several times their room as words."""
-        return _plain(self.column) if self.column.dtype.is_numeric() else _stripped(self.column)
+        return as_words(self.column) if self.column.dtype.is_numeric() else _stripped(self.column)
 
     @property
     def beyond(self) -> Flags:
@@ -139,7 +140,7 @@ def fault(word: str) -> str:
     return f"is beyond the {LARGEST:.1e} that 32 bits hold" if finite else "is no finite number"
 
 
-def _plain(column: pl.Series) -> pl.Series:
+def as_words(column: pl.Series) -> pl.Series:
     """Return numbers as text, whole ones without a fraction, so that 3 and 3.0 are one category."""
     if column.dtype.is_integer():
         return column.cast(pl.String)

@@ -32,6 +32,7 @@ from trainer.tasks.prepared import Task, folder_for
 from trainer.tasks.tables.inputs import Kinds, Matrix, datasets, matrix_of, require_near
 from trainer.tasks.tables.marked_numbers import settle_marks
 from trainer.tasks.tables.remarks import (
+    counted,
     is_coded,
     mixed,
     report_coded,
@@ -69,7 +70,7 @@ def prepare_table(config: TableConfig, *, disk: Path | None = None) -> Task:
     cells = reading.cells
     when: NDArray[Any] = cells.line if dates is None else dates
     split = Split(**datasets(matrix, parts, when, values), embargo=config.embargo or 0 if dates is not None else 0)
-    require_varied(split.train.target, labels, cells)
+    require_varied(split.train.target, labels, reading)
     made = made_of(config, matrix, [*identifiers, *empty])
     made |= {"time": time, "dropped_rows": reading.dropped, "task_why": why}
     report_columns(made, matrix.columns, parts)
@@ -320,7 +321,7 @@ def require_trained(classes: Floats, parts: Parts) -> None:
         raise TrainerError("RM583", what=f"{len(new)} of the classes stand only in later rows than the training part's")
 
 
-def require_varied(target: Floats, labels: Sequence[str] | None, cells: Cells) -> None:
+def require_varied(target: Floats, labels: Sequence[str] | None, reading: Reading) -> None:
     """Raise RM518 for a target that never changes.
 
     Args:
@@ -329,7 +330,9 @@ def require_varied(target: Floats, labels: Sequence[str] | None, cells: Cells) -
     """
     if np.ptp(target) == 0:
         shown = repr(shortened(labels[int(target[0])])) if labels else f"{target[0]:.6g}"
-        raise TrainerError("RM518", what=f"all {len(target)} training targets are {shown}", where=str(cells.path))
+        why = "; ".join(f"{counted(count, 'row')} dropped: {cause}" for cause, count in reading.dropped.items())
+        what = f"all {len(target)} training targets are {shown}"
+        raise TrainerError("RM518", what=what, where=str(reading.cells.path), why=why)
 
 
 def codes_of(columns: Sequence[Column]) -> dict[int, dict[str, int]]:

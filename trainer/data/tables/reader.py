@@ -265,7 +265,7 @@ def _numbered(reader: Any, width: int, path: Path, before: int) -> Iterator[tupl
         elif row and row != [""]:
             what = f"{len(row)} cells where the header has {width}"
             where = f"{path}, line {reader.line_num + before}"
-            advice = QUOTED if len(row) > width else ""
+            advice = QUOTED if len(row) > width else "Complete the line, or take it out of the file."
             advice = f"{ROW_NAMES} {QUOTED}" if first and len(row) == width + 1 else advice
             raise TrainerError("RM580", what=what, where=where, next=advice)
         first = False

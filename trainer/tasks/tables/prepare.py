@@ -43,7 +43,7 @@ from trainer.tasks.tables.remarks import (
 )
 from trainer.tasks.tables.requirements import require_columns, require_flat, require_rows
 from trainer.tasks.tables.row_policy import Reading, first_marked, refuse_marked, settle_missing, settle_wrong
-from trainer.tasks.tables.suspicions import report_alike, report_sentinels, words_of
+from trainer.tasks.tables.suspicions import report_alike, report_sentinels, report_total, words_of
 from trainer.tasks.tables.target import classes_of, require_apart, target_values
 
 MOST_SHOWN = 5  # classes that are named
@@ -158,6 +158,7 @@ def settled(reading: Reading, names: Sequence[str], config: TableConfig) -> Kind
         kinds[name] = kind_of(name, reading.parsed(name), config.columns.categories)
         if kinds[name][0] == "category" and name not in config.columns.categories:
             marked[name] = first_marked(reading, name)
+            report_total(name, reading.parsed(name))
             if marked[name] is None and (found_mixed := mixed(reading.parsed(name), reading.kept)):
                 half[name] = found_mixed
         elif kinds[name][0] == "number" and is_coded(reading.parsed(name).column):

@@ -80,7 +80,7 @@ def predict(
     emit("done", run=metadata.run, data=data.name, rows=count, output=str(output) if output else None)
     ahead = f", {target.horizon} bars ahead" if target.horizon else ""
     unit = f"{target.unit} unit" if target.unit == "the column's own" else target.unit
-    say(f"{count:,} forecasts of {target.name}{ahead}, in {unit}")
+    say(f"{count:,} forecast{'' if count == 1 else 's'} of {target.name}{ahead}, in {unit}")
 
 
 def require_bars(metadata: Metadata, join: Path | None, columns: tuple[str, ...]) -> None:

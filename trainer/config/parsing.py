@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.config.choices import COLUMN_ROLES
+from trainer.config.name_list import as_word, read_names
 
 
 class Store(Action):
@@ -24,7 +25,7 @@ class Store(Action):
         """Set the value, and end with the parser's error for a second list."""
         before = vars(found).get(self.dest, self.default)
         if flag and before not in (self.default, values) and _are_names(before) and _are_names(values):
-            once = ",".join(dict.fromkeys((*before, *values)))
+            once = as_word(dict.fromkeys((*before, *values)))
             parser.error(f"{flag} is given twice; give it once, with commas: {flag} {once}")
         setattr(found, self.dest, values)
 
@@ -194,8 +195,8 @@ def _callbacks(given: str) -> tuple[str, ...]:
 
 callbacks = Reader(_callbacks, "FILE.py:CLASS,...")
 """Reads places of callbacks, FILE.py:Class or module:Class, between commas; or none."""
-names = Reader(_parts, "NAME,...")
-"""Reads names between commas."""
+names = Reader(read_names, "NAME,...")
+"""Reads names between commas; one that holds a comma stands in double quotes."""
 
 
 def widths_of(least: int, most: int, layers: int) -> Reader:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainer.config.name_list import written
 from trainer.config.sections.decoder import defaults_of
 from trainer.config.sections.run import BY_HOST
 from trainer.config.setting import Setting, shown
@@ -217,5 +218,5 @@ def _text(node: yaml.Node, path: Path) -> str | None:
     if isinstance(node, yaml.ScalarNode):
         return None if node.tag == "tag:yaml.org,2002:null" else str(node.value)
     if isinstance(node, yaml.SequenceNode) and all(isinstance(item, yaml.ScalarNode) for item in node.value):
-        return ",".join(item.value for item in node.value)
+        return written(item.value for item in node.value)
     raise TrainerError("RM504", what="a value is a word, a number or a list of these", where=where)

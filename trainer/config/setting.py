@@ -13,6 +13,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, TypeVar, cast, get_type_hints
 
+from trainer.config.name_list import written
 from trainer.config.parsing import Reader, text
 
 Section = TypeVar("Section")
@@ -101,7 +102,7 @@ class Setting:
 def shown(value: Any) -> str:
     """Return a value as a flag would take it."""
     if isinstance(value, tuple):
-        return ",".join(map(str, value))
+        return written(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -34,7 +34,7 @@ def finalize_if_complete(config: RunConfig) -> bool:
     folder = folder_of(config.output, name)
     finish(folder.final, config.keep)
     emit("complete", run=name, folder=str(folder.final))
-    say(f"resume  run {name} is complete: {folder.final}")
+    say(f"resume  run {name} is complete, and is not trained further: {folder.final}")
     return True
 
 

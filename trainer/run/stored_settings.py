@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from trainer.config.name_list import written
 from trainer.config.setting import Setting, shown
 from trainer.config.train import settings
 
@@ -44,7 +45,7 @@ def value_of(setting: Setting, value: Any) -> Any:
 def _typed(setting: Setting, value: Any) -> str:
     """Return a value as a person would type it."""
     if isinstance(value, list | tuple):
-        return ",".join(map(str, value)) or ("none" if setting.name == "hidden_layers" else "")
+        return written(value) or ("none" if setting.name == "hidden_layers" else "")
     return shown(value)
 
 

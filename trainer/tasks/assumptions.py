@@ -23,6 +23,8 @@ from trainer.tasks.prepared import Task
 NAMED = 8  # features of a list that are named
 NARROW = 1e-3  # of the deviation: a feature whose middle 98 % lie closer together lives from a few rows alone
 MANY_OUTSIDE = 0.2  # of the bars, from which other hours are proposed
+NEARLY_ALL = 0.98  # of the bars, which day and night keep of futures, whose market pauses for an hour, and not of coins
+AROUND_THE_CLOCK = "00:00-24:00"
 MANY_SESSIONS = 2  # times the least number, from which too few rows have another cause
 MANY_ROWS, FEW_ROWS = 5_000, 1_000  # of a day: above the one, a height that makes no more than the other
 SAMPLE = 20_000  # rows that percentiles are taken of
@@ -65,18 +67,35 @@ def of_sessions(record: dict[str, Any], day_ticks: int) -> str:
     return (
         f"sessions: {session['begin']}-{session['end']} {session['zone']}, {half}, bars stamped with their "
         f"{session['stamp']}: {rows['in_sessions']:,} of {rows['bars']:,} bars in {rows['sessions']:,} sessions, "
-        f"{rows['outside_sessions']:,} outside are left out{_other_hours(session, rows)}; tick {profile['tick']:g}, "
-        f"{rows_of}"
+        f"{rows['outside_sessions']:,} outside are left out{_other_hours(session, rows)}{_other_stamp(session, rows)}; "
+        f"tick {profile['tick']:g}, {rows_of}"
     )
+
+
+def _other_stamp(session: Mapping[str, Any], rows: Mapping[str, int]) -> str:
+    """Return that bars seem to be stamped with their end: sessions have one at their end, and none at their begin."""
+    at_end = rows.get("at_session_end", 0)
+    if session["stamp"] == "end" or rows.get("at_session_begin", 0) or at_end < max(1, rows["sessions"]) / 2:
+        return ""
+    times = f"{at_end:,} bear {session['end']} and none {session['begin']}"
+    return f" ({times}, as bars that are stamped with their end do: --bar-time end)"
+
+
+def _wider(rows: Mapping[str, int]) -> tuple[str, int]:
+    """Return the hours that keep nearly all bars, and how many: those of day and night, or around the clock."""
+    kept = rows.get("in_day_and_night")
+    if kept is None:  # the record of an earlier trainer
+        return DAY_AND_NIGHT, 0
+    return (DAY_AND_NIGHT, kept) if kept >= NEARLY_ALL * rows["bars"] else (AROUND_THE_CLOCK, rows["bars"])
 
 
 def _other_hours(session: Mapping[str, Any], rows: Mapping[str, int]) -> str:
     """Return what the hours of day and night would keep, where many bars are outside of the session."""
-    kept = rows.get("in_day_and_night", 0)
+    hours, kept = _wider(rows)
     taken = f"{session['begin']}-{session['end']}"
-    if taken == DAY_AND_NIGHT or rows["outside_sessions"] < MANY_OUTSIDE * rows["bars"] or kept <= rows["in_sessions"]:
+    if taken == hours or rows["outside_sessions"] < MANY_OUTSIDE * rows["bars"] or kept <= rows["in_sessions"]:
         return ""
-    return f" (--session {DAY_AND_NIGHT}, day and night, would keep {kept:,})"
+    return f" (--session {hours}, day and night, would keep {kept:,})"
 
 
 def too_short(error: TrainerError, made: Mapping[str, Any]) -> TrainerError:
@@ -105,7 +124,8 @@ def _outside(error: TrainerError, session: Mapping[str, Any], rows: Mapping[str,
         f"{rows['outside_sessions']:,} of {rows['bars']:,} bars are outside of the sessions {hours} and left out, and "
     )
     why += f"features look back over {SESSIONS} sessions. {error.why}"
-    advice = f"Take day and night with --session {DAY_AND_NIGHT}, which keeps {rows['in_day_and_night']:,} bars, or "
+    wider, kept = _wider(rows)
+    advice = f"Take day and night with --session {wider}, which keeps {kept:,} bars, or "
     advice += "name the market's own hours with --session and --session-zone; and give more bars."
     return TrainerError("RM517", what=error.what, where=error.where, why=why, next=advice)
 

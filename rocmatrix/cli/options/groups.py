@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator, Mapping
 
 from rocmatrix.cli.options import task_help
@@ -45,5 +46,5 @@ def text(summaries: Mapping[str, str], *, width: int) -> str:
         summaries: what each task is for, by its name.
         width: columns of the terminal.
     """
-    ends = ["./invokew TASK --help explains one; docs/commands.md has examples."]
+    ends = textwrap.wrap("./invokew TASK --help explains one; docs/commands.md has examples.", width)
     return task_help.in_sections("Usage: ./invokew TASK [--options]", "", [*grouped(summaries)], ends=ends, width=width)

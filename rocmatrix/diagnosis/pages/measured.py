@@ -34,7 +34,7 @@ SETS = (
     (FROZEN, "fresh17", "one half of 49 gathered by topics, asked before its signatures were read"),
     (FROZEN, "fresh18", "the other half, asked at the same time; what the first half taught changed no answer"),
     (FROZEN, "fresh19", "with lines as pasted, frozen before the program was asked; 16 of them learned from since"),
-    (FROZEN, "fresh20", "by topics that were thin, as far as a search shows a thread; 21 of them learned from since"),
+    (FROZEN, "fresh20", "by topics that were thin, as far as a search shows a thread; 22 of them learned from since"),
     (FROZEN, "fresh21", "of drivers, packages, containers and machines; half of them learned from since"),
     (FROZEN, "fresh22", "of frameworks and libraries, frozen before the signatures were read; all learned from since"),
     (FROZEN, "fresh22, later", "of the same topics, asked once after what those taught; learned from since"),

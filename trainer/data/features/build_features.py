@@ -28,7 +28,7 @@ from trainer.data.profiles.session_blocks import Counts
 from trainer.data.readers.bars import Reading, Source, columns_of
 from trainer.data.readers.data_file import DataFile, data_file, digest_of
 from trainer.data.readers.joined_series import ROLE, Join
-from trainer.data.sessions import session_clock
+from trainer.data.sessions import DAY, session_clock, wall_clock
 from trainer.data.ticks import off_tick
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.paths import PACKAGE
@@ -172,6 +172,8 @@ class Build:
     off_tick: int = 0
     unknown: int = 0
     day_and_night: int = 0
+    at_begin: int = 0
+    at_end: int = 0
 
     @property
     def key(self) -> str:
@@ -210,6 +212,8 @@ class Build:
             prices = np.stack([bars.open, bars.high, bars.low, bars.close])
             self.off_tick += int(off_tick(prices, self.settings.profile.tick).any(axis=0).sum())
             self.day_and_night += kept_by(bars.date, DAY_AND_NIGHT, self.settings)
+            begin, end = at_bounds(bars.date, self.settings.sessions)
+            self.at_begin, self.at_end = self.at_begin + begin, self.at_end + end
             yield bars
 
     def record(self, seconds: float) -> dict[str, Any]:
@@ -230,6 +234,8 @@ class Build:
                 "outside_sessions": self.counts.outside,
                 "in_sessions": inside,
                 "in_day_and_night": self.day_and_night,
+                "at_session_begin": self.at_begin,
+                "at_session_end": self.at_end,
                 "sessions": self.counts.sessions,
                 "past_too_short": self.unknown,
                 "prices_rounded_to_tick": self.off_tick,
@@ -251,6 +257,17 @@ def kept_by(date: Dates, hours: str, settings: Settings) -> int:
     begin, end = hours.split("-")
     other = replace(settings.sessions, begin=begin, end=end, half_days="none")
     return int(session_clock(date, other, settings.spacing).inside.sum())
+
+
+def at_bounds(date: Dates, sessions: SessionConventions) -> tuple[int, int]:
+    """Return how many bars bear the time at which sessions begin, and the one at which they end.
+
+    Args:
+        date: times in UTC, shape (bars,).
+    """
+    minute = wall_clock(date, sessions.zone).astype(np.int64) % DAY / 60
+    begin = sessions.begin_minute
+    return int((minute == begin).sum()), int((minute == (begin + sessions.minutes) % (DAY // 60)).sum())
 
 
 def conventions_of(settings: Settings) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -11,20 +12,27 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from trainer.config.name_list import as_word
 from trainer.data.bar import Floats
 from trainer.data.readers.timestamps import find_format
-from trainer.data.tables.number_marks import Decimal, numbers
+from trainer.data.tables.number_marks import CURRENCY, Decimal, numbers, units
 from trainer.runtime.errors import TrainerError
 
-# Words for a missing value, in any case; the later ones are those of pandas, of spreadsheets' errors and of SAS
+# Words for a missing value, in any case; the later ones are those of pandas, of spreadsheets' errors, of SAS, dashes of
+# typesetting, and those of the World Bank, SQL Server, MySQL (\N) and German offices
 MISSING = (
     "", "na", "n/a", "nan", "null", "none", "?", "-", "--", "n.a.", ".", "<na>", "#n/a", "#na", "-nan", "1.#ind",
     "1.#qnan", "-1.#ind", "-1.#qnan", "#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!",
+    "\u2013", "\u2014", "..", "...", "(null)", "\\n", "k.a.", "k. a.",
 )  # fmt: skip
 MOSTLY = 0.9  # share of numbers from which a column is taken for numbers with a few mistakes
 # A number with groups of digits, a comma for its point, a currency sign or a per cent sign
-MARKED = r"^\(?[+-]?\s*[$€£¥]?\s*(\d{1,3}([.,'\u2019 \u00a0\u202f]\d{3})+([.,]\d+)?|\d+[.,]\d+|\d+)\s*[%$€£¥]?\)?$"
+SIGN = r"[+\u2212-]?\s*"
+MARKED = rf"^\(?{SIGN}({CURRENCY}\s*)?{SIGN}"
+MARKED += r"(\d{1,2}(,\d\d)+,\d{3}(\.\d+)?|"
+MARKED += rf"\d{{1,3}}([.,'\u2019 \u00a0\u202f]\d{{3}})+([.,]\d+)?|\d+[.,]\d+|\d+)\s*(%|{CURRENCY})?-?\)?$"
 MOST_CATEGORIES = 10_000
+NAMED = "named in --categories"
 LARGEST = float(np.finfo(np.float32).max)  # a network computes in 32 bits
 
 Flags = NDArray[np.bool_]
@@ -72,7 +80,7 @@ class Parsed:
     @cached_property
     def text(self) -> pl.Series:
         """The cells as text, (rows,); made when asked for, as numbers take several times their room as words."""
-        return _plain(self.column) if self.column.dtype.is_numeric() else _stripped(self.column)
+        return as_words(self.column) if self.column.dtype.is_numeric() else _stripped(self.column)
 
     @property
     def beyond(self) -> Flags:
@@ -98,9 +106,14 @@ def parse_cells(column: pl.Series, decimal: Decimal = "", words: Sequence[str] =
         column = column.dt.total_microseconds() / 1e6
     elif column.dtype == pl.Time:
         column = column.cast(pl.Int64) / 1e9
+    elif column.dtype.is_decimal():
+        column = column.cast(pl.Float64)
     if column.dtype.is_numeric():
         number = column.cast(pl.Float64).fill_null(np.nan).to_numpy().copy()
         return _parsed(column, np.isnan(number), number)
+    plain = column.cast(pl.Float64, strict=False) if column.dtype == pl.String and not decimal else None
+    if plain is not None and not plain.null_count() and plain.is_between(-LARGEST, LARGEST).all():
+        return _parsed(column, np.zeros(len(column), np.bool_), plain.to_numpy().copy())  # most columns, at a fifth
     text = _stripped(column)
     if (text == "+").any():
         words = [word for word in words if word != "-"]
@@ -127,7 +140,7 @@ def fault(word: str) -> str:
     return f"is beyond the {LARGEST:.1e} that 32 bits hold" if finite else "is no finite number"
 
 
-def _plain(column: pl.Series) -> pl.Series:
+def as_words(column: pl.Series) -> pl.Series:
     """Return numbers as text, whole ones without a fraction, so that 3 and 3.0 are one category."""
     if column.dtype.is_integer():
         return column.cast(pl.String)
@@ -152,7 +165,7 @@ def kind_of(name: str, cells: Parsed, named: Sequence[str]) -> tuple[Kind, str]:
         named: columns that the configuration names as categorical.
     """
     if name in named:
-        return "category", "named in --categories"
+        return "category", NAMED
     present = int((~cells.missing).sum())
     share = 1 - (cells.wrong & ~cells.beyond).sum() / present if present else 0.0
     if share == 1 and not cells.wrong.any():
@@ -175,7 +188,8 @@ def fit_column(name: str, kind: Kind, why: str, cells: Parsed, train: NDArray[np
     """
     known = ~cells.missing[train]
     if not known.any():
-        raise TrainerError("RM583", what=f"column {name!r} has no value in the training part", next=f"--ignore {name}")
+        what = f"column {name!r} has no value in the training part"
+        raise TrainerError("RM583", what=what, next=f"Leave it out with --ignore {as_word([name])}.")
     if kind == "number":
         fill = float(np.median(cells.number[train][known]))
         indicator = not known.all()
@@ -183,9 +197,13 @@ def fit_column(name: str, kind: Kind, why: str, cells: Parsed, train: NDArray[np
     values = sorted(cells.text.gather(train[known]).unique().to_list())
     if len(values) > max(20, min(MOST_CATEGORIES, known.sum() // 2)):
         what = f"column {name!r} holds {len(values):,} different words in {int(known.sum()):,} training rows"
-        leave = f"Leave it out with --ignore {name}, or make fewer words of it."
-        times = f"If these are the rows' times, give --time-column {name}. " if are_times(pl.Series(values)) else ""
-        raise TrainerError("RM582", what=what, next=times + leave)
+        leave = f"Leave it out with --ignore {as_word([name])}, or make fewer words of it."
+        if unit := units(pl.Series(values)):
+            what += f", numbers with {' or '.join(map(repr, unit))} behind"
+            leave = f"Write the numbers alone, or leave the column out with --ignore {as_word([name])}."
+        if are_times(pl.Series(values)):
+            leave = f"If these are the rows' times, give --time-column {shlex.quote(name)}. {leave}"
+        raise TrainerError("RM582", what=what, next=leave)
     return Column(name=name, kind=kind, why=why, categories=tuple(values))
 
 

@@ -9,11 +9,17 @@ import polars as pl
 Decimal = Literal["", ",", "."]
 
 SPACES = "'\u2019 \u00a0\u202f"  # between groups of digits; none of them is ever a decimal mark
-FRONT, BACK = r"^([+-]?)\s*[$€£¥]\s*", r"\s*[%$€£¥]$"
+CODES = "EUR|USD|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SGD|HKD|KRW|BRL|MXN|ZAR|RUB|TRY|PLN|CZK|HUF|SEK|NOK|DKK|ILS|THB"
+CURRENCY = rf"([A-Z]{{0,2}}\p{{Sc}}|{CODES}|Fr\.|Kč|kr\.?|zł|Rs\.?)"  # also US$ and R$
+FRONT, BACK = rf"^([+-]?)\s*{CURRENCY}\s*", rf"\s*(%|{CURRENCY})$"
+BEHIND = r"^(\d[\d.,'\u2019 \u00a0\u202f]*)-$"  # SAP writes -5.80 as 5.80-
+MINUS = "\u2212"  # of typesetting, which spreadsheets of some languages write
+UNIT = r"^[+-]?[\d.,]*\d(\s*[^\d\s.,][^\d]{0,11})$"
+NEARLY, MOST_UNITS = 0.9, 3  # 12.5K and 3M have two
 LOSS = r"^\(([^()]*\d[^()]*)\)$"  # (1,234) is how accounts write -1,234
 NUMBERS = {
     ",": rf"^[+-]?(\d{{1,3}}([.{SPACES}]\d{{3}})+|\d+)(,\d+)?$",
-    ".": rf"^[+-]?(\d{{1,3}}([,{SPACES}]\d{{3}})+|\d+)(\.\d+)?$",
+    ".": rf"^[+-]?(\d{{1,3}}([,{SPACES}]\d{{3}})+|\d{{1,2}}(,\d\d)+,\d{{3}}|\d+)(\.\d+)?$",  # 12,34,567.5 in India
 }
 # What only one of the two marks explains: no group of three digits behind it, both marks in one number, 0 in front
 EVIDENCE = {
@@ -23,8 +29,20 @@ EVIDENCE = {
 
 
 def bare(text: pl.Series) -> pl.Series:
-    """Return cells without signs of currencies and per cent, and a minus for the brackets of accounts."""
-    return text.str.strip_chars().str.replace(LOSS, "-${1}").str.replace(FRONT, "${1}").str.replace(BACK, "")
+    """Return cells without signs of currencies and per cent; a minus is in front, also where accounts have brackets."""
+    text = text.str.strip_chars().str.replace_all(MINUS, "-", literal=True).str.replace(LOSS, "-${1}")
+    return text.str.replace(FRONT, "${1}").str.replace(BACK, "").str.replace(BEHIND, "-${1}")
+
+
+def units(text: pl.Series) -> list[str]:
+    """Return what stands behind the number of nearly every cell, as kg in 72 kg; [] for cells of another form.
+
+    Args:
+        text: cells that hold something, (cells,).
+    """
+    behind = text.str.extract(UNIT).drop_nulls()
+    found = sorted(behind.str.strip_chars().unique().to_list())
+    return found if len(behind) > NEARLY * len(text) and len(found) <= MOST_UNITS else []
 
 
 def decimal_mark(text: pl.Series) -> Decimal | None:

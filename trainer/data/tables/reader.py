@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +26,15 @@ SEPARATORS = ",;\t|"
 SEPARATOR = re.compile(r"sep=.?\s*$", re.IGNORECASE)  # as Excel writes in front
 LONG = 100_000  # characters of a line that are looked at; csv takes cells of 131,072
 HEAD = 50  # lines among which the header stands
+END = r"(?!\s*([,;\t|]|$))"  # of a cell does not follow
+ESCAPED = re.compile(rf'\\"{END}(?!"{END})')
+BACKSLASHED = re.compile(r'(?<!\\)\\"')  # all of such a line, also one in front of a comma within the cell
+SHOWN = 5  # names that stand twice
+NO_HEADER = "The first line looks like a row: put a line with the columns' names in front of it."
 MOSTLY = 0.6  # of the first lines, which have the table's number of cells where lines in front of it are left out
+ROW_NAMES = "If the first cell of each row is its name, as R's write.table writes it, put a name for it and the mark "
+ROW_NAMES += "between cells in front of the header."
+UNCLOSED = 'A " opens a cell there that no other " closes: correct the line; within quotes a " is written twice.'
 QUOTED = 'A cell that holds the mark between cells stands in quotes, as in 1,"good, but dear",3: correct the line, or '
 QUOTED += "save the file with another mark, such as ; or tab."
 CELLS = 1_000_000  # that are Python's own strings at a time, some 70 bytes each
@@ -110,14 +119,11 @@ def _text(path: Path, chunk: int, folder: Path | None) -> Cells:
     if not head:
         raise TrainerError("RM511", what="the file holds no row", where=str(path))
     separator = max(SEPARATORS, key=head[0].count)
-    reader = csv.reader(itertools.chain(head, lines), delimiter=separator, skipinitialspace=True, strict=True)
-    try:
-        written = next(reader)
-        names = _header(written, path)
-        column, line = _gathered(_parts(reader, names, chunk, path, before), names, folder)
-    except csv.Error as error:
-        where = f"{path}, line {reader.line_num + before}"
-        raise TrainerError("RM510", what="the file is no CSV text", where=where, why=str(error)) from error
+    text = map(_doubled, itertools.chain(head, lines))
+    reader = csv.reader(text, delimiter=separator, skipinitialspace=True, strict=True)
+    written = next(_rows(reader, path, before))
+    names = _header(written, f"{path}, line {reader.line_num + before}")
+    column, line = _gathered(_parts(reader, names, chunk, path, before), names, folder)
     empty = {name for name, cell in zip(names, written, strict=True) if not cell.strip() and _is_blank(column(name))}
     types = {name: pl.String() for name in names if name not in empty}
     encoding = kind_of(path)[1]
@@ -126,6 +132,26 @@ def _text(path: Path, chunk: int, folder: Path | None) -> Cells:
     )
     read |= {"lines_in_front": before} if before else {}
     return Cells(types=types, column=column, line=line, unit="line", path=path, read=read)
+
+
+def _doubled(line: str) -> str:
+    """Return a line whose quotes within a cell are written twice; Spark and MySQL write a backslash in front of them.
+
+    A backslash stays in front of a cell's last quote, as in a path, and in front of a quote that is written twice.
+    """
+    return BACKSLASHED.sub('""', line) if '\\"' in line and ESCAPED.search(line) else line
+
+
+def _rows(reader: Any, path: Path, before: int) -> Iterator[list[str]]:
+    """Yield the rows; raises RM510 with the line on which a row begins whose quotes are wrong."""
+    begin = reader.line_num + 1
+    try:
+        for row in reader:
+            yield row
+            begin = reader.line_num + 1
+    except csv.Error as error:
+        where = f"{path}, line {begin + before}"
+        raise TrainerError("RM510", what="a row is no CSV text", where=where, why=str(error), next=UNCLOSED) from error
 
 
 def _head(lines: Iterator[str]) -> tuple[list[str], int]:
@@ -209,11 +235,14 @@ def _gathered(
     return table.__getitem__, np.concatenate(lines)
 
 
-def _header(names: list[str], path: Path) -> list[str]:
-    names = [name.strip() or f"column {place}" for place, name in enumerate(names, 1)]
-    twice = [name for place, name in enumerate(names) if name in names[:place]]
+def _header(written: list[str], where: str) -> list[str]:
+    names = [name.strip() or f"column {place}" for place, name in enumerate(written, 1)]
+    twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise TrainerError("RM580", what=f"two columns are called {twice[0]!r}", where=f"{path}, line 1")
+        shown = ", ".join(map(repr, twice[:SHOWN])) + (f" and {len(twice) - SHOWN} more" if len(twice) > SHOWN else "")
+        numbers = sum(bool(NUMBER.fullmatch(name)) for name in names)
+        advice = NO_HEADER if numbers > len(names) / 2 else "Give each column a name of its own in that line."
+        raise TrainerError("RM580", what=f"columns have the same name: {shown}", where=where, next=advice)
     return names
 
 
@@ -229,13 +258,17 @@ def _parts(
 
 
 def _numbered(reader: Any, width: int, path: Path, before: int) -> Iterator[tuple[int, list[str]]]:
-    for row in reader:
-        if len(row) == width:
-            yield reader.line_num + before, row
+    first = True
+    for row in _rows(reader, path, before):
+        if len(row) == width or (len(row) > width and not any(cell.strip() for cell in row[width:])):
+            yield reader.line_num + before, row[:width]
         elif row and row != [""]:
             what = f"{len(row)} cells where the header has {width}"
             where = f"{path}, line {reader.line_num + before}"
-            raise TrainerError("RM580", what=what, where=where, next=QUOTED if len(row) > width else "")
+            advice = QUOTED if len(row) > width else "Complete the line, or take it out of the file."
+            advice = f"{ROW_NAMES} {QUOTED}" if first and len(row) == width + 1 else advice
+            raise TrainerError("RM580", what=what, where=where, next=advice)
+        first = False
 
 
 def _lines(path: Path) -> Iterator[str]:

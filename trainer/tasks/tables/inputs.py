@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trainer.config.name_list import as_word
 from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset
 from trainer.data.loading.chunks import chunks, mapped
@@ -54,7 +55,7 @@ def matrix_of(reading: Reading, kinds: Kinds, parts: Parts, folder: Path | None)
         try:
             columns.append(fit_column(name, *kind, cells, parts.train))
         except TrainerError as error:
-            if error.code != "RM582":
+            if error.code not in ("RM582", "RM583"):
                 raise
             unfit[name] = error
         if unfit:  # only the other columns of words are of interest now
@@ -70,14 +71,13 @@ def matrix_of(reading: Reading, kinds: Kinds, parts: Parts, folder: Path | None)
 
 
 def of_all(unfit: Mapping[str, TrainerError]) -> TrainerError:
-    """Return one error for all columns of too many words, so that one command leaves them out."""
+    """Return one error for all columns of too many words or without a value, so that one command leaves them out."""
     errors = list(unfit.values())
     if len(errors) == 1:
         return errors[0]
     what = "; ".join(str(error.what) for error in errors)
-    return TrainerError(
-        "RM582", what=what, next=f"Leave them out with --ignore {','.join(unfit)}, or make fewer words."
-    )
+    advice = f"Leave them out with --ignore {as_word(unfit)}, or make numbers or fewer words of them."
+    return TrainerError(errors[0].code, what=what, next=advice)
 
 
 def side_by_side(inputs: Sequence[Floats], folder: Path | None) -> Floats:

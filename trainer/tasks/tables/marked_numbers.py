@@ -14,7 +14,7 @@ from trainer.runtime.events import say
 from trainer.tasks.tables.row_policy import Reading
 
 SAMPLE = 10_000  # cells by which a column of numbers is told from one of words
-SIGNED = r"[$£¥]"  # of currencies that are written with commas between groups
+SIGNED = r"[$£¥₹₩₪₱฿]"  # of currencies that are written with commas between groups
 
 
 def settle_marks(reading: Reading, names: Sequence[str], config: TableConfig) -> None:

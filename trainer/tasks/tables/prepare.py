@@ -31,10 +31,19 @@ from trainer.runtime.short_names import shortened
 from trainer.tasks.prepared import Task, folder_for
 from trainer.tasks.tables.inputs import Kinds, Matrix, datasets, matrix_of, require_near
 from trainer.tasks.tables.marked_numbers import settle_marks
-from trainer.tasks.tables.remarks import is_coded, mixed, report_coded, report_columns, report_mixed, report_unused
+from trainer.tasks.tables.remarks import (
+    counted,
+    is_coded,
+    mixed,
+    report_coded,
+    report_columns,
+    report_crowded,
+    report_mixed,
+    report_unused,
+)
 from trainer.tasks.tables.requirements import require_columns, require_flat, require_rows
 from trainer.tasks.tables.row_policy import Reading, first_marked, refuse_marked, settle_missing, settle_wrong
-from trainer.tasks.tables.suspicions import report_alike, report_sentinels, words_of
+from trainer.tasks.tables.suspicions import report_alike, report_sentinels, report_total, words_of
 from trainer.tasks.tables.target import classes_of, require_apart, target_values
 
 MOST_SHOWN = 5  # classes that are named
@@ -61,18 +70,21 @@ def prepare_table(config: TableConfig, *, disk: Path | None = None) -> Task:
     cells = reading.cells
     when: NDArray[Any] = cells.line if dates is None else dates
     split = Split(**datasets(matrix, parts, when, values), embargo=config.embargo or 0 if dates is not None else 0)
-    require_varied(split.train.target, labels, cells)
+    require_varied(split.train.target, labels, reading)
     made = made_of(config, matrix, [*identifiers, *empty])
     made |= {"time": time, "dropped_rows": reading.dropped, "task_why": why}
     report_columns(made, matrix.columns, parts)
     report_target(reading, matrix, config.target, labels)
     say(f"task    {described(config.target, labels)}: {why}; --task changes it")
+    if config.class_weights != "none" and not labels:
+        say("table   --class-weights has no effect: the target is a number")
     features = tuple(feature for column in matrix.columns for feature in features_of(column))
     feature_names = [feature["name"] for feature in features]
     report_unused(split.train, feature_names)
     codes = codes_of(matrix.columns)
     inputs, targets = scalers(split.train, codes, labels)
     require_near(matrix, inputs, feature_names, cells)
+    report_crowded(split.train, inputs, feature_names)
     require_near(of_target(matrix, values), targets, [config.target], cells)
     return Task(
         file=file_of(cells),
@@ -119,7 +131,7 @@ def opened(config: TableConfig, disk: Path | None) -> tuple[Reading, list[str], 
     if not names:
         raise TrainerError("RM580", what="no column is left as an input", where=str(cells.path))
     require_flat(cells, config.target, names)
-    held = [config.target] if folder else [config.target, *names]
+    held = {config.target} if folder else {config.target, *names}
     reading = Reading(cells=cells, held=held, kept=np.ones(len(cells.line), np.bool_))
     settle_marks(reading, [*names, config.target], config)
     return reading, names, time
@@ -146,6 +158,7 @@ def settled(reading: Reading, names: Sequence[str], config: TableConfig) -> Kind
         kinds[name] = kind_of(name, reading.parsed(name), config.columns.categories)
         if kinds[name][0] == "category" and name not in config.columns.categories:
             marked[name] = first_marked(reading, name)
+            report_total(name, reading.parsed(name))
             if marked[name] is None and (found_mixed := mixed(reading.parsed(name), reading.kept)):
                 half[name] = found_mixed
         elif kinds[name][0] == "number" and is_coded(reading.parsed(name).column):
@@ -309,7 +322,7 @@ def require_trained(classes: Floats, parts: Parts) -> None:
         raise TrainerError("RM583", what=f"{len(new)} of the classes stand only in later rows than the training part's")
 
 
-def require_varied(target: Floats, labels: Sequence[str] | None, cells: Cells) -> None:
+def require_varied(target: Floats, labels: Sequence[str] | None, reading: Reading) -> None:
     """Raise RM518 for a target that never changes.
 
     Args:
@@ -318,7 +331,9 @@ def require_varied(target: Floats, labels: Sequence[str] | None, cells: Cells) -
     """
     if np.ptp(target) == 0:
         shown = repr(shortened(labels[int(target[0])])) if labels else f"{target[0]:.6g}"
-        raise TrainerError("RM518", what=f"all {len(target)} training targets are {shown}", where=str(cells.path))
+        why = "; ".join(f"{counted(count, 'row')} dropped: {cause}" for cause, count in reading.dropped.items())
+        what = f"all {len(target)} training targets are {shown}"
+        raise TrainerError("RM518", what=what, where=str(reading.cells.path), why=why)
 
 
 def codes_of(columns: Sequence[Column]) -> dict[int, dict[str, int]]:

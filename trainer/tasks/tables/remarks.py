@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import math
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
 import polars as pl
 
+from trainer.config.name_list import as_word
 from trainer.data.dataset import Dataset
-from trainer.data.tables.encoding import MISSING, MOSTLY, Column, Flags, Parsed, are_times
+from trainer.data.split import Scaler
+from trainer.data.tables.encoding import MISSING, MOSTLY, NAMED, Column, Flags, Parsed, are_times
+from trainer.data.tables.number_marks import units
 from trainer.data.tables.split import Parts
 from trainer.runtime.events import say
 from trainer.tasks.assumptions import unmoved
 
 SHOWN = 8  # columns of a list that are named
+FEW_WORDS = 10  # up to which words such as 2 doors and 4 doors are as good as numbers
+CROWDED = 1e-3  # standard deviations in which 90 of 100 values are one number to a network
+LEAST_SEEN, MOST_SEEN = 200, 1_000_000  # rows, and numbers of all columns, by which that is judged
 SOME = 0.1  # of the cells that are numbers, from which words next to them may be marks such as <5 or n.d.
 CODED = r"^0\d+$"
 
@@ -39,13 +48,24 @@ def report_columns(made: dict[str, Any], columns: Sequence[Column], parts: Parts
     words += [f"{counted(count, 'row')} dropped: {why}" for why, count in made["dropped_rows"].items()]
     say("; ".join(words))
     for column in columns:
+        report_units(column)
         if not timed and column.kind == "category" and are_times(pl.Series(column.categories)):
             report_unread_times(column.name)
 
 
+def report_units(column: Column) -> None:
+    """Report a column that is read as words although its cells are numbers with a unit, as 72 kg is."""
+    unit = units(pl.Series(column.categories, dtype=pl.String))
+    if unit and len(column.categories) > FEW_WORDS and column.why != NAMED:
+        what = f"column {column.name!r} is read as words, though numbers with {' or '.join(map(repr, unit))} behind"
+        advice = f"write the numbers alone; --categories {as_word([column.name])} states that words are meant"
+        say(f"table   {what} are in it: {advice}")
+
+
 def report_unread_times(name: str) -> None:
     """Report that rows are split without regard to a column that reads as times."""
-    say(f"table   column {name!r} reads as times, and rows are split without regard to it; --time-column {name} does")
+    what = f"column {name!r} reads as times, and rows are split without regard to it"
+    say(f"table   {what}; --time-column {shlex.quote(name)} does")
 
 
 def report_unused(train: Dataset, names: Sequence[str]) -> None:
@@ -57,6 +77,23 @@ def report_unused(train: Dataset, names: Sequence[str]) -> None:
     constant, _ = unmoved(train.features)
     if constant:
         say(f"table   constant in the training part, so without use: {listed([names[place] for place in constant])}")
+
+
+def report_crowded(train: Dataset, scaler: Scaler, names: Sequence[str]) -> None:
+    """Name the inputs of which nearly all values become one once they are scaled, as a few are far too large.
+
+    Args:
+        scaler: of the inputs.
+        names: of the inputs, in their order.
+    """
+    rows = max(LEAST_SEEN, MOST_SEEN // len(names))
+    seen = train.features[:: max(1, math.ceil(len(train.features) / rows))]
+    low, high = np.quantile(seen, [0.05, 0.95], axis=0)
+    for place in np.flatnonzero((high > low) & (high - low < CROWDED * scaler.std)).tolist():
+        values = train.features[:, place]
+        far = float(values[np.abs(values - low[place]).argmax()])
+        what = f"nearly all values of {names[place]!r} are within {low[place]:g} to {high[place]:g}, and some such as"
+        say(f"table   {what} {far:g} are so far away that those become one number: correct them, or leave them empty")
 
 
 def mixed(cells: Parsed, kept: Flags) -> tuple[float, str] | None:
@@ -77,7 +114,8 @@ def report_mixed(found: Mapping[str, tuple[float, str]]) -> None:
     """Name the columns that are read as words although a good part of their cells are numbers."""
     for name, (share, word) in found.items():
         what = f"column {name!r} is read as words, though {share:.0%} of its cells are numbers, for such as {word!r}"
-        say(f"table   {what}: write numbers or leave them empty; --categories {name} states that words are meant")
+        advice = f"write numbers or leave them empty; --categories {as_word([name])} states that words are meant"
+        say(f"table   {what}: {advice}")
 
 
 def is_coded(cells: pl.Series) -> bool:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from trainer.config.name_list import as_word
 from trainer.data.bar import Floats
 from trainer.data.readers.headers import NUMBER
-from trainer.data.tables.reader import Cells
+from trainer.data.tables.reader import NO_HEADER, Cells
 from trainer.runtime.errors import TrainerError, suggestion
 from trainer.runtime.short_names import shortened
 
@@ -56,7 +57,7 @@ def _remedy(name: str, names: Sequence[str]) -> str:
     if {part.strip() for part in name.split(",")} <= {*names}:
         return "One column is learned at a time: train a model for each."
     if any(NUMBER.fullmatch(each) for each in names):
-        return "The first line looks like a row: put a line with the columns' names in front of it."
+        return NO_HEADER
     return ""
 
 
@@ -71,8 +72,10 @@ def require_flat(cells: Cells, target: str, names: Sequence[str]) -> None:
     if not found:
         return
     what = f"neither numbers nor words are in {', '.join(f'{name!r} ({cells.types[name]})' for name in found)}"
-    left_out = ",".join(name for name in found if name != target)
-    advice = f"Leave them out with --ignore {left_out}." if left_out else "Choose another column with --target."
+    left_out = [name for name in found if name != target]
+    advice = "Choose another column with --target."
+    if left_out:
+        advice = f"Leave them out with --ignore {as_word(left_out)}."
     raise TrainerError("RM580", what=what, where=str(cells.path), next=f"{advice} Or write their parts as columns.")
 
 
@@ -99,4 +102,6 @@ def require_rows(classes: Floats, labels: Sequence[str], target: str) -> None:
         shown = ", ".join(rare[:MOST_SHOWN]) + more
         what = f"{len(rare)} of {len(labels)} classes of {target!r} have too few rows: {shown}"
         advice = "Give more rows of these classes, leave them out of the file, or write one name for several."
+        if all(NUMBER.fullmatch(label) for label in labels):
+            advice = f"If the target is a number, give --task regression. {advice}"
         raise TrainerError("RM583", what=what, why=f"each of the {PARTS} parts needs one of each class", next=advice)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from trainer.config.name_list import as_word
 from trainer.config.sections.table import TableConfig
 from trainer.data.tables.encoding import Parsed, fault, is_marked, parse_cells
 from trainer.data.tables.number_marks import Decimal
@@ -31,6 +32,7 @@ class Reading:
     decimals: dict[str, Decimal] = field(default_factory=dict)
     _parsed: dict[str, Parsed] = field(default_factory=dict)
     _repaired: set[str] = field(default_factory=set)
+    _passing: str | None = None
 
     def parsed(self, name: str) -> Parsed:
         """Return the cells of a column; what is wrong in a repaired one is missing."""
@@ -39,7 +41,10 @@ class Reading:
         found = parse_cells(self.cells.column(name), self.decimals.get(name, ""))
         if name in self._repaired:
             found = found.repaired()
-        self._parsed = {each: cells for each, cells in self._parsed.items() if each in self.held} | {name: found}
+        if self._passing is not None:
+            self.forget(self._passing)
+        self._passing = None if name in self.held else name
+        self._parsed[name] = found
         return found
 
     def repair(self, name: str) -> None:
@@ -75,7 +80,7 @@ def refuse_marked(found: Mapping[str, str], path: Path) -> TrainerError:
     """
     shown = ", ".join(f"{name!r} ({cell!r})" for name, cell in found.items())
     what = f"numbers would be taken for words, for their commas or signs, in {shown}"
-    advice = f"Write them with a point and no sign, or keep them as words: --categories {','.join(found)}."
+    advice = f"Write them with a point and no sign, or keep them as words: --categories {as_word(found)}."
     return TrainerError("RM580", what=what, where=str(path), next=advice)
 
 
@@ -90,7 +95,9 @@ def settle_wrong(reading: Reading, name: str, kind: str, config: TableConfig) ->
     wrong = cells.wrong & reading.kept
     if kind == "category" or not wrong.any():
         return
-    otherwise = "give --task classification" if name == config.target else f"name the column in --categories {name}"
+    otherwise = f"name the column in --categories {as_word([name])}"
+    if name == config.target:
+        otherwise = "give --task classification"
     if config.reading.on_bad_row == "error":
         row = int(np.flatnonzero(wrong)[0])
         raise TrainerError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -15,10 +16,18 @@ SENTINELS = (
     *(-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, -999999.0, -200.0, -32768.0, -2147483648.0, -999.25, -9999.99),
     *(99.0, 999.0, 9999.0, 99999.0, 999999.0, 32767.0, 65535.0, 2147483647.0, 9999.99),
 )
+TOTALS = frozenset({
+    *("total", "totals", "grand total", "sum", "all", "average", "summe", "gesamt", "insgesamt", "totale", "totaal"),
+    *("somme", "suma", "soma", "razem", "celkem", "\u0438\u0442\u043e\u0433\u043e", "\u5408\u8ba1", "\u5408\u8a08"),
+})  # fmt: skip
 FEWEST = 2  # cells of a sentinel: one alone may be a value
 FEWEST_OTHERS = 10  # cells with other values, below which nothing is known of their range
 APART = 1.0  # widths of the range of all others, between it and the sentinel
 SHOWN = 3  # groups of names that are listed
+# Blanks, dashes and underscores that words may differ by: not those of -1, of 1-4 and of 0.4-, next to digits alone
+BETWEEN = re.compile(
+    r"(?<!\d)[\s_-]+(?!\d)|(?<=[^\W\d_])[\s_-]+(?=\d)|(?<=\d)[\s_-]+(?=[^\W\d_])",
+)
 
 
 def sentinel(cells: Parsed, kept: Flags) -> tuple[float, int, float, float] | None:
@@ -62,8 +71,20 @@ def alike(words: Sequence[str]) -> list[list[str]]:
     """Return the groups of words that differ by case, blanks, dashes or underscores alone."""
     groups: dict[str, list[str]] = {}
     for word in words:
-        groups.setdefault("".join(each for each in word.casefold() if each not in " \t\u00a0-_"), []).append(word)
+        groups.setdefault(BETWEEN.sub("", word.casefold().strip()), []).append(word)
     return [group for key, group in groups.items() if key and len(group) > 1]
+
+
+def report_total(name: str, cells: Parsed) -> None:
+    """Name a last row that seems to be the sum of the others, as tables of offices have it; it is read as a row.
+
+    Args:
+        name: of a column of words.
+    """
+    last = cells.text[-1] or ""
+    if last.casefold() in TOTALS and int((cells.text == last).sum()) == 1:
+        what = f"the last row has {last!r} in {name!r}: if it is a sum, take it out of the file"
+        say(f"table   {what}; it is read as a row")
 
 
 def report_alike(found: Mapping[str, Sequence[str]]) -> None:

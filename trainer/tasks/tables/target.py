@@ -10,12 +10,14 @@ import polars as pl
 
 from trainer.config.sections.table import TableConfig
 from trainer.data.bar import Floats
-from trainer.data.tables.encoding import is_marked, kind_of, parse_cells
+from trainer.data.tables.encoding import Parsed, as_words, is_marked, kind_of, parse_cells
 from trainer.runtime.errors import TrainerError
+from trainer.tasks.tables.requirements import PARTS
 from trainer.tasks.tables.row_policy import Reading, settle_missing, settle_wrong
 
 MOST_CLASSES = 20  # different whole numbers up to which `auto` takes a target for classes
 ROWS_A_CLASS = 10
+MOST_RARE = 10  # different whole numbers up to which they stay classes although one of them has fewer rows than parts
 
 
 def classes_of(reading: Reading, config: TableConfig) -> tuple[tuple[str, ...] | None, str]:
@@ -30,9 +32,11 @@ def classes_of(reading: Reading, config: TableConfig) -> tuple[tuple[str, ...] |
     if (cells.missing & reading.kept).any() and config.missing == "error":
         settle_missing(reading, config.target, config)
     reading.drop(cells.missing, f"{config.target}, the target, is missing")
-    different = np.unique(cells.number[reading.kept & ~cells.missing & ~cells.wrong])
+    numbers = cells.number[reading.kept & ~cells.missing & ~cells.wrong]
+    different, counts = np.unique(numbers, return_counts=True)
     whole = bool((different == np.floor(different)).all())
     few = whole and len(different) <= min(MOST_CLASSES, reading.kept.sum() // ROWS_A_CLASS)
+    few = few and (len(different) <= MOST_RARE or bool(counts.min() >= PARTS))  # else counts, such as of rings or goals
     words = cells.wrong & reading.kept
     classes = config.task == "classification" or (config.task == "auto" and (bool(words.any()) or few))
     if not classes and words.any():
@@ -44,13 +48,21 @@ def classes_of(reading: Reading, config: TableConfig) -> tuple[tuple[str, ...] |
         why = "the target holds words" if words.any() else f"the target holds {shown}"
     if not classes:
         return None, why
-    labels = cells.text.filter(pl.Series(reading.kept)).unique().to_list()
+    labels = class_words(cells).filter(pl.Series(reading.kept)).unique().to_list()
     if len(labels) > max(MOST_CLASSES, reading.kept.sum() // 2):
         count = f"{len(labels):,} different words in {reading.kept.sum():,} rows"
         what = f"column {config.target!r}, the target, holds {count}"
         advice = "Choose a column of numbers or of few classes with --target."
         raise TrainerError("RM582", what=what, where=str(reading.cells.path), next=advice)
     return tuple(sorted(labels, key=_numbers_first)), why
+
+
+def class_words(cells: Parsed) -> pl.Series:
+    """Return the words for the classes of all rows, (rows,): 1 and 1.0 in one file of numbers are one class."""
+    there = pl.Series(~cells.missing)
+    if cells.wrong.any() or cells.text.filter(there).n_unique() == len(np.unique(cells.number[~cells.missing])):
+        return cells.text
+    return as_words(pl.Series(cells.number, dtype=pl.Float64))
 
 
 def settle_numbers(reading: Reading, config: TableConfig) -> None:
@@ -113,4 +125,4 @@ def target_values(reading: Reading, config: TableConfig, labels: Sequence[str] |
     if labels is None:
         return cells.number
     places = pl.Series(range(len(labels)), dtype=pl.Float64)
-    return cells.text.replace_strict(pl.Series(labels), places, default=math.nan).to_numpy().copy()
+    return class_words(cells).replace_strict(pl.Series(labels), places, default=math.nan).to_numpy().copy()

@@ -15,6 +15,8 @@ import pytest
 from tests.fixtures.configs import rows_config
 from tests.fixtures.synthetic_bars import write_synthetic
 from trainer.config.train import TrainConfig
+from trainer.data.conventions import SessionConventions
+from trainer.data.features.build_features import at_bounds
 from trainer.run.stored_settings import values_of
 from trainer.runtime.errors import TrainerError
 from trainer.tasks.assumptions import of_sessions, too_short, unmoved
@@ -116,12 +118,39 @@ def test_bars_of_day_and_night_name_the_session_and_what_another_would_keep() ->
 
 
 def test_split_of_bars_around_the_clock_names_those_outside_of_the_session() -> None:
-    rows = {"in_sessions": 300, "bars": 1200, "sessions": 50, "outside_sessions": 900, "in_day_and_night": 1150}
+    rows = {"in_sessions": 300, "bars": 1200, "sessions": 50, "outside_sessions": 900, "in_day_and_night": 1190}
     session = {"begin": "09:30", "end": "16:00", "zone": "America/New_York", "half_days": "us", "stamp": "begin"}
     made = {"rows": rows, "conventions": {"session": session}}
     found = too_short(TrainerError("RM517", what="30 usable rows", why="each part needs 10 rows"), made)
     assert "900 of 1,200 bars are outside of the sessions 09:30-16:00 America/New_York" in found.why
-    assert "--session 18:00-17:00, which keeps 1,150 bars" in found.next
+    assert "--session 18:00-17:00, which keeps 1,190 bars" in found.next
+    made["rows"]["in_day_and_night"] = 1150  # a coin's: all hours are alike
+    found = too_short(TrainerError("RM517", what="30 usable rows", why="each part needs 10 rows"), made)
+    assert "--session 00:00-24:00, which keeps 1,200 bars" in found.next
+
+
+@pytest.mark.parametrize(
+    ("at_begin", "at_end", "stamp", "named"),
+    [
+        (0, 40, "begin", True),
+        (0, 20, "begin", True),
+        (0, 19, "begin", False),
+        (1, 40, "begin", False),
+        (0, 40, "end", False),
+    ],
+)
+def test_bars_that_seem_to_bear_their_end_name_the_option(at_begin: int, at_end: int, stamp: str, named: bool) -> None:
+    rows = {"in_sessions": 3080, "bars": 3120, "sessions": 40, "outside_sessions": 40, "in_day_and_night": 3120}
+    rows |= {"at_session_begin": at_begin, "at_session_end": at_end}
+    session = {"begin": "09:30", "end": "16:00", "zone": "America/New_York", "half_days": "us", "stamp": stamp}
+    record = {"rows": rows, "conventions": {"session": session, "profile": {"tick": 0.25, "row_ticks": 1}}}
+    assert (f"{at_end} bear 16:00 and none 09:30" in of_sessions(record, 900)) is named
+    assert ("--bar-time end" in of_sessions(record, 900)) is named
+
+
+def test_bars_at_the_bounds_of_sessions_are_counted_by_the_clock() -> None:
+    times = np.array(["2024-03-08T14:30", "2024-03-08T21:00", "2024-03-11T13:30", "2024-03-11T20:05"], "M8[s]")
+    assert at_bounds(times, SessionConventions()) == (2, 1)  # clocks went forward in between
 
 
 @pytest.mark.parametrize(

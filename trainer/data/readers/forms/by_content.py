@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import polars as pl
 
+from trainer.config.choices import BAR_TARGETS
 from trainer.data.readers.forms.spellings import GLUED_TIMES, OTHER_TIMES
 from trainer.data.readers.timestamps import find_format, parse
 from trainer.runtime.errors import TrainerError
@@ -69,6 +70,9 @@ def _are_times(cells: pl.Series, *, again: bool) -> bool:
     return not times.unreadable.any() and not early and bool(rises.all() or falls.all())
 
 
+AS_TABLE = "A table's column of that name is learned with `train --data FILE"
+
+
 def no_bars(names: Sequence[str], known: Sequence[str], missing: Collection[str]) -> str:
     """Return the next step for a header of something else than bars, "" where nothing is known about it.
 
@@ -83,7 +87,8 @@ def no_bars(names: Sequence[str], known: Sequence[str], missing: Collection[str]
     if {*missing} >= RANGE and {"date", "close"}.isdisjoint(missing) and not RANGE & words:
         return NO_RANGE
     if {*missing} >= {*RANGE, "close"} and len(names) > 1:
-        return TABLE
+        named = next((name for name in names if name in BAR_TARGETS), None)
+        return f"{AS_TABLE} --target {named} --features table`." if named else TABLE
     return ""
 
 

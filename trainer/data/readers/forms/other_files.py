@@ -17,6 +17,7 @@ class OtherFile(NamedTuple):
 
 _PANDAS = "Write it as CSV first, such as with pandas: {}."
 ROWS_BELOW_A_HEADER = (".csv", ".tsv", ".txt")
+TYPED = "One file is read. Join those of the folder, such as with polars: scan_parquet({}).sink_parquet('all.parquet')."
 SHEETS = (b"[Content_Types].xml", b"application/vnd.oasis.opendocument")  # .xlsx and .ods
 SHEET = OtherFile(
     "a spreadsheet's own file (Excel or OpenDocument)", "Save the sheet as CSV UTF-8, and give that file."
@@ -43,6 +44,8 @@ BINARY: tuple[tuple[bytes, OtherFile], ...] = (
     (rb"ORC", OtherFile("ORC", _PANDAS.format("read_orc(FILE).to_parquet(OTHER)"))),
     (rb"Obj\x01", OtherFile("Avro", "Write it as CSV or Parquet first, such as with polars: read_avro(FILE).")),
     (rb"FEA1", OtherFile("Feather of version 1", _PANDAS.format("read_feather(FILE).to_csv(OTHER)"))),
+    (rb"\xff\xff\xff\xff.{3}\x00", OtherFile("a stream of Arrow",
+        "Write it as a file first, such as with polars: read_ipc_stream(FILE).write_parquet(OTHER).")),
     (rb"PAR1|ARROW1", OtherFile("Parquet or Arrow, packed once more", "Unpack it, and give the file within.")),
     (rb"7z\xbc\xaf|Rar!\x1a", OtherFile("an archive (7z or rar)", "Unpack it, and give one of its files.")),
     (rb".{257}ustar", OtherFile("an archive (tar)", "Unpack it with `tar xf FILE`, and give one of its files.")),
@@ -95,10 +98,10 @@ def folder_advice(folder: Path) -> str:
         names = sorted(path.name for path in folder.iterdir() if path.suffix.lower() in ROWS_BELOW_A_HEADER)
     except OSError:  # it may be entered and not listed
         return ""
-    if not names:
-        return ""
     if len(names) == 1:
         return f"One file is read: --data {shlex.quote(str(folder / names[0]))}."
+    if not names:
+        return TYPED.format(repr(f"{folder}/**/*.parquet")) if any(folder.rglob("*.parquet")) else ""
     ending = Path(names[0]).suffix
     joined = f"awk 'NR == 1 || FNR > 1' {shlex.quote(str(folder))}/*{ending} > all{ending}"  # ends a last line, too
     return f"One file is read, and the folder has {len(names)}. Where their columns agree, join them: {joined}"

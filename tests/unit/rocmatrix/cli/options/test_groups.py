@@ -24,6 +24,12 @@ def test_task_without_a_group_is_listed_last():
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
+def test_list_of_tasks_fits_the_terminal(columns):
+    summaries = {name: command.about.splitlines()[0] for name, command in known().items()}
+    assert max(map(len, groups.text(summaries, width=columns).splitlines())) <= columns
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
 def test_bare_call_lists_the_tasks_in_groups(columns):
     argv = [sys.executable, "-P", str(ROOT / "rocmatrix/cli/program.py"), "--search-root", str(ROOT)]
     done = subprocess.run(

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainer.data.tables import encoding
 from trainer.data.tables.encoding import Column, encode, features_of, fit_column, kind_of, parse_cells
 from trainer.runtime.errors import TrainerError
 
@@ -35,7 +38,11 @@ def test_nearly_all_numbers_is_a_column_of_numbers_with_a_mistake() -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["", " ", "NA", "n/a", "NaN", "nan", "NULL", "None", "?", "-", "n.a.", ".", "#N/A", "#DIV/0!"]
+    "word",
+    [
+        *("", " ", "NA", "n/a", "NaN", "nan", "NULL", "None", "?", "-", "n.a.", ".", "#N/A", "#DIV/0!"),
+        *("\u2014", "..", "\\N", "k.A."),
+    ],
 )
 def test_spellings_of_a_missing_value_are_recognised(word: str) -> None:
     assert parse_cells(column("1", word)).missing.tolist() == [False, True]
@@ -87,6 +94,25 @@ def test_identifiers_are_refused() -> None:
         fit_column("c", "category", "", parsed, np.arange(100))
     assert caught.value.code == "RM582"
     assert "--ignore c" in caught.value.next
+    with pytest.raises(TrainerError, match="numbers with 'kg' behind") as caught:
+        fit_column("my c", "category", "", parse_cells(pl.Series([f"{n} kg" for n in range(100)])), np.arange(100))
+    assert caught.value.next == "Write the numbers alone, or leave the column out with --ignore 'my c'."
+
+
+def test_decimals_of_a_typed_file_are_numbers_and_classes() -> None:
+    cells = parse_cells(pl.Series([Decimal("1.50"), None, Decimal("3.00")], dtype=pl.Decimal(10, 2)))
+    assert cells.number.tolist()[::2] == [1.5, 3.0]
+    assert cells.text.to_list() == ["1.5", None, "3"]
+
+
+def test_column_of_plain_numbers_is_read_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "_stripped", lambda column: pytest.fail("read as words"))
+    assert parse_cells(column("1", "-2.5", "3e2")).number.tolist() == [1, -2.5, 300]
+    monkeypatch.undo()
+    for odd in ("inf", "nan", "1e39", " 4", ""):
+        cells = parse_cells(column("1", odd))
+        assert cells.missing.tolist() == [False, odd in ("nan", "")]
+        assert cells.wrong.tolist() == [False, odd in ("inf", "1e39")]
 
 
 def test_column_that_training_never_knows_is_refused() -> None:

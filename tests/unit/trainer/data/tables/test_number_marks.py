@@ -7,7 +7,7 @@ from typing import Literal
 import polars as pl
 import pytest
 
-from trainer.data.tables.number_marks import decimal_mark, is_grouped, numbers
+from trainer.data.tables.number_marks import decimal_mark, is_grouped, numbers, units
 
 SHOWN = {
     "German": (["1.234,56", "7,5", "12"], ","),
@@ -44,7 +44,19 @@ READ: dict[str, tuple[Literal[",", "."], list[float | None]]] = {
     "1\u202f234,50 €": (",", [1234.5]),
     "(1,234)": (".", [-1234.0]),
     "($1,234.5)": (".", [-1234.5]),
+    "\u22125.8": (".", [-5.8]),
+    "5.80-": (".", [-5.8]),
+    "1.234,5- EUR": (",", [-1234.5]),
+    "CHF 1'234.50": (".", [1234.5]),
+    "1.234 EUR": (",", [1234.0]),
+    "₹1,234.00": (".", [1234.0]),
+    "R$ 1.234,5": (",", [1234.5]),
+    "$-5": (".", [-5.0]),
+    "kr 5,5": (",", [5.5]),
+    "12,34,567.5": (".", [1234567.5]),
     "12,34": (".", [None]),
+    "EUR": (".", [None]),
+    "5 kg": (".", [None]),
     "(a)": (".", [None]),
     "red": (".", [None]),
 }
@@ -54,6 +66,23 @@ READ: dict[str, tuple[Literal[",", "."], list[float | None]]] = {
 def test_cell_is_read_by_its_mark_or_not_at_all(cell: str) -> None:
     mark, found = READ[cell]
     assert numbers(pl.Series([cell]), mark).to_list() == found
+
+
+@pytest.mark.parametrize(
+    ("cells", "unit"),
+    [
+        (["72 kg", "5.5 kg", "-3kg"], ["kg"]),
+        (["12.5K", "3M", "1,200K"], ["K", "M"]),
+        (["1st", "2nd", "3rd", "4th"], []),
+        (["user_1", "user_2"], []),
+        (["5h 30m", "2h 10m"], []),
+        (["12:30", "9:15"], []),
+        (["red", "5 kg"], []),
+        ([], []),
+    ],
+)
+def test_unit_is_what_stands_behind_nearly_every_number(cells: list[str], unit: list[str]) -> None:
+    assert units(pl.Series(cells, dtype=pl.String)) == unit
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,48 @@ def test_quotes_may_hold_separators_and_line_ends_and_lines_keep_their_numbers(t
     assert cells.line.tolist() == [3, 5]  # the line on which each row ends
 
 
+@pytest.mark.parametrize(
+    ("line", "cell"),
+    [
+        (r'"H. \"Barney\" Ewell",1', 'H. "Barney" Ewell'),  # as Spark and MySQL write it
+        (r'"a \"b\"",1', 'a "b"'),
+        (r'"a \"b\", c",1', 'a "b", c'),
+        (r'"\"a\"",1', '"a"'),
+        (r'"C:\dir\",1', "C:\\dir\\"),
+        (r""""{""a"": ""x\""y""}",1""", r"""{"a": "x\"y"}"""),
+        (r'"say \""",1', r"say \""),
+    ],
+)
+def test_quotes_within_a_cell_are_read_as_programs_write_them(tmp_path: Path, line: str, cell: str) -> None:
+    assert rows(read_cells(csv(tmp_path, f"name,n\n{line}\n"))) == [(cell, "1")]
+
+
+def test_row_whose_quotes_stay_open_is_named_by_its_first_line(tmp_path: Path) -> None:
+    with pytest.raises(TrainerError) as caught:
+        read_cells(csv(tmp_path, '# made\na,b\n1,x\n2,"y\n3,z\n4,z\n'))
+    assert caught.value.where.endswith("line 4")
+    assert "opens a cell there" in caught.value.next
+
+
+def test_empty_cells_behind_the_last_column_are_none(tmp_path: Path) -> None:
+    cells = read_cells(csv(tmp_path, "a,b\n1,x,\n2,y, ,\n3,z\n"))
+    assert rows(cells) == [("1", "x"), ("2", "y"), ("3", "z")]
+
+
+@pytest.mark.parametrize(("first", "named"), [("1,5,x", True), ("5,x\n2,6,y", False)])
+def test_rows_of_one_cell_more_from_the_first_on_have_names(tmp_path: Path, first: str, named: bool) -> None:
+    with pytest.raises(TrainerError) as caught:
+        read_cells(csv(tmp_path, f"a,b\n{first}\n"))
+    assert ("write.table" in caught.value.next) == named
+
+
+@pytest.mark.parametrize(("header", "words"), [("0,0,5,13", "looks like a row"), ("a,b,a,b", "name of its own")])
+def test_names_that_stand_twice_are_named_at_once(tmp_path: Path, header: str, words: str) -> None:
+    with pytest.raises(TrainerError, match="have the same name: " + ("'0'" if "0" in header else "'a', 'b'")) as caught:
+        read_cells(csv(tmp_path, f"{header}\n1,2,3,4\n"))
+    assert words in caught.value.next
+
+
 def test_chunks_change_nothing(tmp_path: Path) -> None:
     path = csv(tmp_path, "a,b\n" + "".join(f"{n},{n * n}\n" for n in range(100)))
     whole = read_cells(path)
@@ -67,7 +109,7 @@ def test_csv_parquet_arrow_and_packed_csv_hold_the_same(tmp_path: Path) -> None:
     [
         ("a,b\n1,2\n3\n", "RM580", "1 cells where the header has 2"),
         ("a,b\n1,2,3\n", "RM580", "3 cells"),
-        ("a,a\n1,2\n", "RM580", "two columns are called 'a'"),
+        ("a,a\n1,2\n", "RM580", "columns have the same name: 'a'"),
         ("a,b\n", "RM511", "no row"),
         ("", "RM511", "no row"),
         ('a,b\n1,"2\n', "RM510", "no CSV text"),

@@ -76,6 +76,13 @@ def test_columns_of_too_many_words_are_named_at_once(tmp_path: Path) -> None:
     assert "--ignore Name,Ticket,Cabin" in error.next
 
 
+def test_columns_without_a_value_in_training_are_named_at_once(tmp_path: Path) -> None:
+    late = {name: pl.Series([""] * 299 + ["5"]) for name in ("a", "b")}
+    error = refused(written(mixed().with_columns(pl.Series("date", hours(300)), **late), tmp_path), "RM583")
+    assert "column 'a' has no value" in error.what and "column 'b' has no value" in error.what
+    assert "--ignore a,b" in error.next
+
+
 def matrix(order: list[int], values: list[list[float]]) -> Matrix:
     return Matrix(columns=[], missing={}, order=np.array(order), values=np.array(values))
 

@@ -13,6 +13,7 @@ from tests.fixtures.configs import rows_config
 from tests.fixtures.table_tasks import columns, refused, task_of
 from trainer.analysis.table_inputs import recorded_inputs
 from trainer.config.sections.table import TableConfig
+from trainer.data.tables.number_marks import MINUS
 from trainer.data.tables.reader import read_cells
 from trainer.tasks.tables.marked_numbers import settle_marks
 from trainer.tasks.tables.prepare import opened
@@ -44,6 +45,11 @@ WRITTEN = {
     "groups alone": (",", lambda d, _: f'"{d.randint(1000, 9000):,}"', "."),
     "dollars between semicolons": (";", lambda d, _: f"${d.randint(1000, 9000):,}", "."),
     "per cent": (",", lambda d, _: f"{d.uniform(0, 100):.1f} %", "."),
+    "lakhs": (",", lambda d, _: f'"{d.randint(1, 99)},{d.randint(10, 99)},{d.randint(100, 999)}.50"', "."),
+    "francs": (",", lambda d, _: f"CHF {d.uniform(1e3, 9e5):,.2f}".replace(",", "'"), "."),
+    "euros by code": (";", lambda d, _: f"{german(d.uniform(20, 9e5))} EUR", ","),
+    "a minus of typesetting": (",", lambda d, n: MINUS * (n % 3 == 0) + f"{d.uniform(0, 10):.2f}", "."),
+    "a minus behind": (",", lambda d, n: f"{d.uniform(0, 10):.2f}{'-' * (n % 9 == 0)}", "."),
     "losses": (",", lambda d, n: f'"{d.randint(1000, 9000):,}"' if n % 3 else f'"({d.randint(1000, 9000):,})"', "."),
 }
 

@@ -25,6 +25,7 @@ from trainer.tasks.tables.prepare import (
     scalers,
     time_column,
 )
+from trainer.tasks.tables.row_policy import Reading
 
 
 def test_kinds_policies_and_split_are_stated(table: Path) -> None:
@@ -90,6 +91,14 @@ def test_balanced_weights_give_classes_equal_weight(table: Path) -> None:
     assert task.class_weights is not None
     counts = np.bincount(task.split.train.target.astype(int))
     assert np.allclose(counts * task.class_weights, len(task.split.train) / 2)
+
+
+def test_weights_of_classes_of_a_number_are_reported_as_without_effect(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(mixed().with_columns(pl.Series("y", np.arange(300) / 8)), tmp_path)
+    task_of(path, class_weights="balanced")
+    assert "--class-weights has no effect: the target is a number" in capsys.readouterr().err
 
 
 def test_missing_values_are_refused_dropped_or_filled(table: Path) -> None:
@@ -272,9 +281,11 @@ def test_codes_and_classes_are_not_scaled(labels: tuple[str, ...] | None) -> Non
 @pytest.mark.parametrize(("values", "labels"), [([2.0, 2.0], None), ([1.0, 1.0, 1.0], ("no", "yes"))])
 def test_target_that_never_changes_is_refused(table: Path, values: list[float], labels: tuple[str, ...] | None) -> None:
     cells = read_cells(table)
-    require_varied(np.array([*values, 0.0]), labels, cells)
+    reading = Reading(cells=cells, held=(), kept=np.ones(len(cells.line), np.bool_), dropped={"kind is missing": 7})
+    require_varied(np.array([*values, 0.0]), labels, reading)
     with pytest.raises(TrainerError, match="RM518") as caught:
-        require_varied(np.array(values), labels, cells)
+        require_varied(np.array(values), labels, reading)
+    assert caught.value.why == "7 rows dropped: kind is missing"  # as None was, which may be a class
     assert f"all {len(values)} training targets are {'2' if labels is None else repr('yes')}" == caught.value.what
 
 

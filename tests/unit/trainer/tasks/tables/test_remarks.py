@@ -39,6 +39,23 @@ def test_column_of_words_that_holds_numbers_is_named_with_a_word(
     assert ("'<5'" in found) is named
 
 
+@pytest.mark.parametrize(("different", "named"), [(11, True), (10, False)])
+def test_column_of_numbers_with_a_unit_is_named(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], different: int, named: bool
+) -> None:
+    found = printed(tmp_path, capfd, mass=[f"{row % different} kg" for row in COUNT], x=COUNT)
+    assert ("'mass' is read as words, though numbers with 'kg' behind are in it" in found) is named
+
+
+@pytest.mark.parametrize(("value", "named"), [("1e12", True), ("1e3", False)])
+def test_column_that_a_huge_value_makes_one_number_is_named(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], value: str, named: bool
+) -> None:
+    found = printed(tmp_path, capfd, x=COUNT, z=[value if row == 5 else row % 9 for row in COUNT])
+    assert ("nearly all values of 'z' are within" in found) is named
+    assert "values of 'x'" not in found
+
+
 def test_codes_with_zeros_in_front_are_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     found = printed(tmp_path, capfd, zip_code=["01234", "10001"] * (ROWS // 2), x=COUNT)
     assert "without the zeros in front: zip_code (--categories keeps codes)" in found

@@ -67,4 +67,8 @@ def test_class_with_fewer_rows_than_parts_is_named_with_its_count():
     with pytest.raises(TrainerError, match="RM583") as caught:
         require_rows(classes, ["a", "b", "c"], "kind")
     assert caught.value.what == "1 of 3 classes of 'kind' have too few rows: 'b' 2"
+    assert "regression" not in caught.value.next
     require_rows(np.array([0.0] * 3 + [1.0] * 3), ["a", "b"], "kind")
+    with pytest.raises(TrainerError) as of_numbers:
+        require_rows(classes, ["1", "2", "3.0"], "kind")
+    assert of_numbers.value.next.startswith("If the target is a number, give --task regression.")

@@ -42,6 +42,27 @@ def test_words_that_differ_by_case_blanks_or_dashes_are_one_group() -> None:
     assert alike(["Yes", "yes", "YES ", "no", "NY", "n y", "-", "+"]) == [["Yes", "yes", "YES "], ["NY", "n y"]]
 
 
+def test_signs_and_ranges_of_digits_are_no_differences_of_words() -> None:
+    assert alike(["-1", "1", "1-4", "14", "0.4", "0.4-", "COVID-19", "covid 19"]) == [["COVID-19", "covid 19"]]
+
+
+@pytest.mark.parametrize(("last", "named"), [("Total", True), ("Gesamt", True), ("red", False), ("", False)])
+def test_last_row_that_seems_to_be_a_sum_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], last: str, named: bool
+) -> None:
+    lines = [f"{('red', 'blue')[row % 2]},{row * 0.5}" for row in range(90)]
+    (path := tmp_path / "t.csv").write_text("\n".join(["x,y", *lines, f"{last},2002.5"]) + "\n")
+    task_of(path)
+    assert (f"the last row has {last!r} in 'x'" in capsys.readouterr().err) is named
+
+
+def test_word_that_other_rows_have_too_is_no_sum(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [f"{('part', 'total')[row % 2]},{row * 0.5}" for row in range(90)]
+    (path := tmp_path / "t.csv").write_text("\n".join(["x,y", *lines]) + "\n")
+    task_of(path)
+    assert "the last row has" not in capsys.readouterr().err
+
+
 def test_table_names_both_before_the_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [f"{-999 if row % 9 == 0 else row * 0.5},{('Yes', 'yes', 'no')[row % 3]}" for row in range(90)]
     (path := tmp_path / "t.csv").write_text("\n".join(["x,y", *lines]) + "\n")

@@ -74,6 +74,22 @@ def test_whole_numbers_are_classes_where_each_has_rows_enough(
         assert labels == tuple(str(each) for each in range(different))  # by their value, not as words
 
 
+@pytest.mark.parametrize(("different", "rarest", "classes"), [(11, 2, False), (11, 3, True), (10, 1, True)])
+def test_counts_of_which_some_are_rare_are_a_number(tmp_path: Path, different: int, rarest: int, classes: bool) -> None:
+    values = [row % (different - 1) for row in range(300)] + [different - 1] * rarest
+    labels, _ = classes_of(*reading_of(tmp_path, values))
+    assert (labels is not None) is classes
+
+
+def test_number_written_in_two_ways_is_one_class(tmp_path: Path) -> None:
+    reading, config = reading_of(tmp_path, [("0", "1", "1.0")[row % 3] for row in range(90)])
+    labels, _ = classes_of(reading, config)
+    assert labels == ("0", "1")
+    assert target_values(reading, config, labels)[:3].tolist() == [0, 1, 1]
+    once, _ = classes_of(*reading_of(tmp_path, [("0.0", "1.0")[row % 2] for row in range(90)]))
+    assert once == ("0.0", "1.0")  # as they are written
+
+
 def test_numbers_that_are_not_whole_are_no_classes(tmp_path: Path) -> None:
     values = [(row % 2) + 0.5 for row in range(100)]
     assert classes_of(*reading_of(tmp_path, values)) == (None, "the target holds 2 different numbers")

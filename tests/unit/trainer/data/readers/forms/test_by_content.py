@@ -57,6 +57,7 @@ ALL = ("date", "open", "high", "low", "close", "volume")
         (("date", "24h_high", "price"), ("open", "high", "low", "volume"), ""),
         (("date", "open", "high", "low", "close", "bid", "ask"), ("volume",), ""),
         (("a", "b"), ALL, "--target COLUMN"),
+        (("a", "return"), ALL, "--target return --features table"),
         (("a;b",), ALL, ""),
     ],
 )

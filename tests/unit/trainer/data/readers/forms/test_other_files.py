@@ -12,12 +12,18 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from trainer.data.readers.bars import Reading, open_source
 from trainer.data.readers.forms.other_files import binary_file, folder_advice, is_binary, text_file
 from trainer.data.readers.stream import kind_of
 from trainer.runtime.errors import TrainerError
+
+
+def arrow_stream() -> bytes:
+    pl.DataFrame({"x": [1]}).write_ipc_stream(made := io.BytesIO())
+    return made.getvalue()
 
 
 def archived(name: str, kind: str) -> bytes:
@@ -60,6 +66,7 @@ FILES: dict[str, tuple[bytes, str]] = {
     "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(99), "the table that the picture"),
     "old workbook": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99), "Save the sheet"),
     "Parquet, packed": (gzip.compress(b"PAR1" + bytes(99)), "Unpack it"),
+    "Arrow stream": (arrow_stream(), "read_ipc_stream"),
     "JSON lines": (b'{"a": 1}\n{"a": 2}\n', "lines=True"),
     "unknown bytes": (b"\x01\x02\x03" + bytes(99), "as CSV"),
     "unknown bytes that are no text": (b"\x01\x02\xff\xfe\x80" * 40, "as CSV"),
@@ -102,6 +109,15 @@ def test_folder_with_one_file_or_without_any_is_refused_with_what_there_is(tmp_p
     assert folder_advice(tmp_path) == ""
     (tmp_path / "only.csv").write_text("x\n")
     assert folder_advice(tmp_path) == f"One file is read: --data {tmp_path / 'only.csv'}."
+
+
+def test_folder_of_parquet_files_is_refused_with_what_joins_them(tmp_path: Path) -> None:
+    (part := tmp_path / "day=1").mkdir()
+    for name in ("a", "b"):
+        pl.DataFrame({"x": [1]}).write_parquet(part / f"{name}.parquet")
+    command = folder_advice(tmp_path).partition("polars: ")[2].removesuffix(".")
+    eval(f"pl.{command.replace('all.parquet', str(tmp_path / 'all.parquet'))}")  # as a person would copy it
+    assert len(pl.read_parquet(tmp_path / "all.parquet")) == 2
 
 
 def test_folder_that_may_not_be_listed_is_refused_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,12 +24,17 @@ APERTURE = "HSA_STATUS_ERROR_MEMORY_APERTURE_VIOLATION: The agent attempted to a
         ("Name: gfx1151\n" + ILLEGAL, "linux-firmware"),
         ("ggml_cuda_foo\n" + ILLEGAL, "revision of llama.cpp"),
         (APERTURE + "Kernel Name: _ZN5aiter50fmoe_fooE\n", "aiter off"),
-        ("/lib/x86_64-linux-gnu/libRusticlOpenCL.so.1(+0x2a) [0x7f]\nSegmentation fault (core dumped)\n", "mesa-opencl-icd"),
+        (
+            "/lib/x86_64-linux-gnu/libRusticlOpenCL.so.1(+0x2a) [0x7f]\nSegmentation fault (core dumped)\n",
+            "mesa-opencl-icd",
+        ),
         ("Created TensorFlow device (/job:localhost)\nSegmentation fault (core dumped)\n", "LD_LIBRARY_PATH"),
         ("fish: Job 1, './foo.sh' terminated by signal SIGSEGV (Address boundary error)\n", "no code in the build"),
         ("HIP error: invalid device function\n  current device: 1, in function foo\n", "HIP_VISIBLE_DEVICES hides"),
         ("Unable to open /dev/kfd read-write: No such file or directory\nLinux 5.15.7-gentoo\n", "CONFIG_HSA_AMD"),
         ("RuntimeError: Foo8 is only supported for ROCm 6.5 and above\n", "before 6.5"),
+        ("vfio-pci 0000:00:00.0: Unsupported reset method 'device_specific'\n", "vendor-reset"),
+        ("sysfs: cannot create duplicate filename '/devices/foo/vbios_version'\n", "bound to it again"),
         ("RuntimeError: Invalid or unsupported data type Float8_foo.\n", "torch-directml"),
     ],
 )

@@ -1,0 +1,59 @@
+# ruff: noqa: E501 (messages stand as they were printed)
+"""Lists of causes of common symptoms: what the rest of the log names stands first, and what threads settled on is listed."""
+
+import pytest
+
+from benchmarks.diagnose_cases import answers, diagnosed
+from tests.unit.rocmatrix.diagnosis.known import SIGNATURES
+
+KNOWN = tuple(SIGNATURES)
+
+FAULT = "Memory access fault by GPU node-1 (Agent handle: 0x1) on address 0x7f8d61545000. Reason: Page not present or supervisor privilege.\n"
+HANG = "HW Exception by GPU node-1 (Agent handle: 0x1) reason :GPU Hang\n"
+ILLEGAL = "HIP error: an illegal memory access was encountered\n"
+APERTURE = "HSA_STATUS_ERROR_MEMORY_APERTURE_VIOLATION: The agent attempted to access memory beyond the largest legal address. code: 0x29\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "first"),
+    [
+        ("MIOpen(HIP): Info2 [PrepareInvoker] Preparing kernel: FooConv\n" + FAULT, "kernel of MIOpen ("),
+        ("ggml_cuda_init: found 2 ROCm devices:\n" + FAULT, "kernel of llama.cpp ("),
+        ("PYTORCH_TUNABLEOP_ENABLED=1 python run.py\n" + FAULT, "TunableOp tries"),
+        ("LD_PRELOAD=./libforcegttalloc.so # force-host-alloction\n" + HANG, "HSA_ENABLE_SDMA=0"),
+        ("Name: gfx1151\n" + ILLEGAL, "linux-firmware"),
+        ("ggml_cuda_foo\n" + ILLEGAL, "revision of llama.cpp"),
+        (APERTURE + "Kernel Name: _ZN5aiter50fmoe_fooE\n", "aiter off"),
+        (
+            "/lib/x86_64-linux-gnu/libRusticlOpenCL.so.1(+0x2a) [0x7f]\nSegmentation fault (core dumped)\n",
+            "mesa-opencl-icd",
+        ),
+        ("Created TensorFlow device (/job:localhost)\nSegmentation fault (core dumped)\n", "LD_LIBRARY_PATH"),
+        ("fish: Job 1, './foo.sh' terminated by signal SIGSEGV (Address boundary error)\n", "no code in the build"),
+        ("HIP error: invalid device function\n  current device: 1, in function foo\n", "HIP_VISIBLE_DEVICES hides"),
+        ("Unable to open /dev/kfd read-write: No such file or directory\nLinux 5.15.7-gentoo\n", "CONFIG_HSA_AMD"),
+        ("RuntimeError: Foo8 is only supported for ROCm 6.5 and above\n", "before 6.5"),
+        ("vfio-pci 0000:00:00.0: Unsupported reset method 'device_specific'\n", "vendor-reset"),
+        ("sysfs: cannot create duplicate filename '/devices/foo/vbios_version'\n", "bound to it again"),
+        ("RuntimeError: Invalid or unsupported data type Float8_foo.\n", "torch-directml"),
+    ],
+)
+def test_cause_that_the_log_names_stands_first(log, first):
+    assert first in next(answers(diagnosed(log, KNOWN)))[0]
+
+
+@pytest.mark.parametrize(
+    ("log", "listed"),
+    [
+        (HANG, "HSA_ENABLE_SDMA=0"),
+        (HANG, "amdgpu.cwsr_enable=0"),
+        (FAULT.replace("0x7f8d61545000", "(nil)"), "null pointer"),
+        ("A tensor with all NaNs was produced in Unet.\n", "release of torch"),
+        ("RuntimeWarning: invalid value encountered in cast\n", "--force-fp32"),
+        ("Error: llama runner process has terminated: exit status 2\n", "rocBLAS has no files"),
+        ("AttributeError: module 'aiter.foo' has no attribute 'Foo'\n", "installed torch"),
+    ],
+)
+def test_cause_that_threads_settled_on_is_among_three(log, listed):
+    rows = [text for text, _ in answers(diagnosed(log, KNOWN))][:3]
+    assert any(listed in text for text in rows)

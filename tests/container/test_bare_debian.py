@@ -15,8 +15,6 @@ from typing import Any
 
 import pytest
 
-from tests.left_out import long
-
 pytestmark = pytest.mark.container
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,7 +71,6 @@ def require_index(text: str) -> None:
         pytest.skip(f"no package index is reached from a container: {text[-300:]}")
 
 
-@long
 def test_first_train_on_debian_12_leaves_a_model_that_forecasts(client: Any, debian: str, cpu_wheels: Path) -> None:
     with bare(client, debian, {cpu_wheels: f"/clone/.rocmatrix/wheelhouse/{cpu_wheels.name}"}) as machine:
         code, text = run(machine, "cd /clone && ./invokew train --in native --epochs 2 --run first")
@@ -89,7 +86,6 @@ def test_first_train_on_debian_12_leaves_a_model_that_forecasts(client: Any, deb
         assert code == 0 and int(text.split()[-1]) > 1000, text
 
 
-@long
 def test_first_train_on_debian_13_offers_the_package_index_s_torch_with_its_size(client: Any, trixie: str) -> None:
     with bare(client, trixie, {}) as machine:
         if (code_and_text := run(machine, PACKAGES))[0]:

@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-from tests.left_out import long
-
 pytestmark = pytest.mark.container
 
 COUNT = """
@@ -42,7 +40,6 @@ def test_promised_compile_that_cannot_run_fails_smoke(cpu_image, run):
     assert "This image promises it" in ended.lines[0]["summary"]
 
 
-@long
 def test_second_container_takes_what_the_first_compiled_from_the_volume(client, cpu_image, tmp_path):
     volume = client.volumes.create()
     try:

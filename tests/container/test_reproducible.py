@@ -10,7 +10,6 @@ from rocmatrix.containers import label_integrity
 from rocmatrix.images import build, buildkit, render
 from rocmatrix.verify import rebuild
 from tests.fixtures import cells
-from tests.left_out import long
 
 pytestmark = pytest.mark.container
 
@@ -31,7 +30,6 @@ def made(client, debian, lay_out, stand_in, tmp_path_factory):
     client.images.remove(build.tag(cell), force=True)
 
 
-@long
 def test_image_built_anew_elsewhere_has_the_same_layers_and_settings(made):
     cell, built, wheels, other = made
     check = rebuild.check(cell, built.image.id, root=other, wheels=wheels)

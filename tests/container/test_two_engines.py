@@ -11,7 +11,6 @@ import pytest
 from rocmatrix.containers import engine
 from rocmatrix.images import build, render
 from tests.fixtures import cells, second_engine
-from tests.left_out import long
 
 pytestmark = pytest.mark.container
 
@@ -50,7 +49,6 @@ def built(address, folder, *, cell, root, base, wheels, monkeypatch):
     return made.image.id, layers
 
 
-@long
 def test_two_engines_with_empty_caches_make_one_image_from_two_folders_at_two_times(
     client, small_base, places, short, monkeypatch
 ):

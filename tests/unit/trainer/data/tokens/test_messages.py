@@ -10,7 +10,8 @@ from trainer.data.tokens.chat_template import CHATML, ChatTemplate
 from trainer.data.tokens.load import load
 from trainer.data.tokens.messages import RowError, messages_of, require_order, tools_of, transcribed, weight_of
 from trainer.data.tokens.records import read_records
-from trainer.data.tokens.tokenize import RowPolicy, tokenize_judged, tokenize_pairs
+from trainer.data.tokens.row import RowPolicy
+from trainer.data.tokens.tokenize import tokenize_judged, tokenize_pairs
 from trainer.runtime.errors import TrainerError
 
 OTHER = {"role": "assistant", "content": "No"}

@@ -205,6 +205,14 @@ def test_answer_without_a_mark_among_marked_ones_is_refused(tmp_path, row):
     assert caught.value.where.endswith(":2")
 
 
+def test_marked_answer_among_pairs_is_refused_with_the_method_that_takes_it(tmp_path):
+    for row, advice in (({"label": True}, "--method kto"), ({}, "Correct or delete")):
+        path = write(tmp_path / "a.jsonl", {"prompt": "a", "completion": "b", **row})
+        with pytest.raises(TrainerError) as caught:
+            load_rows(path, method="dpo")
+        assert (caught.value.code, advice in caught.value.next) == ("RM708", True)
+
+
 @pytest.mark.parametrize(("marks", "counts"), [([True] * 8, "8 good and 0 bad"), ([False] * 5, "0 good and 5 bad")])
 def test_answers_of_one_kind_alone_are_refused(tmp_path, marks, counts):
     rows = [{"prompt": str(number), "completion": "b", "label": mark} for number, mark in enumerate(marks)]

@@ -5,9 +5,10 @@ One automaton (Aho-Corasick) looks for the fixed texts of all patterns at once; 
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import islice, takewhile
 
 from rocmatrix.diagnosis.log_prefixes import views
 from rocmatrix.diagnosis.pattern import WIDEST, Pattern, squeeze
@@ -26,6 +27,11 @@ MANY_IDLE = 20_000  # hits in one block that lead to nothing any more: worth ano
 UNSEEN = -1 << 40  # where a span ends that no hit has opened
 MOST_HINTED = 1 << 16  # squeezed bytes at the end of a chunk in which hints of an exception are looked for
 LONGEST_SHOWN = 240
+# how an entry of its own begins: a time, advice, or a program with its level
+_ENTRY = re.compile(
+    rb"\s?\[?(?:\d{4}[-/]\d\d[-/]\d\d[ T,]|(?:hint:|Traceback\b))"
+    rb"|[\w./+-]{1,200}(?::\d{1,6}){0,2}: (?:fatal )?(?:error|warning|note):"
+)
 _Place = tuple[str, int | None]  # a signature's id, and the place of one of its causes
 
 
@@ -230,10 +236,14 @@ def _packages(chunk: Chunk, start: int) -> dict[str, str]:
 
 
 def _context(chunk: Chunk, start: int) -> str:
-    """Return the line of a match from there on, and the two after it, as one text: messages are wrapped."""
+    """Return the line of a match from there on, and the two after it, as one text: messages are wrapped.
+
+    A line that begins an entry of its own is no part of the message, nor is what follows it.
+    """
     index = chunk.line(start)
     first, place = chunk.around(start)
-    rows = (first[max(0, place - LONGEST_SHOWN) :], *chunk.lines[index + 1 : index + 3])
+    after = takewhile(lambda row: not _ENTRY.match(row), chunk.lines[index + 1 : index + 3])
+    rows = (first[max(0, place - LONGEST_SHOWN) :], *after)
     return " ".join(_readable(row[: 4 * LONGEST_SHOWN], 0) for row in rows)
 
 

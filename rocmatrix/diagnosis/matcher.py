@@ -103,15 +103,7 @@ class Scanner:
         raised: dict[str, tuple[Signature, int]] = {}
         for number, around in self._around_hits(chunk.squeezed, spent).items():
             signature, place, pattern = self._patterns[number]
-            near = place is not None and place < 0 and signature.uncaught  # counts near the end only
-            spans = last(around, max(0, len(chunk.squeezed) - MOST_HINTED)) if near else around
-            matches = all_of(chunk, pattern, spans)
-            if place is None and signature.uncaught:
-                matches = both_ends(chunk, pattern, spans, 0 if signature.id in full else MOST_COUNTED)
-            new = (match for match in matches if match[1] > chunk.known)
-            refused: set[Shape] = set()
-            whole = (match for match in new if is_counted(chunk, signature, pattern, match, refused))
-            for start, _ in islice(whole, 2 * MOST_COUNTED if signature.uncaught else MOST_COUNTED):
+            for start in self._counted(chunk, number, around, full):
                 row = chunk.line(start)
                 _record(found, signature, place, pattern, (start, row), chunk)
                 seen.add(((signature.id, place), row))
@@ -122,6 +114,28 @@ class Scanner:
         counts = Counter(name for name, _ in seen)
         for name, kept in found.items():
             kept.count = min(counts[name], MOST_COUNTED)
+
+    def _counted(self, chunk: Chunk, number: int, around: list[list[int]], full: frozenset[str]) -> Iterator[int]:
+        """Yield where the matches of a pattern begin that count; those of an exception from both ends of the chunk.
+
+        Args:
+            chunk: the lines.
+            number: of the pattern.
+            around: spans in which a match of it may be.
+            full: signatures that were counted as often as is shown.
+        """
+        signature, place, pattern = self._patterns[number]
+        if place is None and signature.uncaught:
+            matches = both_ends(chunk, pattern, around, 0 if signature.id in full else MOST_COUNTED)
+        else:
+            near = place is not None and place < 0 and signature.uncaught  # counts near the end only
+            matches = all_of(
+                chunk, pattern, last(around, max(0, len(chunk.squeezed) - MOST_HINTED)) if near else around
+            )
+        refused: set[Shape] = set()
+        new = (match for match in matches if match[1] > chunk.known)
+        whole = (start for start, end in new if is_counted(chunk, signature, pattern, (start, end), refused))
+        return islice(whole, 2 * MOST_COUNTED if signature.uncaught else MOST_COUNTED)
 
     def _around_hits(self, text: bytes, spent: frozenset[int]) -> dict[int, list[list[int]]]:
         """Return, by pattern, where a match of it may lie. The spans of one pattern do not overlap.

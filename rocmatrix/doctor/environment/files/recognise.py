@@ -24,7 +24,9 @@ _UNITS = (".container", ".service", ".conf")
 _LISTS = (".txt", ".in")
 _MOST = 100  # texts that a script writes; each is read with the lines above it
 _PAGES, _RECIPES = (".md", ".markdown"), ("makefile", "gnumakefile", "justfile")
+# languages of a page's code blocks
 _SHELLS = ("bash", "sh", "shell", "zsh", "console", "shell-session", "terminal")
+_IMAGES, _YAML_BLOCKS = ("dockerfile", "containerfile", "docker"), ("yaml", "yml")
 _SCRIPTS = (".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".job", ".pbs", *_LISTS)
 
 
@@ -55,13 +57,12 @@ def subjects(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = No
 
 def _blocks_of(path: Path) -> list[blocks.Block]:
     """Return the code blocks of a page that can be read. Raises RM311 where it has none."""
-    known = (*_SHELLS, "dockerfile", "containerfile", "docker", "yaml", "yml")
+    known = (*_SHELLS, *_IMAGES, *_YAML_BLOCKS)
     found = [one for one in islice(blocks.fenced(read_text(path)), _MOST) if one.language in known]
     if not found:
         advice = "Name the language of its blocks (```bash), or give the file that it describes."
-        raise RocmatrixError(
-            "RM311", what="the page has no code block of a known language", where=str(path), next=advice
-        )
+        what = "the page has no code block of a known language"
+        raise RocmatrixError("RM311", what=what, where=str(path), next=advice)
     return found
 
 
@@ -74,7 +75,7 @@ def _of_block(path: Path, block: blocks.Block, shell: Mapping[str, str]) -> tupl
         if block.language in _SHELLS:
             return scripts.of_file(path)
         try:
-            return dockerfile.of_dockerfile(path) if block.language[0] in "dc" else _of_yaml(path, shell, None)
+            return dockerfile.of_dockerfile(path) if block.language in _IMAGES else _of_yaml(path, shell, None)
         except RocmatrixError:
             return ()
 

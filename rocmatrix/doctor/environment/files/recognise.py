@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -27,6 +28,7 @@ _PAGES, _RECIPES = (".md", ".markdown"), ("makefile", "gnumakefile", "justfile")
 # languages of a page's code blocks
 _SHELLS = ("bash", "sh", "shell", "zsh", "console", "shell-session", "terminal")
 _IMAGES, _YAML_BLOCKS = ("dockerfile", "containerfile", "docker"), ("yaml", "yml")
+_OF_WHOLE_SCRIPTS = ("slurm-without-shebang",)  # a page shows parts of scripts, and a block begins below line 1
 _SCRIPTS = (".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".job", ".pbs", *_LISTS)
 
 
@@ -69,11 +71,14 @@ def _blocks_of(path: Path) -> list[blocks.Block]:
 def _of_block(path: Path, block: blocks.Block, shell: Mapping[str, str]) -> tuple[Subject, ...]:
     """Return what one block sets, installs and starts, apart from the others: a page often shows one way after another.
 
-    A block of YAML that is no whole file is left out.
+    A block of YAML that is no whole file is left out, and so is what only whole scripts can be judged by.
     """
     with dockerfile.with_text(path, block.text):
         if block.language in _SHELLS:
-            return scripts.of_file(path)
+            return tuple(
+                replace(one, notes=tuple(note for note in one.notes if note.rule not in _OF_WHOLE_SCRIPTS))
+                for one in scripts.of_file(path)
+            )
         try:
             return dockerfile.of_dockerfile(path) if block.language in _IMAGES else _of_yaml(path, shell, None)
         except RocmatrixError:

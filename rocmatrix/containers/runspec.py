@@ -89,8 +89,8 @@ class Chosen:
 
     `user` is "uid:gid" in numbers; `run_folder` and `data` are absolute paths on the host; `cards` are
     `Card.index`, by default all that the cell is built for; `environment` wins over the cell's own.
-    `rootless`: the engine runs as the user, and no root is needed for it. `device_rules`: the kernel hides the cards
-    from it that it does not pass; neither such an engine nor podman without root can have it so.
+    `rootless`: the engine runs as the user, and no root is needed for it. `device_rules`: the kernel hides cards that
+    the engine does not pass; it does so for no rootless engine, podman's included.
     `features` are names of `capability.FEATURES`; `rdma` are the host's adapters, for the feature of that name.
     `more` are settings that the caller brings; a variable among them wins over all others of its name.
     """

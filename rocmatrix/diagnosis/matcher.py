@@ -5,9 +5,10 @@ One automaton (Aho-Corasick) looks for the fixed texts of all patterns at once; 
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import islice, takewhile
 
 from rocmatrix.diagnosis.log_prefixes import views
 from rocmatrix.diagnosis.pattern import WIDEST, Pattern, squeeze
@@ -26,6 +27,11 @@ MANY_IDLE = 20_000  # hits in one block that lead to nothing any more: worth ano
 UNSEEN = -1 << 40  # where a span ends that no hit has opened
 MOST_HINTED = 1 << 16  # squeezed bytes at the end of a chunk in which hints of an exception are looked for
 LONGEST_SHOWN = 240
+# how an entry of its own begins: a time, advice, or a program with its level
+_ENTRY = re.compile(
+    rb"\s?\[?(?:\d{4}[-/]\d\d[-/]\d\d[ T,]|(?:hint:|Traceback\b))"
+    rb"|[\w./+-]{1,200}(?::\d{1,6}){0,2}: (?:fatal )?(?:error|warning|note):"
+)
 _Place = tuple[str, int | None]  # a signature's id, and the place of one of its causes
 
 
@@ -97,15 +103,7 @@ class Scanner:
         raised: dict[str, tuple[Signature, int]] = {}
         for number, around in self._around_hits(chunk.squeezed, spent).items():
             signature, place, pattern = self._patterns[number]
-            near = place is not None and place < 0 and signature.uncaught  # counts near the end only
-            spans = last(around, max(0, len(chunk.squeezed) - MOST_HINTED)) if near else around
-            matches = all_of(chunk, pattern, spans)
-            if place is None and signature.uncaught:
-                matches = both_ends(chunk, pattern, spans, 0 if signature.id in full else MOST_COUNTED)
-            new = (match for match in matches if match[1] > chunk.known)
-            refused: set[Shape] = set()
-            whole = (match for match in new if is_counted(chunk, signature, pattern, match, refused))
-            for start, _ in islice(whole, 2 * MOST_COUNTED if signature.uncaught else MOST_COUNTED):
+            for start in self._counted(chunk, number, around, full):
                 row = chunk.line(start)
                 _record(found, signature, place, pattern, (start, row), chunk)
                 seen.add(((signature.id, place), row))
@@ -116,6 +114,28 @@ class Scanner:
         counts = Counter(name for name, _ in seen)
         for name, kept in found.items():
             kept.count = min(counts[name], MOST_COUNTED)
+
+    def _counted(self, chunk: Chunk, number: int, around: list[list[int]], full: frozenset[str]) -> Iterator[int]:
+        """Yield where the matches of a pattern begin that count; those of an exception from both ends of the chunk.
+
+        Args:
+            chunk: the lines.
+            number: of the pattern.
+            around: spans in which a match of it may be.
+            full: signatures that were counted as often as is shown.
+        """
+        signature, place, pattern = self._patterns[number]
+        if place is None and signature.uncaught:
+            matches = both_ends(chunk, pattern, around, 0 if signature.id in full else MOST_COUNTED)
+        else:
+            near = place is not None and place < 0 and signature.uncaught  # counts near the end only
+            matches = all_of(
+                chunk, pattern, last(around, max(0, len(chunk.squeezed) - MOST_HINTED)) if near else around
+            )
+        refused: set[Shape] = set()
+        new = (match for match in matches if match[1] > chunk.known)
+        whole = (start for start, end in new if is_counted(chunk, signature, pattern, (start, end), refused))
+        return islice(whole, 2 * MOST_COUNTED if signature.uncaught else MOST_COUNTED)
 
     def _around_hits(self, text: bytes, spent: frozenset[int]) -> dict[int, list[list[int]]]:
         """Return, by pattern, where a match of it may lie. The spans of one pattern do not overlap.
@@ -230,10 +250,14 @@ def _packages(chunk: Chunk, start: int) -> dict[str, str]:
 
 
 def _context(chunk: Chunk, start: int) -> str:
-    """Return the line of a match from there on, and the two after it, as one text: messages are wrapped."""
+    """Return the line of a match from there on, and the two after it, as one text: messages are wrapped.
+
+    A line that begins an entry of its own is no part of the message, nor is what follows it.
+    """
     index = chunk.line(start)
     first, place = chunk.around(start)
-    rows = (first[max(0, place - LONGEST_SHOWN) :], *chunk.lines[index + 1 : index + 3])
+    after = takewhile(lambda row: not _ENTRY.match(row), chunk.lines[index + 1 : index + 3])
+    rows = (first[max(0, place - LONGEST_SHOWN) :], *after)
     return " ".join(_readable(row[: 4 * LONGEST_SHOWN], 0) for row in rows)
 
 

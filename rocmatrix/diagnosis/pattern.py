@@ -30,6 +30,8 @@ _DROPPED_ESCAPES = frozenset("snrtvf\"'`\\")
 _TOKEN = re.compile(
     r"(?P<item>\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?[:i]\)?|.)(?P<repeat>(?:[*+?]|\{\d*,?\d*\})[?+]?)?", re.DOTALL
 )
+# the text of a pattern that begins with the name of an exception, or with several to choose from
+_OF_EXCEPTION = re.compile(r"\(\?:(?:[A-Za-z ]+\|)*[A-Za-z]*Error\b")
 
 
 def squeeze(text: bytes) -> bytes:
@@ -39,9 +41,6 @@ def squeeze(text: bytes) -> bytes:
 
 class PatternError(ValueError):
     """A pattern that cannot be used, with the reason."""
-
-
-_OF_EXCEPTION = re.compile(r"\(\?:(?:[A-Za-z ]+\|)*[A-Za-z]*Error\b")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -125,7 +125,7 @@ class Hardware:
 
     @property
     def withheld(self) -> bool:
-        """Whether the driver's node is there and no topology of its: a container was not given the host's /sys."""
+        """Whether the driver's node is there without a topology: a container was not given the host's /sys."""
         return self.kfd is not None and not (self.processors or self.cards or self.hidden_nodes)
 
     @property

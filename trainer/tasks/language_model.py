@@ -243,15 +243,17 @@ class LanguageTask:
     def summary(self, record: Mapping[str, Any], trained: Trained) -> dict[str, str]:
         """Return the lines on data and loss."""
         figures, language = record["metrics"]["validation"], record["language"]
-        tokens = trained.rows * language["sequence"]
+        tokens = trained.rows * self.longest * self.sequences
         loss = f"validation {figures['loss']:.4f}"
         if figures.get("perplexity"):
             loss += f", perplexity {figures['perplexity']:.2f}"
         if figures.get("bits_per_byte"):
             loss += f", {figures['bits_per_byte']:.3f} bits per byte"
         rows = f"{language['train_sequences']:,} train, {language['validation_sequences']:,} validation"
+        kinds = {"dpo": "pairs", "kto": f"groups of {self.config.kto_group} answers"}
+        kind = kinds.get(self.data.method, f"sequences of {language['sequence']}")
         return {
-            "data": f"{record['data']['name']}, {self.data.method}; sequences of {language['sequence']}: {rows}",
+            "data": f"{record['data']['name']}, {self.data.method}; {kind}: {rows}",
             "loss": loss,
             "speed": f"{tokens / trained.seconds:,.0f} tokens/s, {trained.seconds:.1f} s",
         }

@@ -85,9 +85,15 @@ def _fits(cell: Cell, here: Collection[str]) -> bool:
 
 
 def _summary(cells: Sequence[Cell], here: Collection[str], unusable: str | None) -> str:
-    """Return what there is, and what of it is for this machine, in a line each."""
-    named = [f"this machine has {', '.join(dict.fromkeys(here))}"] * bool(here) + [unusable] * bool(unusable)
-    machine = "; ".join(filter(None, named)) or "this machine has no AMD GPU"
+    """Return what there is, and what of it is for this machine, in a line each.
+
+    Args:
+        cells: those that are listed.
+        here: architectures of this machine's cards.
+        unusable: what card of this machine serves no run, and why; None where there is none.
+    """
+    usable = f"this machine has {', '.join(dict.fromkeys(here))}" if here else None
+    machine = "; ".join(filter(None, (usable, unusable))) or "this machine has no AMD GPU"
     own = [c.name for c in cells if _fits(c, here)]
     fitting = f"{own[0]} comes first" if own else "no cell is for it; --gpu derives one where no rule forbids it"
     names = {c.architecture for c in cells if c.architecture}

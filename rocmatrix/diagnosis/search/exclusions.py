@@ -29,6 +29,8 @@ _PROGRAM = re.compile(
 # itself, which no pattern lists; Python's own are known by their whole names
 _OWN_EXCEPTION = re.compile(rb"(?:[A-Za-z_][\w.]{0,200}\.)?([A-Z][A-Za-z0-9]{1,60})")
 _OF_PYTHON = frozenset(name.encode() for name in dir(builtins) if name.endswith("Error"))
+# before a commit's subject, which often names the failure that it mends: what git prints after a checkout
+_COMMIT = re.compile(rb"(?:HEAD is now at|Previous HEAD position was) [0-9a-f]{7,40} ")
 _DECORATION = b"])|}>*\x82\x83\x91"  # what may stand before the first word of a line: brackets, borders of panes
 
 
@@ -45,6 +47,9 @@ def is_counted(
         refused: matches of this pattern that do not count for their own lines; more are added. A log may repeat a
             warning a million times.
     """
+    line, place = chunk.around(span[0])
+    if _COMMIT.search(line, 0, min(place, MOST_BEFORE)):
+        return False
     if not (pattern.whole_start or pattern.whole_end or signature.uncaught or signature.unless):
         return True
     shape = chunk.shape(span)

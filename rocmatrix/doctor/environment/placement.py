@@ -208,33 +208,30 @@ def _needs_no_compute(subject: Subject, launch: Launch) -> bool:
     return bool(_WITHOUT_KFD.search(named) or (of_cuda and not _of_amd(subject)))
 
 
+_KFD_ALONE = "ROCm opens each card's render node as well; with /dev/kfd alone it finds no card"
+_DRI_ALONE = "compute goes through /dev/kfd; with /dev/dri alone ROCm finds no card"
+
+
 def _nodes(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
     """Yield the node that is missing where one of the two is given; ROCm opens both."""
-    # letters in another order are reported as such, and corrected
-    kfd = next(
-        (each for each in launch.devices if "kfd" in each or sorted(each.removeprefix("/dev/")) == sorted("kfd")), None
-    )
+    kfd = next(filter(_is_kfd, launch.devices), None)
     dri = next((each for each in launch.devices if "dri" in each), None)
     given = dri or kfd
     if given is None or (kfd and dri):
         return
-    rule, missing = ("dri-not-given", "/dev/dri") if kfd else ("kfd-not-given", "/dev/kfd")
-    truth = (
-        "ROCm opens each card's render node as well; with /dev/kfd alone it finds no card"
-        if kfd
-        else "compute goes through /dev/kfd; with /dev/dri alone ROCm finds no card"
+    rule, missing, truth = (
+        ("dri-not-given", "/dev/dri", _KFD_ALONE) if kfd else ("kfd-not-given", "/dev/kfd", _DRI_ALONE)
     )
     finding = _finding_of(
-        rule,
-        subject,
-        launch.line_of(given),
-        " ".join(launch.devices),
-        "conflict",
-        "error",
-        truth,
-        f"add --device {missing}",
-    )
+        rule, subject, launch.line_of(given), " ".join(launch.devices), "conflict", "error",
+        truth, f"add --device {missing}",
+    )  # fmt: skip
     yield replace(finding, fix=Fix(where=finding.where, before=given, after=missing, added=True))
+
+
+def _is_kfd(device: str) -> bool:
+    """Return whether a device is /dev/kfd, also with its letters in another order, which another rule reports."""
+    return "kfd" in device or sorted(device.removeprefix("/dev/")) == sorted("kfd")
 
 
 def _missing(subject: Subject, launch: Launch) -> Iterator[LintFinding]:

@@ -12,16 +12,8 @@ from trainer.data.tokens.chat_template import ChatTemplate
 from trainer.data.tokens.file_kind import is_json
 from trainer.data.tokens.load import method_of, of_one_kind
 from trainer.data.tokens.records import Record, read_records
-from trainer.data.tokens.row import TokenRow
-from trainer.data.tokens.tokenize import (
-    RowPolicy,
-    apart,
-    is_dropped,
-    tokenized,
-    tokenized_answer,
-    tokenized_pair,
-    usable,
-)
+from trainer.data.tokens.row import RowPolicy, TokenRow, is_dropped, usable
+from trainer.data.tokens.tokenize import apart, tokenized, tokenized_answer, tokenized_pair
 from trainer.data.tokens.tokenizer import Tokenizer
 from trainer.runtime.errors import TrainerError
 from trainer.tasks.language.inputs import template_of, tokenizer_of

@@ -25,8 +25,8 @@ from trainer.data.tokens.partition import (
     pair_partition,
 )
 from trainer.data.tokens.records import Record, read_records
-from trainer.data.tokens.row import TokenRow
-from trainer.data.tokens.tokenize import RowPolicy, TokenizedRows, tokenize_judged, tokenize_pairs, tokenize_records
+from trainer.data.tokens.row import RowPolicy, TokenizedRows, TokenRow
+from trainer.data.tokens.tokenize import tokenize_judged, tokenize_pairs, tokenize_records
 from trainer.data.tokens.tokenizer import Tokenizer
 from trainer.runtime.errors import TrainerError
 

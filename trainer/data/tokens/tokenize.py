@@ -1,21 +1,19 @@
-"""Records as rows of tokens with the loss weight of each, and what is done with rows that cannot be trained on.
+"""Records as rows of tokens with the loss weight of each.
 
-Every refusal names file and line. Policies: `bad_rows` (stop, drop) for rows that are invalid or carry no loss,
-`too_long` (stop, drop, cut) for rows beyond the sequence, `stop_token` (require, append) for answers without one.
+Every refusal names file and line. What is done with refused rows is `row.RowPolicy`.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from trainer.data.tokens.chat_template import ChatTemplate, Message
 from trainer.data.tokens.messages import REASONING
 from trainer.data.tokens.records import Record
-from trainer.data.tokens.row import JudgedRow, TokenRow
+from trainer.data.tokens.row import JudgedRow, RowPolicy, TokenizedRows, TokenRow, collected, usable
 from trainer.data.tokens.tokenizer import Encoded, Tokenizer, with_begin, with_stop
 from trainer.runtime.errors import TrainerError
 
@@ -24,26 +22,6 @@ UNMARK = (
     "Choose --method kto, which learns from both; keep the good rows alone, without their mark; or join a prompt's "
     "good and bad answer as chosen and rejected."
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class RowPolicy:
-    """What is done with rows that cannot be used as they are; `length` is the most tokens of a row."""
-
-    length: int
-    bad_rows: str = "stop"
-    too_long: str = "stop"
-    stop_token: str = "require"
-    whole: bool = False  # prompts carry loss, too
-
-
-@dataclass(frozen=True, kw_only=True)
-class TokenizedRows:
-    """Rows (or pairs of them), and how many were dropped or cut by error code, with the first place of each."""
-
-    rows: list[Any]
-    changed: Counter[str] = field(default_factory=Counter)
-    first: dict[str, str] = field(default_factory=dict)
 
 
 def tokenize_records(
@@ -61,7 +39,7 @@ def tokenize_records(
     def row_of(record: Record) -> tuple[TokenRow, bool]:
         return usable(tokenized(record, tokenizer, template, policy), policy)
 
-    return _collected(records, row_of, policy)
+    return collected(records, row_of, policy)
 
 
 def tokenize_pairs(
@@ -81,7 +59,7 @@ def tokenize_pairs(
         (chosen, one), (rejected, other) = usable(chosen, policy), usable(rejected, policy)
         return (chosen, rejected), one or other
 
-    return _collected(records, pair_of, policy)
+    return collected(records, pair_of, policy)
 
 
 def tokenize_judged(
@@ -100,7 +78,7 @@ def tokenize_judged(
         row, cut = usable(tokenized_answer(record, tokenizer, template, policy), policy)
         return JudgedRow(row=row, good=bool(record.good)), cut
 
-    return _collected(itertools.chain.from_iterable(map(apart, records)), judged, policy)
+    return collected(itertools.chain.from_iterable(map(apart, records)), judged, policy)
 
 
 def apart(record: Record | TrainerError) -> list[Any]:
@@ -108,45 +86,6 @@ def apart(record: Record | TrainerError) -> list[Any]:
     if isinstance(record, TrainerError) or record.rejected is None:
         return [record]
     return [replace(record, rejected=None, good=True), replace(_rejected(record), rejected=None, good=False)]
-
-
-def _collected(
-    records: Iterable[Record | TrainerError], make: Callable[[Record], tuple[Any, bool]], policy: RowPolicy
-) -> TokenizedRows:
-    result = TokenizedRows(rows=[])
-    for record in records:
-        try:
-            if isinstance(record, TrainerError):
-                raise record
-            row, cut = make(record)
-        except TrainerError as error:
-            if not is_dropped(error, policy):
-                raise
-            _note(result, error.code, error.where)
-            continue
-        result.rows.append(row)
-        if cut:
-            _note(result, "cut", record.where)
-    return result
-
-
-def usable(row: TokenRow, policy: RowPolicy) -> tuple[TokenRow, bool]:
-    """Return the row within the sequence's length, and whether it was cut; it carries loss."""
-    fitted, cut = _fitted(row, policy)
-    _require_loss(fitted)
-    return fitted, cut
-
-
-def is_dropped(error: TrainerError, policy: RowPolicy) -> bool:
-    """Return whether the policy leaves such a row out, rather than stop."""
-    if error.code == "RM711":
-        return policy.too_long == "drop"
-    return error.code in ("RM706", "RM708", "RM709", "RM710") and policy.bad_rows == "drop"
-
-
-def _note(result: TokenizedRows, code: str, where: str) -> None:
-    result.changed[code] += 1
-    result.first.setdefault(code, where)
 
 
 def tokenized(record: Record, tokenizer: Tokenizer, template: ChatTemplate | None, policy: RowPolicy) -> TokenRow:
@@ -174,7 +113,9 @@ def tokenized_pair(
         TrainerError: RM708 for a record without a pair, and what `tokenized` raises.
     """
     if record.rejected is None:
-        raise TrainerError("RM708", what="the row is no pair: chosen and rejected are needed", where=record.where)
+        marked = "Choose --method kto, which learns from answers that are marked as good or bad."
+        what = "the row is no pair: chosen and rejected are needed"
+        raise TrainerError("RM708", what=what, where=record.where, next=marked if record.good is not None else "")
     both = [tokenized(_last_only(each), tokenizer, template, policy) for each in (record, _rejected(record))]
     return both[0], both[1]
 
@@ -315,20 +256,3 @@ def _closed(span: tuple[int, int], close: int, encoded: Encoded, tokenizer: Toke
 def _without_stop(where: str, count: int, tokenizer: Tokenizer) -> TrainerError:
     what = f"{count} answers end without a stop token that carries loss"
     return TrainerError("RM710", what=what, where=where, why=f"stop tokens have the ids {list(tokenizer.stops)}")
-
-
-def _fitted(row: TokenRow, policy: RowPolicy) -> tuple[TokenRow, bool]:
-    """Return the row, cut at the end where the policy requires it, and whether it was."""
-    length = len(row.tokens)
-    if length <= policy.length:
-        return row, False
-    if policy.too_long != "cut":
-        raise TrainerError("RM711", what=f"{length} tokens, --sequence {policy.length}", where=row.where)
-    kept: dict[str, Any] = {"tokens": row.tokens[: policy.length], "weights": row.weights[: policy.length]}
-    return replace(row, **kept), True
-
-
-def _require_loss(row: TokenRow) -> None:
-    if row.trained == 0:
-        what = f"none of {len(row.tokens)} tokens carries loss"
-        raise TrainerError("RM709", what=what, where=row.where)

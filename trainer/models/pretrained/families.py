@@ -6,7 +6,6 @@ logits with that package for every family.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,22 +15,17 @@ from trainer.models.decoder.config import (
     DecoderConfig,
     FeedForwardConfig,
     NormConfig,
-    RopeConfig,
 )
 from trainer.models.decoder.layers import ACTIVATIONS
+from trainer.models.pretrained.refusals import NotBuiltInError, not_built_in, unsupported
+from trainer.models.pretrained.rope import rope_config
 from trainer.runtime.errors import TrainerError
 
 Raw = Mapping[str, Any]
 # Bounds that no network meets: beyond them numbers overflow in torch.
 MOST_SIZE, MOST_LAYERS = 2**24, 2**12
-ROPE_KINDS = ("default", "linear", "llama3", "yarn")
 # What transformers 5.23 computes, too.
-ROPE_BY_OWN_CLASS = ("dynamic", "longrope", "proportional")
 ACTIVATIONS_BY_OWN_CLASS = ("gelu_fast", "quick_gelu", "relu2", "relu6", "mish", "tanh", "sigmoid", "xielu")
-
-
-class NotBuiltInError(TrainerError):
-    """RM707 for a value that is sound and not built in, with which transformers' own class computes the model."""
 
 
 def is_built_in(raw: Raw) -> bool:
@@ -62,7 +56,7 @@ def decoder_config(raw: Raw) -> DecoderConfig:
         known = ", ".join(sorted(FAMILIES))
         raise TrainerError("RM701", what=f"model_type {family!r}", where="config.json", why=f"built in: {known}")
     if raw.get("quantization_config"):
-        raise _unsupported("quantization_config", raw["quantization_config"])
+        raise unsupported("quantization_config", raw["quantization_config"])
     try:
         return _of_sensible_sizes(FAMILIES[str(family)](raw))
     except KeyError as error:
@@ -101,21 +95,12 @@ def _layers(raw: Raw, key: str = "num_hidden_layers") -> int:
     return layers
 
 
-def _unsupported(key: str, value: Any) -> TrainerError:
-    return TrainerError("RM707", what=f"{key} = {value!r} is not implemented", where="config.json")
-
-
-def _not_built_in(key: str, value: Any) -> TrainerError:
-    advice = "Install transformers: its own class then computes the model, see docs/language-models.md, Other families."
-    return NotBuiltInError("RM707", what=f"{key} = {value!r} is not built in", where="config.json", next=advice)
-
-
 def _activation(raw: Raw, key: str, default: str) -> str:
     name = raw.get(key) or default
     if name in ACTIVATIONS_BY_OWN_CLASS:
-        raise _not_built_in(key, name)
+        raise not_built_in(key, name)
     if name not in ACTIVATIONS:
-        raise _unsupported(key, name)
+        raise unsupported(key, name)
     return str(name)
 
 
@@ -129,78 +114,6 @@ def _heads(raw: Raw, **options: Any) -> AttentionConfig:
         raise TrainerError("RM707", what=f"{heads} attention heads cannot share {kv_heads} key-value heads")
     dropout = float(raw.get("attention_dropout") or 0.0)
     return AttentionConfig(heads=heads, kv_heads=int(kv_heads), head_dim=int(head_dim), dropout=dropout, **options)
-
-
-def rope_config(raw: Raw) -> RopeConfig:
-    """Return the rotary embedding of config.json, in its old form (rope_theta, rope_scaling) or its new one.
-
-    Raises:
-        TrainerError: RM707 for a scaling that is not implemented.
-    """
-    given = _rope_given(raw)
-    kind = given.get("rope_type") or given.get("type") or "default"
-    if kind in ROPE_BY_OWN_CLASS:
-        raise _not_built_in("rope_type", kind)
-    if kind not in ROPE_KINDS:
-        raise _unsupported("rope_type", kind)
-    partial = given.get("partial_rotary_factor") or raw.get("partial_rotary_factor") or 1.0
-    if partial != 1.0:
-        raise _not_built_in("partial_rotary_factor", partial)
-    length = given.get("original_max_position_embeddings") or raw.get("original_max_position_embeddings")
-    length = length or raw.get("max_position_embeddings") or 2048
-    factor = given.get("factor") or raw.get("max_position_embeddings", length) / length
-    if not given.get("factor") and kind in ("linear", "llama3"):
-        what = f"rope_type = {kind!r} has no factor"
-        raise TrainerError(
-            "RM707", what=what, where="config.json", next='Write it, as "factor": 8.0, next to rope_type.'
-        )
-    return RopeConfig(
-        theta=_theta(given.get("rope_theta"), raw.get("rope_theta")),
-        kind=kind,
-        factor=float(factor),
-        low_freq_factor=float(given.get("low_freq_factor", 1.0)),
-        high_freq_factor=float(given.get("high_freq_factor", 4.0)),
-        original_length=int(length),
-        attention_factor=_attention_factor(given, float(factor)) if kind == "yarn" else 1.0,
-        beta_fast=float(given.get("beta_fast") or 32),
-        beta_slow=float(given.get("beta_slow") or 1),
-        truncate=bool(given.get("truncate", True)),
-    )
-
-
-def _theta(*given: Any) -> float:
-    """Return the base of the rotary angles, the first that is given. Raises TrainerError RM707 for none above 0."""
-    theta = next((each for each in given if each is not None), 10000.0)
-    if not float(theta) > 0:
-        raise TrainerError("RM707", what=f"rope_theta = {theta!r} is no number above 0", where="config.json")
-    return float(theta)
-
-
-def _rope_given(raw: Raw) -> dict[str, Any]:
-    """Return rope_parameters, or the older rope_scaling. Raises TrainerError RM707 where both are there and differ.
-
-    Where both are there transformers 5.23 takes the older one, and with it a theta that stands next to it.
-    """
-    newer, older = dict(raw.get("rope_parameters") or {}), dict(raw.get("rope_scaling") or {})
-    older = {"rope_type" if key == "type" else key: value for key, value in older.items()}
-    if newer and any(newer.get(key) != value for key, value in older.items()):
-        why = "rope_parameters is there, too, and differs: one would be ignored"
-        next = "Write the scaling into rope_parameters, next to rope_theta, and remove rope_scaling."
-        raise TrainerError("RM707", what=f"rope_scaling = {raw['rope_scaling']!r}", why=why, next=next)
-    return newer or older
-
-
-def _attention_factor(given: Raw, factor: float) -> float:
-    """YaRN's scale of cosine and sine: given, from mscale, or 0.1 ln(factor) + 1."""
-
-    def scale(weight: float) -> float:
-        return 1.0 if factor <= 1 else 0.1 * weight * math.log(factor) + 1.0
-
-    if given.get("attention_factor") is not None:
-        return float(given["attention_factor"])
-    if given.get("mscale") and given.get("mscale_all_dim"):
-        return scale(given["mscale"]) / scale(given["mscale_all_dim"])
-    return scale(1.0)
 
 
 def _llama_like(raw: Raw, attention: AttentionConfig, windows: tuple[int | None, ...], **options: Any) -> DecoderConfig:
@@ -237,7 +150,7 @@ def _llama(raw: Raw) -> DecoderConfig:
 
 def _mistral(raw: Raw) -> DecoderConfig:
     if raw.get("layer_types"):
-        raise _not_built_in("layer_types", raw["layer_types"])
+        raise not_built_in("layer_types", raw["layer_types"])
     return _llama_like(raw, _heads(raw, kv_heads=8), _everywhere(raw, raw.get("sliding_window", 4096)))
 
 
@@ -261,13 +174,13 @@ def _qwen_windows(raw: Raw) -> tuple[int | None, ...]:
     if kinds is None:
         return tuple(window if layer >= first else None for layer in range(layers))
     if len(kinds) != layers or not set(kinds) <= {"full_attention", "sliding_attention"}:
-        raise _unsupported("layer_types", kinds)
+        raise unsupported("layer_types", kinds)
     return tuple(window if kind == "sliding_attention" else None for kind in kinds)
 
 
 def _gemma(raw: Raw) -> DecoderConfig:
     if raw.get("use_bidirectional_attention"):
-        raise _unsupported("use_bidirectional_attention", True)
+        raise unsupported("use_bidirectional_attention", True)
     bias = bool(raw.get("attention_bias", False))
     act = raw.get("hidden_activation") or raw.get("hidden_act") or "gelu_pytorch_tanh"
     # "gelu" stands in Gemma's first releases, which were trained with the approximation.
@@ -287,7 +200,7 @@ def _gemma(raw: Raw) -> DecoderConfig:
 
 def _gpt2(raw: Raw) -> DecoderConfig:
     if raw.get("add_cross_attention"):
-        raise _unsupported("add_cross_attention", True)
+        raise unsupported("add_cross_attention", True)
     width, heads = int(raw["n_embd"]), int(raw["n_head"])
     if width % heads:
         raise TrainerError("RM707", what=f"n_embd {width} is no multiple of n_head {heads}")

@@ -20,11 +20,11 @@ from torch import Tensor, nn
 
 from trainer.data.tokens.labels import PADDING
 from trainer.models.pretrained import shards
+from trainer.models.pretrained.causality import require_causal
 from trainer.models.pretrained.families import FAMILIES, is_built_in
 from trainer.runtime.errors import TrainerError
 
 CHECKED_TOKENS, CLOSE = 16, 1e-3  # of a comparison of logits with the head's product; relative to the largest
-LEAK = 1e-6  # of the largest gradient by a token: what a later one has at most
 # Of configurations: what is done to logits after the head's product, which small ones would not show.
 AFTER_HEAD = ("final_logit_softcapping", "logit_scale", "logits_scaling", "lm_head_multiplier", "output_multiplier")
 
@@ -262,38 +262,9 @@ def read(folder: Path, raw: Mapping[str, Any], dtype: torch.dtype | None) -> Own
     _require_weights(reported, folder)
     for name, weight in decoder.causal.named_parameters():
         shards.require_finite(weight, name, folder)
-    _require_causal(decoder, folder)
+    require_causal(decoder, folder)
     decoder.look_at_head()
     return decoder
-
-
-def _require_causal(decoder: OwnClassDecoder, folder: Path) -> None:
-    """Raise RM701 for a model in which a token sees later ones: it would learn to copy the token that it predicts.
-
-    Classes of encoders, as BERT's, are causal only where config.json has is_decoder. Of a causal one the gradient of
-    earlier logits by the last embedding is exactly 0, in whatever format it computes.
-    """
-    seen: list[Tensor] = []
-
-    def taken(module: nn.Module, inputs: Any, outputs: Tensor) -> Tensor:
-        seen.append(outputs.detach().requires_grad_())
-        return seen[-1]
-
-    was, hook = decoder.training, decoder.base.get_input_embeddings().register_forward_hook(taken)
-    decoder.eval()
-    try:
-        logits = decoder(torch.arange(CHECKED_TOKENS)[None] % decoder.config.vocabulary)
-        (by_token,) = torch.autograd.grad(logits[0, :-1].float().sum(), seen[:1])
-    except (AssertionError, AttributeError, IndexError, RuntimeError, ValueError, TypeError):
-        return  # it takes more than tokens, or has no derivative
-    finally:
-        hook.remove()
-        decoder.train(was)
-    sizes = by_token.reshape(CHECKED_TOKENS, -1).float().abs().amax(1)
-    if sizes[-1] > LEAK * sizes.amax():
-        what = "a token's logits depend on the tokens after it: the model is not causal as config.json has it"
-        next = 'Write "is_decoder": true into config.json if its weights were trained so, or give another model.'
-        raise TrainerError("RM701", what=what, where=str(folder), next=next)
 
 
 def _causal(library: Any, load: Callable[[Mapping[str, Any]], Any]) -> Any:

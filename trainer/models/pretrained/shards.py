@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -145,8 +146,10 @@ def _damaged(path: Path, error: Exception) -> TrainerError:
     size = path.stat().st_size if path.exists() else 0
     what = f"{path.name} ({size} bytes) cannot be read"
     if 0 < size < LARGEST_POINTER and path.read_bytes().startswith(POINTER):
-        why, pull = "it is a pointer of Git LFS in place of the file", f"Run `git -C {path.parent} lfs pull`."
-        return TrainerError("RM702", what=what, where=str(path), why=why, next=pull)
+        pull = f"Run `{shlex.join(['git', '-C', str(path.parent), 'lfs', 'pull'])}`."
+        return TrainerError(
+            "RM702", what=what, where=str(path), why="it is a pointer of Git LFS in place of the file", next=pull
+        )
     return TrainerError("RM702", what=what, where=str(path), why=str(error))
 
 

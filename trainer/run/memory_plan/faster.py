@@ -95,7 +95,7 @@ def _head(decoder: Decoder, program: Program, dtype: torch.dtype) -> Head:
 
 def _call(decoder: Decoder, program: Program, dtype: torch.dtype) -> cross_entropy.Call:
     return cross_entropy.Call(
-        tokens=program.rows * program.sequence,
+        tokens=program.rows * program.sequence * program.answers,
         vocabulary=decoder.config.vocabulary,
         dtype=dtype,
         device=torch.device("cpu"),

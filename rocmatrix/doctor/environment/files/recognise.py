@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -24,7 +25,10 @@ _UNITS = (".container", ".service", ".conf")
 _LISTS = (".txt", ".in")
 _MOST = 100  # texts that a script writes; each is read with the lines above it
 _PAGES, _RECIPES = (".md", ".markdown"), ("makefile", "gnumakefile", "justfile")
+# languages of a page's code blocks
 _SHELLS = ("bash", "sh", "shell", "zsh", "console", "shell-session", "terminal")
+_IMAGES, _YAML_BLOCKS = ("dockerfile", "containerfile", "docker"), ("yaml", "yml")
+_OF_WHOLE_SCRIPTS = ("slurm-without-shebang",)  # a page shows parts of scripts, and a block begins below line 1
 _SCRIPTS = (".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".job", ".pbs", *_LISTS)
 
 
@@ -55,26 +59,28 @@ def subjects(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = No
 
 def _blocks_of(path: Path) -> list[blocks.Block]:
     """Return the code blocks of a page that can be read. Raises RM311 where it has none."""
-    known = (*_SHELLS, "dockerfile", "containerfile", "docker", "yaml", "yml")
+    known = (*_SHELLS, *_IMAGES, *_YAML_BLOCKS)
     found = [one for one in islice(blocks.fenced(read_text(path)), _MOST) if one.language in known]
     if not found:
         advice = "Name the language of its blocks (```bash), or give the file that it describes."
-        raise RocmatrixError(
-            "RM311", what="the page has no code block of a known language", where=str(path), next=advice
-        )
+        what = "the page has no code block of a known language"
+        raise RocmatrixError("RM311", what=what, where=str(path), next=advice)
     return found
 
 
 def _of_block(path: Path, block: blocks.Block, shell: Mapping[str, str]) -> tuple[Subject, ...]:
     """Return what one block sets, installs and starts, apart from the others: a page often shows one way after another.
 
-    A block of YAML that is no whole file is left out.
+    A block of YAML that is no whole file is left out, and so is what only whole scripts can be judged by.
     """
     with dockerfile.with_text(path, block.text):
         if block.language in _SHELLS:
-            return scripts.of_file(path)
+            return tuple(
+                replace(one, notes=tuple(note for note in one.notes if note.rule not in _OF_WHOLE_SCRIPTS))
+                for one in scripts.of_file(path)
+            )
         try:
-            return dockerfile.of_dockerfile(path) if block.language[0] in "dc" else _of_yaml(path, shell, None)
+            return dockerfile.of_dockerfile(path) if block.language in _IMAGES else _of_yaml(path, shell, None)
         except RocmatrixError:
             return ()
 

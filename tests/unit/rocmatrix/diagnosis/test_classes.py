@@ -25,6 +25,9 @@ CLASSES = (
     ("ProxyError('Cannot connect to proxy.', OSError('Tunnel connection failed: 403 Forbidden'))\n", "download-failed", "proxy"),
     ("E: You don't have enough free space in /var/cache/apt/archives/.\n", "no-space-left-on-device", "full"),
     ("sqlite3.OperationalError: database is locked\n", "database-locked", "lock"),
+    # git's own refusal to overwrite files is no failed fetch
+    ("CONFLICT (content): Merge conflict in foo.py\nAutomatic merge failed; fix conflicts\n", "git-merge-refused", "both states"),
+    ("error: The following untracked working tree files would be overwritten by merge:\n", "git-merge-refused", "both states"),
     # names of CUDA in any project, at the compiler and at the linker
     ("src/foo.cu:12:5: error: use of undeclared identifier 'cudaFooAsync'\n", "cuda-name-in-source", "cudaFooAsync"),
     ("error: use of undeclared identifier '__syncwarp'\n", "cuda-name-in-source", "__syncwarp"),

@@ -28,6 +28,26 @@ def test_log_with_a_failure_inserted_gives_that_failure(path):
     assert [match.signature.id for match in ranked("".join(lines)).failures] == ["hip-invalid-device-function"]
 
 
+ENTRIES = (
+    "hint: Updates were rejected",
+    "src/b.py:3: error: another one",
+    "food: error: another one",
+    "Traceback (most recent call last):",
+)
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_message_ends_where_another_entry_begins_and_goes_on_where_it_is_wrapped(entry):
+    (match,) = ranked(f"food: error: cheese is not\n ripe\n{entry}\n").failures
+    assert match.cause.startswith("The program states: cheese is not ripe. ")
+
+
+def test_message_of_a_server_ends_at_its_next_time():
+    rows = ('ERROR:  relation "a" does not exist', "STATEMENT:  SELECT 1", "LOG:  checkpoint complete")
+    (match,) = ranked("".join(f"2026-11-29 10:00:0{n} UTC [55] {row}\n" for n, row in enumerate(rows))).failures
+    assert match.cause.startswith('The program states: relation "a" does not exist. ')
+
+
 def test_healthy_logs_exist():
     assert len(HEALTHY) >= 10
 

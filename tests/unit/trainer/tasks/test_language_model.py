@@ -296,6 +296,17 @@ def test_summary_has_the_figures_that_there_are(tmp_path, figures, line):
 
 
 @pytest.mark.parametrize(
+    ("method", "kind", "speed"), [("dpo", "pairs", "1,600"), ("kto", "groups of 4 answers", "3,200")]
+)
+def test_summary_of_preferences_counts_rows_and_tokens_by_what_they_are(tmp_path, method, kind, speed):
+    language = {"sequence": 16, "train_sequences": 3, "validation_sequences": 2}
+    record = {"metrics": {"validation": {"loss": 0.5}}, "language": language, "data": {"name": "a.jsonl"}}
+    found = task_like(tmp_path, method=method).summary(record, Trained(rows=100, seconds=2.0, measurements=3))
+    assert found["data"] == f"a.jsonl, {method}; {kind}: 3 train, 2 validation"
+    assert found["speed"].startswith(f"{speed} tokens/s")
+
+
+@pytest.mark.parametrize(
     ("method", "adapter", "tasks"),
     [
         ("pretrain", "none", ["generate", "train", "gguf"]),

@@ -154,3 +154,10 @@ def test_chunk_is_searched_once_for_exceptions_that_python_ignored():
     for place in places:
         exclusions._refusal(chunk, one, one.patterns[0], (place, place + 10))
     assert searches == [b"Exception ignored "]
+
+
+@pytest.mark.parametrize("git", ["HEAD is now at", "remote: ok\n2026-11-29T10:00:00Z Previous HEAD position was"])
+def test_subject_of_a_commit_that_is_checked_out_is_no_failure(git):
+    failure = "RuntimeError: HIP error: invalid device function"
+    assert signatures_of(f"{git} 00980cd8 Fix {failure} on gfx1100\nstep 1 loss 2\n") == []
+    assert signatures_of(f"{git} 00980cd8 Add a test\n{failure}\n") == ["hip-invalid-device-function"]

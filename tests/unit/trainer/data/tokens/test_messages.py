@@ -10,7 +10,8 @@ from trainer.data.tokens.chat_template import CHATML, ChatTemplate
 from trainer.data.tokens.load import load
 from trainer.data.tokens.messages import RowError, messages_of, require_order, tools_of, transcribed, weight_of
 from trainer.data.tokens.records import read_records
-from trainer.data.tokens.tokenize import RowPolicy, tokenize_judged, tokenize_pairs
+from trainer.data.tokens.row import RowPolicy
+from trainer.data.tokens.tokenize import tokenize_judged, tokenize_pairs
 from trainer.runtime.errors import TrainerError
 
 OTHER = {"role": "assistant", "content": "No"}
@@ -202,6 +203,14 @@ def test_answer_without_a_mark_among_marked_ones_is_refused(tmp_path, row):
         load_rows(write(tmp_path / "a.jsonl", marked, row))
     assert (caught.value.code, "neither good nor bad" in caught.value.what) == ("RM708", True)
     assert caught.value.where.endswith(":2")
+
+
+def test_marked_answer_among_pairs_is_refused_with_the_method_that_takes_it(tmp_path):
+    for row, advice in (({"label": True}, "--method kto"), ({}, "Correct or delete")):
+        path = write(tmp_path / "a.jsonl", {"prompt": "a", "completion": "b", **row})
+        with pytest.raises(TrainerError) as caught:
+            load_rows(path, method="dpo")
+        assert (caught.value.code, advice in caught.value.next) == ("RM708", True)
 
 
 @pytest.mark.parametrize(("marks", "counts"), [([True] * 8, "8 good and 0 bad"), ([False] * 5, "0 good and 5 bad")])

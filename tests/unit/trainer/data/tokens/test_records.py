@@ -9,7 +9,8 @@ import pytest
 from tests.fixtures.token_files import ANSWER, TEMPLATE, TOKENIZER, USER, rows_of, trained, write
 from trainer.data.tokens.load import of_one_kind
 from trainer.data.tokens.records import Record, read_records
-from trainer.data.tokens.tokenize import RowPolicy, tokenized_pair
+from trainer.data.tokens.row import RowPolicy
+from trainer.data.tokens.tokenize import tokenized_pair
 from trainer.runtime.errors import TrainerError
 
 CHAT = [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}]

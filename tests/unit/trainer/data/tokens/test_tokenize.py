@@ -11,16 +11,8 @@ from tests.fixtures.token_files import ANSWER, TEMPLATE, TOKENIZER, USER, rows_o
 from trainer.data.tokens.chat_template import CHATML, ChatTemplate
 from trainer.data.tokens.packing import pack
 from trainer.data.tokens.records import Record, read_records
-from trainer.data.tokens.row import TokenRow
-from trainer.data.tokens.tokenize import (
-    RowPolicy,
-    is_dropped,
-    tokenize_pairs,
-    tokenize_records,
-    tokenized,
-    tokenized_pair,
-    usable,
-)
+from trainer.data.tokens.row import RowPolicy, TokenRow, is_dropped, usable
+from trainer.data.tokens.tokenize import tokenize_pairs, tokenize_records, tokenized, tokenized_pair
 from trainer.data.tokens.tokenizer import read_tokenizer
 from trainer.runtime.errors import TrainerError
 

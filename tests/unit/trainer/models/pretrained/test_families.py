@@ -193,29 +193,6 @@ def test_largest_sizes_are_taken(changes):
     families.decoder_config(LLAMA | changes)
 
 
-@pytest.mark.parametrize(
-    ("given", "factor"),
-    [
-        ({"attention_factor": 0.5}, 0.5),
-        ({}, 0.1 * 1.3862943611198906 + 1.0),
-        ({"mscale": 2.0, "mscale_all_dim": 1.0}, (0.2 * 1.3862943611198906 + 1.0) / (0.1 * 1.3862943611198906 + 1.0)),
-        ({"mscale": 2.0}, 0.1 * 1.3862943611198906 + 1.0),
-        ({"factor": 1.0}, 1.0),
-    ],
-)
-def test_scale_of_yarn_is_given_or_follows_from_its_factor(given, factor):
-    found = families.rope_config({"rope_parameters": YARN | given})
-    assert found.attention_factor == pytest.approx(factor)
-
-
-def test_rope_is_read_in_its_old_form_and_by_the_lengths():
-    old = families.rope_config({"rope_theta": 5e5, "rope_scaling": {"type": "linear", "factor": 2.0}})
-    assert (old.theta, old.kind, old.factor, old.attention_factor) == (5e5, "linear", 2.0, 1.0)
-    stretched = {"original_max_position_embeddings": 16, "max_position_embeddings": 64}
-    assert families.rope_config({"rope_scaling": {"type": "yarn"}} | stretched).factor == 4.0
-    assert families.rope_config({}).theta == 10000.0
-
-
 QWEN = SHAPE | {"model_type": "qwen2", "use_sliding_window": True, "sliding_window": 4}
 
 
@@ -268,12 +245,3 @@ def test_parameter_has_the_name_that_files_give_it(family, parameter, name, tran
 )
 def test_constant_of_older_files_is_no_weight(family, name, ignored):
     assert families.is_ignored(family, name) is ignored
-
-
-def test_two_scalings_of_positions_that_differ_are_refused():
-    newer = {"rope_type": "default", "rope_theta": 1e6}
-    with pytest.raises(TrainerError) as caught:
-        families.rope_config({"rope_parameters": newer, "rope_scaling": {"type": "yarn", "factor": 4.0}})
-    assert (caught.value.code, "rope_scaling" in caught.value.what) == ("RM707", True)
-    both = {"rope_parameters": {**newer, "rope_type": "linear", "factor": 2.0}, "rope_scaling": {"type": "linear"}}
-    assert families.rope_config(both).factor == 2.0

@@ -122,7 +122,9 @@ def test_tensor_with_a_number_that_is_not_finite_is_refused_with_its_name(
 
 
 def test_pointer_of_git_lfs_is_named_with_the_command_that_gets_the_file(tmp_path: Path) -> None:
-    (tmp_path / WHOLE).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n")
+    folder = tmp_path / "my model"
+    folder.mkdir()
+    (folder / WHOLE).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n")
     with pytest.raises(TrainerError) as caught:
-        weight_map(tmp_path)
-    assert (caught.value.code, "lfs pull" in str(caught.value.next)) == ("RM702", True)
+        weight_map(folder)
+    assert (caught.value.code, f"git -C '{folder}' lfs pull" in str(caught.value.next)) == ("RM702", True)

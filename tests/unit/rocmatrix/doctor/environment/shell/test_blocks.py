@@ -60,6 +60,16 @@ def test_blocks_of_a_page_are_read_by_their_language_at_their_lines(tmp_path):
     }
 
 
+SCRIPT = "#SBATCH --nodes=2\n#SBATCH --gres=gpu:1\nexport HSA_ENABLE_SDMA=false\n"
+
+
+@pytest.mark.parametrize("first", ["#!/bin/bash\n", ""])
+def test_script_for_sbatch_on_a_page_may_be_a_part_and_begins_below_line_1(tmp_path, first):
+    page = f"# Cluster\n```bash\n{first}{SCRIPT}```\n"
+    assert found(tmp_path / "page.md", page) == {("hsa-word-for-a-number", 6 if first else 5)}
+    assert ("slurm-without-shebang", 1) in found(tmp_path / "job.sbatch", SCRIPT)
+
+
 @pytest.mark.parametrize("text", ["no block\n", "```python\nexport HSA_ENABLE_SDMA=false\n```\n"])
 def test_page_without_a_block_that_can_be_read_is_rm311(tmp_path, text):
     with pytest.raises(RocmatrixError, match="RM311"):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from trainer.config.name_list import as_word
 from trainer.data.bar import Floats
 from trainer.data.readers.timestamps import find_format
-from trainer.data.tables.number_marks import CURRENCY, Decimal, numbers, units
+from trainer.data.tables.number_marks import CURRENCY, Decimal, numbers, units, without_unit
 from trainer.runtime.errors import TrainerError
 
 # Words for a missing value, in any case; the later ones are those of pandas, of spreadsheets' errors, of SAS, dashes of
@@ -45,7 +45,7 @@ class Column:
 
     A number that is missing becomes `fill`, and where training missed some, a further input is 1 (`indicator`).
     A category becomes its place in `categories` from 1, and 0 where it is not among them. decimal: the decimal mark of
-    numbers that are not written plainly.
+    numbers that are not written plainly. unit: what stands behind each number, as kg in 72 kg.
     """
 
     name: str
@@ -55,11 +55,12 @@ class Column:
     fill: float = 0.0
     indicator: bool = False
     decimal: Decimal = ""
+    unit: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the column in JSON's types; a decimal mark only where there is one."""
+        """Return the column in JSON's types; a decimal mark and a unit only where there is one."""
         record = asdict(self) | {"categories": list(self.categories)}
-        return record if self.decimal else {name: value for name, value in record.items() if name != "decimal"}
+        return {name: value for name, value in record.items() if name not in ("decimal", "unit") or value}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Column:
@@ -76,6 +77,7 @@ class Parsed:
     number: Floats
     wrong: Flags
     decimal: Decimal = ""
+    unit: str = ""
 
     @cached_property
     def text(self) -> pl.Series:
@@ -94,13 +96,16 @@ class Parsed:
         return replace(self, missing=self.missing | self.wrong, wrong=np.zeros_like(self.wrong))
 
 
-def parse_cells(column: pl.Series, decimal: Decimal = "", words: Sequence[str] = MISSING) -> Parsed:
+def parse_cells(
+    column: pl.Series, decimal: Decimal = "", words: Sequence[str] = MISSING, unit: str = ""
+) -> Parsed:
     """Return the cells of a column as text and, where they are some, as numbers; spans of time are seconds.
 
     Args:
         column: cells, (rows,).
         decimal: decimal mark of numbers with groups and signs; "" for numbers that are written plainly.
         words: for a missing value, in lower case. Next to + a - is none: strands of DNA, and yes and no.
+        unit: what stands behind the numbers.
     """
     if column.dtype == pl.Duration:
         column = column.dt.total_microseconds() / 1e6
@@ -118,8 +123,8 @@ def parse_cells(column: pl.Series, decimal: Decimal = "", words: Sequence[str] =
     if (text == "+").any():
         words = [word for word in words if word != "-"]
     missing = (text.is_null() | text.str.to_lowercase().is_in(words).fill_null(True)).to_numpy()
-    read = numbers(text, decimal) if decimal else text.cast(pl.Float64, strict=False)
-    return replace(_parsed(column, missing, read.fill_null(np.nan).to_numpy().copy()), decimal=decimal)
+    read = numbers(without_unit(text, unit), decimal) if decimal else text.cast(pl.Float64, strict=False)
+    return replace(_parsed(column, missing, read.fill_null(np.nan).to_numpy().copy()), decimal=decimal, unit=unit)
 
 
 def _stripped(column: pl.Series) -> pl.Series:
@@ -193,7 +198,8 @@ def fit_column(name: str, kind: Kind, why: str, cells: Parsed, train: NDArray[np
     if kind == "number":
         fill = float(np.median(cells.number[train][known]))
         indicator = not known.all()
-        return Column(name=name, kind=kind, why=why, fill=fill, indicator=indicator, decimal=cells.decimal)
+        number = Column(name=name, kind=kind, why=why, fill=fill, indicator=indicator)
+        return replace(number, decimal=cells.decimal, unit=cells.unit)
     values = sorted(cells.text.gather(train[known]).unique().to_list())
     if len(values) > max(20, min(MOST_CATEGORIES, known.sum() // 2)):
         what = f"column {name!r} holds {len(values):,} different words in {int(known.sum()):,} training rows"

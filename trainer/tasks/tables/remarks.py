@@ -14,13 +14,12 @@ from trainer.config.name_list import as_word
 from trainer.data.dataset import Dataset
 from trainer.data.split import Scaler
 from trainer.data.tables.encoding import MISSING, MOSTLY, NAMED, Column, Flags, Parsed, are_times
-from trainer.data.tables.number_marks import units
+from trainer.data.tables.number_marks import FEW_WORDS, units
 from trainer.data.tables.split import Parts
 from trainer.runtime.events import say
 from trainer.tasks.assumptions import unmoved
 
 SHOWN = 8  # columns of a list that are named
-FEW_WORDS = 10  # up to which words such as 2 doors and 4 doors are as good as numbers
 CROWDED = 1e-3  # standard deviations in which 90 of 100 values are one number to a network
 LEAST_SEEN, MOST_SEEN = 200, 1_000_000  # rows, and numbers of all columns, by which that is judged
 SOME = 0.1  # of the cells that are numbers, from which words next to them may be marks such as <5 or n.d.

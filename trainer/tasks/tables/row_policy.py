@@ -22,7 +22,7 @@ class Reading:
     """A table on its way to a task: its cells by column, and the rows that are still in.
 
     Columns of `held` stay in memory once they are parsed; of the others only the last one does. decimals: the decimal
-    mark of columns whose numbers are not written plainly.
+    mark of columns whose numbers are not written plainly. units: what stands behind the numbers of a column.
     """
 
     cells: Cells
@@ -30,6 +30,7 @@ class Reading:
     kept: NDArray[np.bool_]
     dropped: dict[str, int] = field(default_factory=dict)
     decimals: dict[str, Decimal] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
     _parsed: dict[str, Parsed] = field(default_factory=dict)
     _repaired: set[str] = field(default_factory=set)
     _passing: str | None = None
@@ -38,7 +39,8 @@ class Reading:
         """Return the cells of a column; what is wrong in a repaired one is missing."""
         if name in self._parsed:
             return self._parsed[name]
-        found = parse_cells(self.cells.column(name), self.decimals.get(name, ""))
+        column, decimal = self.cells.column(name), self.decimals.get(name, "")
+        found = parse_cells(column, decimal, unit=self.units.get(name, ""))
         if name in self._repaired:
             found = found.repaired()
         if self._passing is not None:

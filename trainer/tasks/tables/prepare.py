@@ -47,6 +47,7 @@ from trainer.tasks.tables.suspicions import report_alike, report_sentinels, repo
 from trainer.tasks.tables.target import classes_of, require_apart, target_values
 
 MOST_SHOWN = 5  # classes that are named
+RAGGED = "another number of cells than the header has"
 
 
 def prepare_table(config: TableConfig, *, disk: Path | None = None) -> Task:
@@ -119,7 +120,7 @@ def report_target(reading: Reading, matrix: Matrix, target: str, labels: Sequenc
 def opened(config: TableConfig, disk: Path | None) -> tuple[Reading, list[str], str | None]:
     """Return the table, the names of its columns that become inputs, and that of the one that orders the rows."""
     folder = folder_for(disk)
-    cells = read_cells(config.data, folder=folder)
+    cells = read_cells(config.data, folder=folder, on_bad_row=config.reading.on_bad_row)
     if "lines_in_front" in cells.read:
         say(f"table   lines in front of the header are left out: {cells.read['lines_in_front']}")
     if "encoding" in cells.read:
@@ -133,6 +134,8 @@ def opened(config: TableConfig, disk: Path | None) -> tuple[Reading, list[str], 
     require_flat(cells, config.target, names)
     held = {config.target} if folder else {config.target, *names}
     reading = Reading(cells=cells, held=held, kept=np.ones(len(cells.line), np.bool_))
+    if cells.ragged:
+        reading.dropped[RAGGED] = len(cells.ragged)
     settle_marks(reading, [*names, config.target], config)
     return reading, names, time
 

@@ -31,6 +31,7 @@ SIGN = r"[+\u2212-]?\s*"
 MARKED = rf"^\(?{SIGN}({CURRENCY}\s*)?{SIGN}"
 MARKED += r"(\d{1,2}(,\d\d)+,\d{3}(\.\d+)?|"
 MARKED += rf"\d{{1,3}}([.,'\u2019 \u00a0\u202f]\d{{3}})+([.,]\d+)?|\d+[.,]\d+|\d+)\s*(%|{CURRENCY})?-?\)?$"
+DATED = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b"
 MOST_CATEGORIES = 10_000
 NAMED = "named in --categories"
 LARGEST = float(np.finfo(np.float32).max)  # a network computes in 32 bits
@@ -104,7 +105,8 @@ def parse_cells(
     Args:
         column: cells, (rows,).
         decimal: decimal mark of numbers with groups and signs; "" for numbers that are written plainly.
-        words: for a missing value, in lower case. Next to + a - is none: strands of DNA, and yes and no.
+        words: for a missing value, in lower case. Next to + a - is none: strands of DNA, and yes and no. Among words
+            None is none: of None, Mild and Severe, or of kinds of garages.
         unit: what stands behind the numbers.
     """
     if column.dtype == pl.Duration:
@@ -122,9 +124,24 @@ def parse_cells(
     text = _stripped(column)
     if (text == "+").any():
         words = [word for word in words if word != "-"]
+    if not decimal and _is_none_a_word(text):
+        words = [word for word in words if word != "none"]
     missing = (text.is_null() | text.str.to_lowercase().is_in(words).fill_null(True)).to_numpy()
     read = numbers(without_unit(text, unit), decimal) if decimal else text.cast(pl.Float64, strict=False)
     return replace(_parsed(column, missing, read.fill_null(np.nan).to_numpy().copy()), decimal=decimal, unit=unit)
+
+
+def _is_none_a_word(text: pl.Series) -> bool:
+    """Return whether the other cells of a column are words, most of them; pandas, R and SQL write no None for missing.
+
+    Args:
+        text: cells without blanks around them, (rows,).
+    """
+    lower = text.str.to_lowercase()
+    if not (lower == "none").any():
+        return False
+    others = text.filter(~lower.is_in(MISSING))
+    return bool(2 * others.cast(pl.Float64, strict=False).is_null().sum() > len(others))
 
 
 def _stripped(column: pl.Series) -> pl.Series:
@@ -222,6 +239,11 @@ def are_times(text: pl.Series) -> bool:
     except TrainerError:
         return False
     return True
+
+
+def are_dated(text: pl.Series) -> bool:
+    """Return whether most words look like dates, in whatever form, as 3/4/2014 and 2014-04-03 do."""
+    return 2 * int(text.str.contains(DATED).sum()) > len(text)
 
 
 def encode(column: Column, cells: Parsed) -> tuple[list[Floats], Flags]:

@@ -97,9 +97,7 @@ class Parsed:
         return replace(self, missing=self.missing | self.wrong, wrong=np.zeros_like(self.wrong))
 
 
-def parse_cells(
-    column: pl.Series, decimal: Decimal = "", words: Sequence[str] = MISSING, unit: str = ""
-) -> Parsed:
+def parse_cells(column: pl.Series, decimal: Decimal = "", words: Sequence[str] = MISSING, unit: str = "") -> Parsed:
     """Return the cells of a column as text and, where they are some, as numbers; spans of time are seconds.
 
     Args:

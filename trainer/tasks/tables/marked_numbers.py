@@ -116,5 +116,7 @@ def _report(reading: Reading) -> None:
     for name in found:
         signs = currencies(_text(reading, name))
         if len(signs) > 1:
-            what = f"column {name!r} has amounts in several currencies, as {' and '.join(map(repr, signs[:SHOWN]))} state"
+            what = (
+                f"column {name!r} has amounts in several currencies, as {' and '.join(map(repr, signs[:SHOWN]))} state"
+            )
             say(f"table   {what}; they are read as plain numbers, not converted: write one currency, or a column each")

@@ -42,7 +42,14 @@ from trainer.tasks.tables.remarks import (
     report_unused,
 )
 from trainer.tasks.tables.requirements import require_columns, require_flat, require_rows
-from trainer.tasks.tables.row_policy import refuse_time, Reading, first_marked, refuse_marked, settle_missing, settle_wrong
+from trainer.tasks.tables.row_policy import (
+    Reading,
+    first_marked,
+    refuse_marked,
+    refuse_time,
+    settle_missing,
+    settle_wrong,
+)
 from trainer.tasks.tables.suspicions import report_alike, report_sentinels, report_total, words_of
 from trainer.tasks.tables.target import classes_of, require_apart, target_values
 

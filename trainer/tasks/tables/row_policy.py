@@ -87,9 +87,7 @@ def refuse_marked(found: Mapping[str, str], path: Path) -> TrainerError:
     return TrainerError("RM580", what=what, where=str(path), next=advice)
 
 
-def refuse_time(
-    reading: Reading, name: str, text: pl.Series, unreadable: NDArray[np.bool_], zone: str
-) -> TrainerError:
+def refuse_time(reading: Reading, name: str, text: pl.Series, unreadable: NDArray[np.bool_], zone: str) -> TrainerError:
     """Return the error for a time that is missing, or is written otherwise than the others.
 
     Args:
@@ -104,9 +102,10 @@ def refuse_time(
         what = f"{int(missing.sum()):,} times are missing in column {name!r}, which orders the rows"
         advice = "Fill them in, choose --on-bad-row drop, or --time-column none, which draws the parts at random."
     else:
-        what = f"{text[row]!r} in column {name!r} is no time written as {text[other]!r}, or none that clocks in {zone} ever"
-        what += " showed"
-        advice = "Write all in one form, choose --on-bad-row drop, or name the zone: with --time-zone UTC no hour is left out."
+        what = f"{text[row]!r} in column {name!r} is no time written as {text[other]!r}, or none that clocks in {zone}"
+        what += " ever showed"
+        advice = "Write all in one form, choose --on-bad-row drop, or name the zone: "
+        advice += "with --time-zone UTC no hour is left out."
     return TrainerError("RM580", what=what, where=reading.cells.place(row), next=advice)
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from trainer.data.tables.encoding import parse_cells
 from trainer.config.choices import BadRowPolicy
+from trainer.data.tables.encoding import parse_cells
 from trainer.data.tables.reader import Cells, read_cells
 from trainer.runtime.errors import TrainerError
 

@@ -76,7 +76,7 @@ def _let_end(made: _Made) -> None:
         if not api.inspect_container(identity)["State"]["Running"]:
             return
         try:
-            api.wait(identity, timeout=runner.SECONDS_IF_SENT_TO_BOTH)
+            api.wait(identity, timeout=int(runner.SECONDS_IF_SENT_TO_BOTH))
         except engine.failures():
             api.stop(identity, timeout=int(runner.SECONDS_TO_END))
         written = api.logs(identity, stdout=False, stderr=True, since=now - JUST_BEFORE)

@@ -34,7 +34,8 @@ class Ragged:
 
         Args:
             line: its number, from 1.
-            cells: how many it has, where the header has `width`.
+            cells: how many it has.
+            width: how many the header has.
             first: it is the first row behind the header.
         """
         error = self._error(line, cells, width, first=first)

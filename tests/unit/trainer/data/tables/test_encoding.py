@@ -135,7 +135,7 @@ def test_column_is_the_same_after_json() -> None:
         (["None", "", "NA"], [True, True, True]),
     ],
 )
-def test_none_is_a_word_among_words(cells: list[str], missing: list[bool]) -> None:
+def test_cell_of_none_is_a_word_among_words(cells: list[str], missing: list[bool]) -> None:
     assert parse_cells(pl.Series(cells)).missing.tolist() == missing
 
 

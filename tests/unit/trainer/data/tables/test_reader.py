@@ -7,7 +7,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from trainer.config.choices import BadRowPolicy
 from trainer.data.tables.encoding import parse_cells
 from trainer.data.tables.reader import Cells, read_cells
 from trainer.runtime.errors import TrainerError
@@ -257,30 +256,3 @@ def test_row_of_more_cells_than_the_header_is_answered_with_quotes(tmp_path: Pat
         with pytest.raises(TrainerError, match="cells where the header has 3") as caught:
             read_cells(csv(tmp_path, text))
         assert ("stands in quotes" in caught.value.next) == quoted
-
-
-RAGGED = "a,b,c\n1,2,3\n4,5\n6,7,8,9\n1,2,\n"
-
-
-@pytest.mark.parametrize("policy", ["drop", "repair"])
-def test_ragged_lines_are_left_out_and_counted_where_asked_for(tmp_path: Path, policy: BadRowPolicy) -> None:
-    for chunk in (1, 50_000):
-        cells = read_cells(csv(tmp_path, RAGGED), chunk, on_bad_row=policy)
-        assert cells.ragged == (3, 4)
-        assert cells.line.tolist() == [2, 5]
-        assert cells.column("c").to_list() == ["3", ""]
-
-
-@pytest.mark.parametrize(("policy", "advised"), [(None, False), ("error", True)])
-def test_ragged_line_is_refused_with_the_option_where_there_is_one(
-    tmp_path: Path, policy: BadRowPolicy | None, advised: bool
-) -> None:
-    with pytest.raises(TrainerError, match="2 cells where the header has 3") as caught:
-        read_cells(csv(tmp_path, RAGGED), on_bad_row=policy)
-    assert ("--on-bad-row drop" in caught.value.next) is advised
-
-
-def test_table_of_ragged_lines_alone_is_refused_with_the_first_one(tmp_path: Path) -> None:
-    with pytest.raises(TrainerError, match="3 cells where the header has 2") as caught:
-        read_cells(csv(tmp_path, "a,b\nx,1,2\ny,3,4\n"), on_bad_row="drop")
-    assert "name for it" in caught.value.next

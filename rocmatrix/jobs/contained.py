@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     import docker
 
 RUN = ("docker", "run")
+JUST_BEFORE = 0.1  # seconds in which a client that ends may lose lines
 OF_THE_IMAGE = (126, 127)  # the program that the image names cannot be executed, or is not in it
 
 
@@ -57,9 +60,27 @@ def _attended(made: _Made, show: Callable[[runner.Event], None], log: Path | Non
         try:
             done = runner.attached(["docker", "start", "--attach", made.container.id], show=show, log=log)
         except Interrupted as stopped:
+            _let_end(made)
             stopped.finished = replace(stopped.finished, container=made.container)
             raise
         return _judged(replace(done, container=made.container), made)
+
+
+def _let_end(made: _Made) -> None:
+    """Wait for a container whose client ended first, and print what it wrote since: it may write a checkpoint.
+
+    `docker start --attach` of 28 ends at SIGINT and SIGTERM at once, although it passes them on.
+    """
+    api, identity, now = made.client.api, made.container.id, time.time()
+    with contextlib.suppress(*engine.failures()):
+        if not api.inspect_container(identity)["State"]["Running"]:
+            return
+        try:
+            api.wait(identity, timeout=int(runner.SECONDS_IF_SENT_TO_BOTH))
+        except engine.failures():
+            api.stop(identity, timeout=int(runner.SECONDS_TO_END))
+        written = api.logs(identity, stdout=False, stderr=True, since=now - JUST_BEFORE)
+        sys.stderr.write(written.decode("utf-8", errors="replace"))
 
 
 @dataclass(kw_only=True)

@@ -60,7 +60,7 @@ def recorded_inputs(made: Mapping[str, Any], path: Path) -> tuple[dict[str, list
 def _column(column: Column, cells: Cells, made: Mapping[str, Any]) -> tuple[list[Floats], NDArray[np.bool_]]:
     known = {each.lower() for each in column.categories}  # - was a category where the run's rows also had a +
     words = [word for word in made["missing"]["words"] if word not in known]
-    parsed = parse_cells(cells.column(column.name), column.decimal, words)
+    parsed = parse_cells(cells.column(column.name), column.decimal, words, column.unit)
     values, new = encode(column, parsed)
     if column.kind == "number" and parsed.wrong.any():
         row = int(np.flatnonzero(parsed.wrong)[0])
@@ -86,7 +86,8 @@ def rewritten(columns: Sequence[Column], cells: Cells) -> list[Column]:
         cells: cells of the new table.
     """
     words = [each.name for each in columns if each.kind == "number" and cells.types.get(each.name) == pl.String]
-    found = marks_of(Reading(cells=cells, held=(), kept=np.ones(len(cells.line), np.bool_)), words)
+    units = {each.name: each.unit for each in columns if each.unit and each.name in words}
+    found = marks_of(Reading(cells=cells, held=(), kept=np.ones(len(cells.line), np.bool_), units=units), words)
     pointed = [each.name for each in columns if each.name in words and each.decimal == "," and _is_pointed(each, cells)]
     plain: dict[str, Decimal] = dict.fromkeys(pointed, "")
     marks = plain | found

@@ -85,6 +85,7 @@ def demo(args: Demo) -> None:
         ended = [_ran(stage) for stage in stages(Path(args.out), args.gpu)]
     except KeyboardInterrupt:  # half a demo shows nothing
         shutil.rmtree(folder, ignore_errors=True)
+        say(f"\n{args.out} is removed, so there is no training to resume: start ./invokew demo again.")
         raise
     with writing(folder, flag="--out"):
         (folder / PAGE).write_text(page(ended), encoding="utf-8")

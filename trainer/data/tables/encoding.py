@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from trainer.config.name_list import as_word
 from trainer.data.bar import Floats
 from trainer.data.readers.timestamps import find_format
-from trainer.data.tables.number_marks import CURRENCY, Decimal, numbers, units
+from trainer.data.tables.number_marks import CURRENCY, Decimal, numbers, units, without_unit
 from trainer.runtime.errors import TrainerError
 
 # Words for a missing value, in any case; the later ones are those of pandas, of spreadsheets' errors, of SAS, dashes of
@@ -31,6 +31,7 @@ SIGN = r"[+\u2212-]?\s*"
 MARKED = rf"^\(?{SIGN}({CURRENCY}\s*)?{SIGN}"
 MARKED += r"(\d{1,2}(,\d\d)+,\d{3}(\.\d+)?|"
 MARKED += rf"\d{{1,3}}([.,'\u2019 \u00a0\u202f]\d{{3}})+([.,]\d+)?|\d+[.,]\d+|\d+)\s*(%|{CURRENCY})?-?\)?$"
+DATED = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b"
 MOST_CATEGORIES = 10_000
 NAMED = "named in --categories"
 LARGEST = float(np.finfo(np.float32).max)  # a network computes in 32 bits
@@ -45,7 +46,7 @@ class Column:
 
     A number that is missing becomes `fill`, and where training missed some, a further input is 1 (`indicator`).
     A category becomes its place in `categories` from 1, and 0 where it is not among them. decimal: the decimal mark of
-    numbers that are not written plainly.
+    numbers that are not written plainly. unit: what stands behind each number, as kg in 72 kg.
     """
 
     name: str
@@ -55,11 +56,12 @@ class Column:
     fill: float = 0.0
     indicator: bool = False
     decimal: Decimal = ""
+    unit: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the column in JSON's types; a decimal mark only where there is one."""
+        """Return the column in JSON's types; a decimal mark and a unit only where there is one."""
         record = asdict(self) | {"categories": list(self.categories)}
-        return record if self.decimal else {name: value for name, value in record.items() if name != "decimal"}
+        return {name: value for name, value in record.items() if name not in ("decimal", "unit") or value}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Column:
@@ -76,6 +78,7 @@ class Parsed:
     number: Floats
     wrong: Flags
     decimal: Decimal = ""
+    unit: str = ""
 
     @cached_property
     def text(self) -> pl.Series:
@@ -94,13 +97,15 @@ class Parsed:
         return replace(self, missing=self.missing | self.wrong, wrong=np.zeros_like(self.wrong))
 
 
-def parse_cells(column: pl.Series, decimal: Decimal = "", words: Sequence[str] = MISSING) -> Parsed:
+def parse_cells(column: pl.Series, decimal: Decimal = "", words: Sequence[str] = MISSING, unit: str = "") -> Parsed:
     """Return the cells of a column as text and, where they are some, as numbers; spans of time are seconds.
 
     Args:
         column: cells, (rows,).
         decimal: decimal mark of numbers with groups and signs; "" for numbers that are written plainly.
-        words: for a missing value, in lower case. Next to + a - is none: strands of DNA, and yes and no.
+        words: for a missing value, in lower case. Next to + a - is none: strands of DNA, and yes and no. Among words
+            None is none: of None, Mild and Severe, or of kinds of garages.
+        unit: what stands behind the numbers.
     """
     if column.dtype == pl.Duration:
         column = column.dt.total_microseconds() / 1e6
@@ -117,9 +122,24 @@ def parse_cells(column: pl.Series, decimal: Decimal = "", words: Sequence[str] =
     text = _stripped(column)
     if (text == "+").any():
         words = [word for word in words if word != "-"]
+    if not decimal and _is_none_a_word(text):
+        words = [word for word in words if word != "none"]
     missing = (text.is_null() | text.str.to_lowercase().is_in(words).fill_null(True)).to_numpy()
-    read = numbers(text, decimal) if decimal else text.cast(pl.Float64, strict=False)
-    return replace(_parsed(column, missing, read.fill_null(np.nan).to_numpy().copy()), decimal=decimal)
+    read = numbers(without_unit(text, unit), decimal) if decimal else text.cast(pl.Float64, strict=False)
+    return replace(_parsed(column, missing, read.fill_null(np.nan).to_numpy().copy()), decimal=decimal, unit=unit)
+
+
+def _is_none_a_word(text: pl.Series) -> bool:
+    """Return whether the other cells of a column are words, most of them; pandas, R and SQL write no None for missing.
+
+    Args:
+        text: cells without blanks around them, (rows,).
+    """
+    lower = text.str.to_lowercase()
+    if not (lower == "none").any():
+        return False
+    others = text.filter(~lower.is_in(MISSING))
+    return bool(2 * others.cast(pl.Float64, strict=False).is_null().sum() > len(others))
 
 
 def _stripped(column: pl.Series) -> pl.Series:
@@ -193,7 +213,8 @@ def fit_column(name: str, kind: Kind, why: str, cells: Parsed, train: NDArray[np
     if kind == "number":
         fill = float(np.median(cells.number[train][known]))
         indicator = not known.all()
-        return Column(name=name, kind=kind, why=why, fill=fill, indicator=indicator, decimal=cells.decimal)
+        number = Column(name=name, kind=kind, why=why, fill=fill, indicator=indicator)
+        return replace(number, decimal=cells.decimal, unit=cells.unit)
     values = sorted(cells.text.gather(train[known]).unique().to_list())
     if len(values) > max(20, min(MOST_CATEGORIES, known.sum() // 2)):
         what = f"column {name!r} holds {len(values):,} different words in {int(known.sum()):,} training rows"
@@ -216,6 +237,11 @@ def are_times(text: pl.Series) -> bool:
     except TrainerError:
         return False
     return True
+
+
+def are_dated(text: pl.Series) -> bool:
+    """Return whether most words look like dates, in whatever form, as 3/4/2014 and 2014-04-03 do."""
+    return 2 * int(text.str.contains(DATED).sum()) > len(text)
 
 
 def encode(column: Column, cells: Parsed) -> tuple[list[Floats], Flags]:

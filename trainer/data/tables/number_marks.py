@@ -14,8 +14,10 @@ CURRENCY = rf"([A-Z]{{0,2}}\p{{Sc}}|{CODES}|Fr\.|Kč|kr\.?|zł|Rs\.?)"  # also U
 FRONT, BACK = rf"^([+-]?)\s*{CURRENCY}\s*", rf"\s*(%|{CURRENCY})$"
 BEHIND = r"^(\d[\d.,'\u2019 \u00a0\u202f]*)-$"  # SAP writes -5.80 as 5.80-
 MINUS = "\u2212"  # of typesetting, which spreadsheets of some languages write
-UNIT = r"^[+-]?[\d.,]*\d(\s*[^\d\s.,][^\d]{0,11})$"
+UNIT = rf"^({CURRENCY}\s*)?[+-]?[\d.,]*\d(?P<unit>\s*[^\d\s.,][^\d]{{0,11}})$"
 NEARLY, MOST_UNITS = 0.9, 3  # 12.5K and 3M have two
+UNIT_GROUP = 3  # behind those of the currency
+FEW_WORDS = 10  # up to which words such as 2 doors and 4 doors are as good as numbers
 LOSS = r"^\(([^()]*\d[^()]*)\)$"  # (1,234) is how accounts write -1,234
 NUMBERS = {
     ",": rf"^[+-]?(\d{{1,3}}([.{SPACES}]\d{{3}})+|\d+)(,\d+)?$",
@@ -40,9 +42,39 @@ def units(text: pl.Series) -> list[str]:
     Args:
         text: cells that hold something, (cells,).
     """
-    behind = text.str.extract(UNIT).drop_nulls()
+    behind = text.str.extract(UNIT, UNIT_GROUP).drop_nulls()
     found = sorted(behind.str.strip_chars().unique().to_list())
     return found if len(behind) > NEARLY * len(text) and len(found) <= MOST_UNITS else []
+
+
+def unit_of(text: pl.Series) -> str:
+    """Return the unit behind the numbers of more than a few different cells, as kg in 72 kg; "" for none, or several.
+
+    Args:
+        text: cells that hold something, (cells,).
+    """
+    found = units(text) if text.n_unique() > FEW_WORDS else []
+    return found[0] if len(found) == 1 and not pl.Series(found).str.contains(BACK).any() else ""
+
+
+def without_unit(text: pl.Series, unit: str) -> pl.Series:
+    """Return cells without the unit behind their numbers.
+
+    Args:
+        text: cells without blanks around them, (rows,).
+        unit: of the column; "" leaves the cells as they are.
+    """
+    return text.str.strip_suffix(unit).str.strip_chars_end() if unit else text
+
+
+def currencies(text: pl.Series) -> list[str]:
+    """Return the signs and codes of currencies in front of numbers and behind them, in their order.
+
+    Args:
+        text: cells that hold something, (cells,).
+    """
+    found = [text.str.extract(FRONT, 2), text.str.extract(rf"\s*{CURRENCY}$", 1)]
+    return sorted(pl.concat(found).drop_nulls().unique().to_list())
 
 
 def decimal_mark(text: pl.Series) -> Decimal | None:

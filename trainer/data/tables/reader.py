@@ -16,10 +16,12 @@ import polars as pl
 from numpy.typing import NDArray
 from polars import selectors
 
+from trainer.config.choices import BadRowPolicy
 from trainer.data.readers.arrow import PARQUET, is_columnar
 from trainer.data.readers.headers import EMPTY, NUMBER
 from trainer.data.readers.stream import kind_of, line_blocks
 from trainer.data.tables.column_store import ColumnStore
+from trainer.data.tables.ragged import Ragged
 from trainer.runtime.errors import TrainerError
 
 SEPARATORS = ",;\t|"
@@ -32,11 +34,7 @@ BACKSLASHED = re.compile(r'(?<!\\)\\"')  # all of such a line, also one in front
 SHOWN = 5  # names that stand twice
 NO_HEADER = "The first line looks like a row: put a line with the columns' names in front of it."
 MOSTLY = 0.6  # of the first lines, which have the table's number of cells where lines in front of it are left out
-ROW_NAMES = "If the first cell of each row is its name, as R's write.table writes it, put a name for it and the mark "
-ROW_NAMES += "between cells in front of the header."
 UNCLOSED = 'A " opens a cell there that no other " closes: correct the line; within quotes a " is written twice.'
-QUOTED = 'A cell that holds the mark between cells stands in quotes, as in 1,"good, but dear",3: correct the line, or '
-QUOTED += "save the file with another mark, such as ; or tab."
 CELLS = 1_000_000  # that are Python's own strings at a time, some 70 bytes each
 
 
@@ -46,7 +44,7 @@ class Cells:
 
     types: by the columns' names, in their order. column: returns the cells of one, (rows,).
     line: (rows,) of each row in its file, from 1; a `unit` is a line of text, or a row of a typed file.
-    read: how the file was understood, in JSON's types.
+    read: how the file was understood, in JSON's types. ragged: lines left out for another number of cells.
     """
 
     types: Mapping[str, pl.DataType]
@@ -55,13 +53,16 @@ class Cells:
     unit: str
     path: Path
     read: dict[str, Any]
+    ragged: tuple[int, ...] = ()
 
     def place(self, row: int) -> str:
         """Return file and line of a row, for a message."""
         return f"{self.path}, {self.unit} {self.line[row]}"
 
 
-def read_cells(path: Path, chunk: int = 50_000, *, folder: Path | None = None) -> Cells:
+def read_cells(
+    path: Path, chunk: int = 50_000, *, folder: Path | None = None, on_bad_row: BadRowPolicy | None = None
+) -> Cells:
     """Read the table at `path`: into memory, or with a `folder` so that no more than a column is in memory at a time.
 
     Text is then stored in files without a name in `folder`; a typed file is read anew for each column.
@@ -70,13 +71,17 @@ def read_cells(path: Path, chunk: int = 50_000, *, folder: Path | None = None) -
         path: CSV, Parquet or Arrow file.
         chunk: lines to read at a time.
         folder: folder for columns that are kept on disk; None reads into memory.
+        on_bad_row: what to do with lines of another number of cells than the header; None where there is no choice.
 
     Raises:
         TrainerError: RM510 for what is no table, RM511 for one without rows, RM516 for a damaged file, RM580 for
             a line with another number of cells or a header that names a column twice.
         OSError: where `folder` has no room.
     """
-    cells = nameless(_typed(path, folder) if is_columnar(path) else _text(path, chunk, folder))
+    ragged = Ragged(policy=on_bad_row, path=path)
+    cells = nameless(_typed(path, folder) if is_columnar(path) else _text(path, chunk, folder, ragged))
+    if ragged.first and not len(cells.line):
+        raise ragged.first
     if not len(cells.line):
         raise TrainerError("RM511", what="the file holds no row", where=str(path))
     return cells
@@ -113,7 +118,7 @@ def _collected(frame: pl.LazyFrame, path: Path) -> pl.DataFrame:
         raise TrainerError("RM516", what="the file is damaged or cut off", where=str(path), why=why) from error
 
 
-def _text(path: Path, chunk: int, folder: Path | None) -> Cells:
+def _text(path: Path, chunk: int, folder: Path | None, ragged: Ragged) -> Cells:
     lines = _lines(path)
     head, before = _head(lines)
     if not head:
@@ -123,7 +128,7 @@ def _text(path: Path, chunk: int, folder: Path | None) -> Cells:
     reader = csv.reader(text, delimiter=separator, skipinitialspace=True, strict=True)
     written = next(_rows(reader, path, before))
     names = _header(written, f"{path}, line {reader.line_num + before}")
-    column, line = _gathered(_parts(reader, names, chunk, path, before), names, folder)
+    column, line = _gathered(_parts(_numbered(reader, len(names), path, before, ragged), names, chunk), names, folder)
     empty = {name for name, cell in zip(names, written, strict=True) if not cell.strip() and _is_blank(column(name))}
     types = {name: pl.String() for name in names if name not in empty}
     encoding = kind_of(path)[1]
@@ -131,7 +136,8 @@ def _text(path: Path, chunk: int, folder: Path | None) -> Cells:
         {} if encoding.startswith("utf") else {"encoding": encoding}
     )
     read |= {"lines_in_front": before} if before else {}
-    return Cells(types=types, column=column, line=line, unit="line", path=path, read=read)
+    lines_out = tuple(ragged.lines)
+    return Cells(types=types, column=column, line=line, unit="line", path=path, read=read, ragged=lines_out)
 
 
 def _doubled(line: str) -> str:
@@ -247,27 +253,23 @@ def _header(written: list[str], where: str) -> list[str]:
 
 
 def _parts(
-    reader: Any, names: list[str], chunk: int, path: Path, before: int
+    numbered: Iterator[tuple[int, list[str]]], names: list[str], chunk: int
 ) -> Iterator[tuple[pl.DataFrame, NDArray[np.int64]]]:
     schema = dict.fromkeys(names, pl.String)
     most = max(1, min(chunk, CELLS // len(names)))
-    while rows := list(itertools.islice(_numbered(reader, len(names), path, before), most)):
+    while rows := list(itertools.islice(numbered, most)):
         lines, cells = zip(*rows, strict=True)
         columns = zip(*cells, strict=True)
         yield pl.DataFrame(dict(zip(names, columns, strict=True)), schema=schema), np.array(lines, np.int64)
 
 
-def _numbered(reader: Any, width: int, path: Path, before: int) -> Iterator[tuple[int, list[str]]]:
+def _numbered(reader: Any, width: int, path: Path, before: int, ragged: Ragged) -> Iterator[tuple[int, list[str]]]:
     first = True
     for row in _rows(reader, path, before):
         if len(row) == width or (len(row) > width and not any(cell.strip() for cell in row[width:])):
             yield reader.line_num + before, row[:width]
         elif row and row != [""]:
-            what = f"{len(row)} cells where the header has {width}"
-            where = f"{path}, line {reader.line_num + before}"
-            advice = QUOTED if len(row) > width else "Complete the line, or take it out of the file."
-            advice = f"{ROW_NAMES} {QUOTED}" if first and len(row) == width + 1 else advice
-            raise TrainerError("RM580", what=what, where=where, next=advice)
+            ragged.settle(reader.line_num + before, len(row), width, first=first)
         first = False
 
 

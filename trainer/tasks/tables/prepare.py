@@ -42,11 +42,19 @@ from trainer.tasks.tables.remarks import (
     report_unused,
 )
 from trainer.tasks.tables.requirements import require_columns, require_flat, require_rows
-from trainer.tasks.tables.row_policy import Reading, first_marked, refuse_marked, settle_missing, settle_wrong
+from trainer.tasks.tables.row_policy import (
+    Reading,
+    first_marked,
+    refuse_marked,
+    refuse_time,
+    settle_missing,
+    settle_wrong,
+)
 from trainer.tasks.tables.suspicions import report_alike, report_sentinels, report_total, words_of
 from trainer.tasks.tables.target import classes_of, require_apart, target_values
 
 MOST_SHOWN = 5  # classes that are named
+RAGGED = "another number of cells than the header has"
 
 
 def prepare_table(config: TableConfig, *, disk: Path | None = None) -> Task:
@@ -119,7 +127,7 @@ def report_target(reading: Reading, matrix: Matrix, target: str, labels: Sequenc
 def opened(config: TableConfig, disk: Path | None) -> tuple[Reading, list[str], str | None]:
     """Return the table, the names of its columns that become inputs, and that of the one that orders the rows."""
     folder = folder_for(disk)
-    cells = read_cells(config.data, folder=folder)
+    cells = read_cells(config.data, folder=folder, on_bad_row=config.reading.on_bad_row)
     if "lines_in_front" in cells.read:
         say(f"table   lines in front of the header are left out: {cells.read['lines_in_front']}")
     if "encoding" in cells.read:
@@ -129,10 +137,16 @@ def opened(config: TableConfig, disk: Path | None) -> tuple[Reading, list[str], 
     left_out = {config.target, time, *config.columns.ignore}
     names = [name for name in cells.types if name not in left_out]
     if not names:
-        raise TrainerError("RM580", what="no column is left as an input", where=str(cells.path))
+        what, advice = "no column is left as an input", ""
+        if time:
+            what += f": {time!r} orders the rows, and times are no inputs"
+            advice = "Give the table another column, such as the hour or the month as a number."
+        raise TrainerError("RM580", what=what, where=str(cells.path), next=advice)
     require_flat(cells, config.target, names)
     held = {config.target} if folder else {config.target, *names}
     reading = Reading(cells=cells, held=held, kept=np.ones(len(cells.line), np.bool_))
+    if cells.ragged:
+        reading.dropped[RAGGED] = len(cells.ragged)
     settle_marks(reading, [*names, config.target], config)
     return reading, names, time
 
@@ -274,13 +288,7 @@ def times_of(reading: Reading, time: str | None, config: TableConfig) -> NDArray
     read = parse(text, form, zone, None)
     unreadable = read.unreadable & reading.kept
     if unreadable.any() and config.reading.on_bad_row == "error":
-        row = int(np.flatnonzero(unreadable)[0])
-        raise TrainerError(
-            "RM580",
-            what=f"{text[row]!r} in column {time!r} is no time, or none that clocks in {zone} ever showed",
-            where=cells.place(row),
-            next="Correct it, choose --on-bad-row drop, or name the zone: with --time-zone UTC no hour is left out.",
-        )
+        raise refuse_time(reading, time, text, unreadable, zone)
     reading.drop(read.unreadable, f"{time} is no time")
     return read.at
 

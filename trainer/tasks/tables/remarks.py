@@ -13,14 +13,13 @@ import polars as pl
 from trainer.config.name_list import as_word
 from trainer.data.dataset import Dataset
 from trainer.data.split import Scaler
-from trainer.data.tables.encoding import MISSING, MOSTLY, NAMED, Column, Flags, Parsed, are_times
-from trainer.data.tables.number_marks import units
+from trainer.data.tables.encoding import MISSING, MOSTLY, NAMED, Column, Flags, Parsed, are_dated, are_times
+from trainer.data.tables.number_marks import FEW_WORDS, units
 from trainer.data.tables.split import Parts
 from trainer.runtime.events import say
 from trainer.tasks.assumptions import unmoved
 
 SHOWN = 8  # columns of a list that are named
-FEW_WORDS = 10  # up to which words such as 2 doors and 4 doors are as good as numbers
 CROWDED = 1e-3  # standard deviations in which 90 of 100 values are one number to a network
 LEAST_SEEN, MOST_SEEN = 200, 1_000_000  # rows, and numbers of all columns, by which that is judged
 SOME = 0.1  # of the cells that are numbers, from which words next to them may be marks such as <5 or n.d.
@@ -49,8 +48,7 @@ def report_columns(made: dict[str, Any], columns: Sequence[Column], parts: Parts
     say("; ".join(words))
     for column in columns:
         report_units(column)
-        if not timed and column.kind == "category" and are_times(pl.Series(column.categories)):
-            report_unread_times(column.name)
+        report_dates(column, timed=timed)
 
 
 def report_units(column: Column) -> None:
@@ -62,10 +60,23 @@ def report_units(column: Column) -> None:
         say(f"table   {what} are in it: {advice}")
 
 
-def report_unread_times(name: str) -> None:
-    """Report that rows are split without regard to a column that reads as times."""
-    what = f"column {name!r} reads as times, and rows are split without regard to it"
-    say(f"table   {what}; --time-column {shlex.quote(name)} does")
+def report_dates(column: Column, *, timed: bool) -> None:
+    """Report that rows are split without regard to a column of times, or that its dates are words of several forms.
+
+    Args:
+        column: an input.
+        timed: whether rows are split by the time of another column.
+    """
+    words = pl.Series(column.categories, dtype=pl.String)
+    if column.kind != "category" or column.why == NAMED:
+        return
+    if are_times(words):
+        if not timed:
+            what = f"column {column.name!r} reads as times, and rows are split without regard to it"
+            say(f"table   {what}; --time-column {shlex.quote(column.name)} does")
+    elif are_dated(words):
+        what = f"column {column.name!r} looks like dates of several forms"
+        say(f"table   {what}, such as {words[0]!r}, and is read as words: write all as 2014-01-31")
 
 
 def report_unused(train: Dataset, names: Sequence[str]) -> None:

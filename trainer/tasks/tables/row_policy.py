@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from trainer.config.name_list import as_word
 from trainer.config.sections.table import TableConfig
-from trainer.data.tables.encoding import Parsed, fault, is_marked, parse_cells
+from trainer.data.tables.encoding import MISSING, Parsed, fault, is_marked, parse_cells
 from trainer.data.tables.number_marks import Decimal
 from trainer.data.tables.reader import Cells
 from trainer.runtime.errors import TrainerError
@@ -22,7 +23,7 @@ class Reading:
     """A table on its way to a task: its cells by column, and the rows that are still in.
 
     Columns of `held` stay in memory once they are parsed; of the others only the last one does. decimals: the decimal
-    mark of columns whose numbers are not written plainly.
+    mark of columns whose numbers are not written plainly. units: what stands behind the numbers of a column.
     """
 
     cells: Cells
@@ -30,6 +31,7 @@ class Reading:
     kept: NDArray[np.bool_]
     dropped: dict[str, int] = field(default_factory=dict)
     decimals: dict[str, Decimal] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
     _parsed: dict[str, Parsed] = field(default_factory=dict)
     _repaired: set[str] = field(default_factory=set)
     _passing: str | None = None
@@ -38,7 +40,8 @@ class Reading:
         """Return the cells of a column; what is wrong in a repaired one is missing."""
         if name in self._parsed:
             return self._parsed[name]
-        found = parse_cells(self.cells.column(name), self.decimals.get(name, ""))
+        column, decimal = self.cells.column(name), self.decimals.get(name, "")
+        found = parse_cells(column, decimal, unit=self.units.get(name, ""))
         if name in self._repaired:
             found = found.repaired()
         if self._passing is not None:
@@ -82,6 +85,28 @@ def refuse_marked(found: Mapping[str, str], path: Path) -> TrainerError:
     what = f"numbers would be taken for words, for their commas or signs, in {shown}"
     advice = f"Write them with a point and no sign, or keep them as words: --categories {as_word(found)}."
     return TrainerError("RM580", what=what, where=str(path), next=advice)
+
+
+def refuse_time(reading: Reading, name: str, text: pl.Series, unreadable: NDArray[np.bool_], zone: str) -> TrainerError:
+    """Return the error for a time that is missing, or is written otherwise than the others.
+
+    Args:
+        name: the column that orders the rows.
+        text: its cells, (rows,).
+        unreadable: which of them are no times, (rows,).
+        zone: name of the zone of times without one.
+    """
+    row, other = (int(np.flatnonzero(flags)[0]) if flags.any() else 0 for flags in (unreadable, ~unreadable))
+    if not text[row] or text[row].strip().lower() in MISSING:
+        missing = text.is_null() | text.str.strip_chars().str.to_lowercase().is_in(MISSING)
+        what = f"{int(missing.sum()):,} times are missing in column {name!r}, which orders the rows"
+        advice = "Fill them in, choose --on-bad-row drop, or --time-column none, which draws the parts at random."
+    else:
+        what = f"{text[row]!r} in column {name!r} is no time written as {text[other]!r}, or none that clocks in {zone}"
+        what += " ever showed"
+        advice = "Write all in one form, choose --on-bad-row drop, or name the zone: "
+        advice += "with --time-zone UTC no hour is left out."
+    return TrainerError("RM580", what=what, where=reading.cells.place(row), next=advice)
 
 
 def settle_wrong(reading: Reading, name: str, kind: str, config: TableConfig) -> None:

@@ -73,3 +73,26 @@ def test_container_that_could_not_be_made_is_trouble_of_the_engine(monkeypatch):
     monkeypatch.setattr(contained.subprocess, "run", lambda *_, **__: failed)
     done = contained.run(["docker", "run", "image"], show=print, log=None)
     assert (done.status, done.trouble.stage, done.trouble.detail) == (NOT_STARTED, "engine", "no such image")
+
+
+@pytest.mark.parametrize(
+    ("running", "waits", "calls"),
+    [(True, True, ["wait", "logs"]), (True, False, ["wait", "stop", "logs"]), (False, True, [])],
+)
+def test_container_whose_client_ended_first_is_waited_for_and_its_last_words_are_printed(running, waits, calls, capsys):
+    done = []
+
+    def wait(_, timeout):
+        done.append("wait")
+        if not waits:
+            raise OSError("no end in time")
+
+    api = SimpleNamespace(
+        inspect_container=lambda _: {"State": {"Running": running}},
+        wait=wait,
+        stop=lambda _, timeout: done.append("stop"),
+        logs=lambda _, **__: done.append("logs") or b"RM554 Stopped with a checkpoint\n",
+    )
+    contained._let_end(contained._Made(container=SimpleNamespace(id="c"), client=SimpleNamespace(api=api)))
+    assert done == calls
+    assert ("RM554" in capsys.readouterr().err) is running

@@ -143,13 +143,14 @@ def test_progress_line_is_kept_in_its_last_state():
     assert demo._lines(b"a\r\ntrain 1%\rtrain 100%\r\nend\r\n") == "a\ntrain 100%\nend\n"
 
 
-def test_demo_that_is_stopped_leaves_nothing(stand_in, tmp_path):
+def test_demo_that_is_stopped_leaves_nothing(stand_in, tmp_path, capsys):
     run, _ = stand_in
     run.stopped = "report"
     with pytest.raises(SystemExit) as ended:
         demo.demo(Demo(out=str(tmp_path / "DEMO")))
     assert ended.value.code == 130
     assert list(tmp_path.iterdir()) == []
+    assert "DEMO is removed, so there is no training to resume: start ./invokew demo again" in capsys.readouterr().err
 
 
 def test_stage_ends_with_the_demo_when_a_scheduler_stops_it(tmp_path):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.data.tables import encoding
-from trainer.data.tables.encoding import Column, encode, features_of, fit_column, kind_of, parse_cells
+from trainer.data.tables.encoding import Column, are_dated, encode, features_of, fit_column, kind_of, parse_cells
 from trainer.runtime.errors import TrainerError
 
 
@@ -124,3 +124,21 @@ def test_column_that_training_never_knows_is_refused() -> None:
 def test_column_is_the_same_after_json() -> None:
     made = Column(name="c", kind="category", why="words", categories=("a", "b"))
     assert Column.from_dict(made.as_dict()) == made
+
+
+@pytest.mark.parametrize(
+    ("cells", "missing"),
+    [
+        (["None", "Mild", "Severe", ""], [False, False, False, True]),
+        (["none", "none", "7", "Mild", "Severe"], [False] * 5),
+        (["None", "1", "2.5", "3"], [True, False, False, False]),
+        (["None", "", "NA"], [True, True, True]),
+    ],
+)
+def test_cell_of_none_is_a_word_among_words(cells: list[str], missing: list[bool]) -> None:
+    assert parse_cells(pl.Series(cells)).missing.tolist() == missing
+
+
+@pytest.mark.parametrize(("words", "dated"), [(["3/4/2014", "2014-04-03"], True), (["red", "3/4/2014", "1-4"], False)])
+def test_words_that_look_like_dates(words: list[str], dated: bool) -> None:
+    assert are_dated(pl.Series(words)) is dated

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from trainer.data.bar import Bars
 from trainer.data.dataset import Dataset
 from trainer.data.split import Split, split_by_time
 from trainer.tasks.bars import make_dataset
+from trainer.tasks.metrics import regression
 from trainer.tasks.metrics.regression import BASELINES, r2, rmse, score
 
 
@@ -90,3 +92,16 @@ def test_linear_baseline_in_pieces_is_the_one_at_once(monkeypatch: pytest.Monkey
         "trainer.tasks.metrics.regression.chunks", lambda n: [slice(a, min(a + 97, n)) for a in range(0, n, 97)]
     )
     np.testing.assert_allclose(baseline_forecasts(train, test)["linear"], whole, rtol=1e-9)
+
+
+def test_linear_baseline_takes_only_the_commonest_codes_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regression, "APART", 3)
+    codes = np.array([[0, 0], [0, 1], [1, 0], [1, 1], [2, 0], [3, 1], [0, 0], [1, 1]], np.float64)
+    target = np.array([1.0, 1.0, 5.0, 5.0, 9.0, 7.0, 1.0, 5.0])
+    rows = Dataset(date=np.arange(8).astype("M8[s]"), features=codes, target=target, persistence=np.full(8, np.nan))
+    apart = regression.values_apart(rows, (4, 2))
+    assert {place: values.tolist() for place, values in apart.items()} == {0: [0], 1: [0, 1]}
+    one = replace(rows, features=codes[:, :1])
+    np.testing.assert_allclose(baseline_forecasts(one, one, (4,))["linear"], target, atol=1e-9)
+    monkeypatch.setattr(regression, "APART", 2)
+    np.testing.assert_allclose(baseline_forecasts(one, one, (4,))["linear"], [1, 1, 5, 5, 8, 8, 1, 5], atol=1e-9)

@@ -15,6 +15,7 @@ from trainer.analysis.table_inputs import recorded_inputs
 from trainer.config.sections.table import TableConfig
 from trainer.data.tables.number_marks import MINUS
 from trainer.data.tables.reader import read_cells
+from trainer.runtime.errors import TrainerError
 from trainer.tasks.tables.marked_numbers import settle_marks
 from trainer.tasks.tables.prepare import opened
 
@@ -154,3 +155,43 @@ def test_marks_are_recorded_for_the_columns_that_have_them(tmp_path: Path) -> No
     assert (names, reading.decimals) == (["x", "z"], {"x": ","})
     settle_marks(reading, ["z"], config)
     assert reading.decimals == {"x": ","}
+
+
+@pytest.mark.parametrize(("write", "mark"), [("{:.1f} kg", "."), ("${:,.1f}B", "."), ("{:.0f} months", ".")])
+@pytest.mark.parametrize("target", ["x", "y"])
+def test_numbers_with_one_unit_are_numbers_and_the_unit_is_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], write: str, mark: str, target: str
+) -> None:
+    def measured(draw: random.Random, _: int) -> str:
+        return f'"{write.format(draw.uniform(100, 9000))}"'
+
+    path = table(tmp_path, ",", x=measured, z=number, y=measured)
+    task = task_of(path, target=target)
+    other = columns(task)["y" if target == "x" else "x"]
+    assert task.labels is None
+    assert (other["kind"], other["decimal"], other["unit"]) == ("number", mark, write.split("}")[1].strip())
+    assert "read as numbers, without the unit behind them: " in capsys.readouterr().err
+    _, matrix = recorded_inputs(task.made, path)
+    assert np.isfinite(matrix).all() and matrix.max() > 1000
+
+
+def test_another_unit_than_that_of_the_training_is_refused_in_a_new_table(tmp_path: Path) -> None:
+    made = task_of(table(tmp_path, ",", x=lambda d, _: f"{d.uniform(50, 90):.1f} kg", y=number)).made
+    path = table(tmp_path, ",", x=lambda d, _: f"{d.uniform(50, 90):.1f} lb", y=number)
+    with pytest.raises(TrainerError) as caught:
+        recorded_inputs(made, path)
+    assert caught.value.code == "RM580" and "lb' in column 'x'" in caught.value.what
+
+
+def test_few_words_with_numbers_in_front_stay_categories(tmp_path: Path) -> None:
+    made = columns(task_of(table(tmp_path, ",", doors=lambda _, n: f"{n % 10} doors", y=number)))
+    assert made["doors"]["kind"] == "category" and "unit" not in made["doors"]
+
+
+@pytest.mark.parametrize(("signs", "named"), [("€$", True), ("$$", False)])
+def test_amounts_in_several_currencies_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], signs: str, named: bool
+) -> None:
+    task_of(table(tmp_path, ",", price=lambda d, n: f"{signs[n % 2]}{d.uniform(1, 90):.2f}", y=number))
+    found = "column 'price' has amounts in several currencies, as '$' and '€' state" in capsys.readouterr().err
+    assert found is named

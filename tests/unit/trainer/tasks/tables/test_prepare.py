@@ -367,3 +367,10 @@ def test_column_without_any_value_is_left_out_and_reported(tmp_path: Path, capsy
 def test_table_whose_inputs_have_no_value_is_refused(tmp_path: Path) -> None:
     path = written(pl.DataFrame({"y": range(300), "a": [""] * 300, "b": ["NA"] * 300}), tmp_path)
     assert "no column has a value" in refused(path, "RM580").what
+
+
+def test_ragged_lines_are_counted_among_the_dropped_rows(tmp_path: Path) -> None:
+    lines = ["x,y", *[f"{row % 7},{row}" for row in range(100)]]
+    lines[50] += ",oops"
+    (path := tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    assert task_of(path, on_bad_row="drop").made["dropped_rows"] == {"another number of cells than the header has": 1}

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from tests.fixtures.configs import prepared
+from tests.fixtures.table_tasks import refused
 from trainer.runtime.errors import TrainerError
 from trainer.tasks.tables.remarks import counted, is_coded, listed
 
@@ -39,12 +40,9 @@ def test_column_of_words_that_holds_numbers_is_named_with_a_word(
     assert ("'<5'" in found) is named
 
 
-@pytest.mark.parametrize(("different", "named"), [(11, True), (10, False)])
-def test_column_of_numbers_with_a_unit_is_named(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], different: int, named: bool
-) -> None:
-    found = printed(tmp_path, capfd, mass=[f"{row % different} kg" for row in COUNT], x=COUNT)
-    assert ("'mass' is read as words, though numbers with 'kg' behind are in it" in found) is named
+def test_column_of_numbers_with_several_units_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    found = printed(tmp_path, capfd, seen=[f"{row % 11}{'KM'[row % 2]}" for row in COUNT], x=COUNT)
+    assert "'seen' is read as words, though numbers with 'K' or 'M' behind are in it" in found
 
 
 @pytest.mark.parametrize(("value", "named"), [("1e12", True), ("1e3", False)])
@@ -94,3 +92,38 @@ def test_rows_that_are_too_few_are_answered_with_how_many_there_must_be(tmp_path
 def test_counts_and_lists_are_written_as_people_do() -> None:
     assert (counted(1, "row"), counted(1000, "row"), counted(0, "row")) == ("1 row", "1,000 rows", "0 rows")
     assert listed([str(n) for n in range(10)]) == "0, 1, 2, 3, 4, 5, 6, 7 and 2 more"
+
+
+@pytest.mark.parametrize(
+    ("dates", "named"),
+    [
+        (["2014-01-05", "1/2/2014", "20140103"], True),  # the last reads as a number, too
+        (["red", "blue"], False),
+        (["2014-01-05", "2014-01-06"], False),
+    ],
+)
+def test_dates_that_stay_words_are_named(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], dates: list[str], named: bool
+) -> None:
+    found = printed(tmp_path, capfd, seen=[dates[row % len(dates)] for row in COUNT], x=COUNT)
+    assert ("column 'seen' looks like dates of several forms" in found) is named
+
+
+@pytest.mark.parametrize(
+    ("cell", "what"),
+    [
+        ("NA", "1 times are missing in column 'date'"),
+        ("7.3.2014", "'7.3.2014' in column 'date' is no time written as '2014-01-01'"),
+    ],
+)
+def test_row_without_a_time_is_answered_by_what_it_has(tmp_path: Path, cell: str, what: str) -> None:
+    rows = [f"{f'2014-01-{1 + row % 28:02}' if row != 50 else cell},{row},{row % 7}" for row in COUNT]
+    (path := tmp_path / "t.csv").write_text("\n".join(["date,x,y", *rows]) + "\n")
+    error = refused(path, "RM580")
+    assert error.what.startswith(what) and error.where.endswith("line 52")
+
+
+def test_table_of_times_and_a_target_alone_is_answered_with_them(tmp_path: Path) -> None:
+    rows = [f"2014-01-{1 + row % 28:02},{row}" for row in COUNT]
+    (path := tmp_path / "t.csv").write_text("\n".join(["date,y", *rows]) + "\n")
+    assert "'date' orders the rows" in refused(path, "RM580").what

@@ -92,6 +92,14 @@ def text_file(begin: str) -> OtherFile | None:
     return next((found for pattern, flags, found in TEXT if re.match(pattern, begin, flags)), None)
 
 
+def _has_parts(folder: Path) -> bool:
+    """Return whether Parquet files are one or two folders below: no further, as a folder may be the whole machine's."""
+    try:
+        return any(any(folder.glob(parts)) for parts in ("*/*.parquet", "*=*/*=*/*.parquet"))
+    except OSError:  # a folder that is removed meanwhile
+        return False
+
+
 def folder_advice(folder: Path) -> str:
     """Return how the files of a folder become the one that is read; empty where none that could is seen in it."""
     try:
@@ -101,7 +109,7 @@ def folder_advice(folder: Path) -> str:
     if len(names) == 1:
         return f"One file is read: --data {shlex.quote(str(folder / names[0]))}."
     if not names:
-        return TYPED.format(repr(f"{folder}/**/*.parquet")) if any(folder.rglob("*.parquet")) else ""
+        return TYPED.format(repr(f"{folder}/**/*.parquet")) if _has_parts(folder) else ""
     ending = Path(names[0]).suffix
     joined = f"awk 'NR == 1 || FNR > 1' {shlex.quote(str(folder))}/*{ending} > all{ending}"  # ends a last line, too
     return f"One file is read, and the folder has {len(names)}. Where their columns agree, join them: {joined}"

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import tarfile
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -128,3 +129,20 @@ def test_folder_that_may_not_be_listed_is_refused_all_the_same(tmp_path: Path, m
     with pytest.raises(TrainerError, match="RM510") as caught:
         kind_of(tmp_path)
     assert caught.value.what == "it is a folder"
+
+
+def test_folder_that_is_removed_while_it_is_looked_at_gives_no_advice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def glob(self: Path, parts: str) -> Iterator[Path]:
+        raise FileNotFoundError(parts)
+
+    monkeypatch.setattr(Path, "glob", glob)
+    assert folder_advice(tmp_path) == ""
+
+
+@pytest.mark.parametrize(("place", "seen"), [("a", True), ("y=1/m=2", True), ("a/b", False), ("a/b/c", False)])
+def test_parquet_files_are_looked_for_in_folders_and_their_parts_alone(tmp_path: Path, place: str, seen: bool) -> None:
+    (tmp_path / place).mkdir(parents=True)
+    (tmp_path / place / "part.parquet").write_bytes(b"")
+    assert bool(folder_advice(tmp_path)) is seen

@@ -59,7 +59,8 @@ Found in Dockerfiles, compose files, scripts and requirements files, without a r
 | download-moves | note | an address with latest in it, in a Dockerfile for AMD cards |
 
 A companion package that a rule of matrix/companions.yaml calls broken with the image's ROCm is an error under that
-rule's id. Kubernetes manifests, workflows and conda environments are not read yet.
+rule's id. The table has the rules of containers; Kubernetes manifests, workflows, conda environments, pages in Markdown
+and Makefiles are read, too.
 """
 
 

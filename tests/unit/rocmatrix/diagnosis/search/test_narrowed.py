@@ -96,7 +96,7 @@ def test_each_pattern_gets_its_own_spans(monkeypatch):
     whole = [[0, len(text)]]
     found = narrowed.narrowed(text, {2: whole, 5: whole, 6: [[3, 9]]}, [DEMANDED] * 5 + [shared] * 2)
     assert [found[2], found[5]] == [one(text, DEMANDED, whole), one(text, shared, whole)]
-    narrow = parse(r"Error: .{0,9}(?:is too old|please upgrade)")  # the same texts, other reaches
+    narrow = parse(r"ValueError: .{0,9}(?:is too old|please upgrade)")  # the same texts, other reaches
     both = narrowed.narrowed(text, {2: whole, 3: whole}, [DEMANDED] * 3 + [narrow])
     assert [both[2], both[3]] == [found[2], one(text, narrow, whole)] and both[2] != both[3]
     assert found[2] != found[5] and found[6] == [[3, 9]] and matches(text, shared, found[5]) != []

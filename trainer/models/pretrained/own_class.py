@@ -61,11 +61,13 @@ class OwnClassDecoder(nn.Module):
     plain_head: logits are hidden states times the head's weight, so that a loss can form them in chunks; otherwise
     they are taken whole from the model.
     base_values: by name, of weights that an adapter by peft changes in place; `adapters_disabled` puts them back.
+    budget: `adapters.adalora.RankBudget` of an adapter whose ranks change in training, else None.
     """
 
     def __init__(self, causal: Any) -> None:
         super().__init__()
         self.base_values: dict[str, Tensor] = {}
+        self.budget: Any = None
         self.causal = causal
         self.config = OwnConfig(vocabulary=int(causal.get_input_embeddings().weight.shape[0]))
         self.plain_head = True

@@ -324,7 +324,7 @@ def test_next_commands_are_tasks_with_options_that_exist(tmp_path, method, adapt
 def test_sample_of_bars_is_no_text(tmp_path):
     config = TrainConfig.of(task="lm", data=SAMPLE)
     with pytest.raises(TrainerError, match="RM500") as caught:
-        language_task(config.data, config.model, folder=tmp_path, seed=0)
+        language_task(config.data, config.model, folder=tmp_path, loop=config.loop)
     assert "--task lm needs --data" in str(caught.value.what)
 
 

@@ -78,7 +78,7 @@ def _require_schedule(values: Mapping[str, Any], steps: int) -> None:
         raise TrainerError("RM712", what=what, next="Lower target_r, or use LoRA.")
     begin, end = values["tinit"], steps - values["tfinal"]
     if end <= max(begin, 1):
-        what = f"tinit = {begin} and tfinal = {values['tfinal']} leave none of the run's {steps:,} steps to choose ranks"
+        what = f"tinit = {begin} and tfinal = {values['tfinal']} leave none of {steps:,} steps to choose ranks"
         raise TrainerError("RM712", what=what, next="Lower tinit and tfinal, or train for more steps.")
 
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from trainer.data.tokens.labels import PADDING
 from trainer.models.pretrained import shards
 from trainer.models.pretrained.causality import require_causal
-from trainer.models.pretrained.families import FAMILIES, is_built_in
+from trainer.models.pretrained.families import FAMILIES, is_built_in, require_dense
 from trainer.runtime.errors import TrainerError
 
 CHECKED_TOKENS, CLOSE = 16, 1e-3  # of a comparison of logits with the head's product; relative to the largest
@@ -223,9 +223,10 @@ def made(raw: Mapping[str, Any]) -> OwnClassDecoder:
     """Return the model that config.json describes, with first weights of its own.
 
     Raises:
-        TrainerError: RM701 where transformers is missing or has no such causal model.
+        TrainerError: RM701 where transformers is missing or has no such causal model, RM707 for quantised weights.
     """
     library = _transformers(raw.get("model_type"))
+    require_dense(raw)
     with _refused(None):
         config = library.AutoConfig.for_model(**_with_infinity(dict(raw)))
         return OwnClassDecoder(_causal(library, lambda how: library.AutoModelForCausalLM.from_config(config, **how)))
@@ -241,9 +242,10 @@ def read(folder: Path, raw: Mapping[str, Any], dtype: torch.dtype | None) -> Own
 
     Raises:
         TrainerError: RM701 where transformers is missing or has no such causal model, RM703 for weights that
-            do not fit.
+            do not fit, RM707 for quantised ones.
     """
     library = _transformers(raw.get("model_type"))
+    require_dense(raw)
     reported: dict[str, Any] = {}
 
     def load(how: Mapping[str, Any]) -> Any:

@@ -165,6 +165,8 @@ def training_of(prepared: Prepared, config: TrainConfig, ranks: Ranks, checkpoin
     rows = partitions_of(prepared, config, device)
     if ranks.is_main:
         emit("feed", name=rows.feed, reason=rows.reason, workers=rows.workers)
+    own, votes = [*allocation_of(prepared.model, ranks), checkpointer], bool(config.telemetry.callback)
+    callbacks = Callbacks(own, users=prepared.callbacks, votes=votes)
     training = new_training(
         prepared.model,
         rows.train,
@@ -174,7 +176,7 @@ def training_of(prepared: Prepared, config: TrainConfig, ranks: Ranks, checkpoin
         ranks=ranks,
         device=device,
         loader_workers=rows.workers,
-        callbacks=Callbacks([*allocation_of(prepared.model, ranks), checkpointer], users=prepared.callbacks, votes=bool(config.telemetry.callback)),
+        callbacks=callbacks,
         loss_sum=task.loss(),
         batch_weight=task.batch_weight(),
         keep_last=config.loop.weights == "last",

@@ -146,9 +146,7 @@ def peft_config_of(config: DecoderConfig, *, steps: int) -> dict[str, Any]:
     return adalora.scheduled(content, steps) if adalora.is_adalora(content) else content
 
 
-def load_for_peft(
-    model: nn.Module, device: str = "cpu", *, folder: Path, peft: Mapping[str, Any], seed: int
-) -> None:
+def load_for_peft(model: nn.Module, device: str = "cpu", *, folder: Path, peft: Mapping[str, Any], seed: int) -> None:
     """Have the model be the folder's with its adapter made anew: first weights of some, as DoRA's, are the base's.
 
     Args:

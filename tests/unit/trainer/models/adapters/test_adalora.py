@@ -9,7 +9,6 @@ from contextlib import redirect_stdout
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from tests.fixtures.decoders import RAWS, folder_of
 from tests.fixtures.later import imported_later
@@ -139,8 +138,8 @@ def test_run_that_broke_off_resumes_to_the_bytes_of_an_undisturbed_one(tmp_path,
     [
         ({"total_step": 99}, "total_step = 99, and the run takes 12 steps"),
         ({"target_r": 4}, "no rank is given up"),
-        ({"tinit": 6, "tfinal": 6}, "leave none of the run's 12 steps"),
-        ({"tinit": 0, "tfinal": 11}, "leave none of the run's 12 steps"),
+        ({"tinit": 6, "tfinal": 6}, "leave none of 12 steps"),
+        ({"tinit": 0, "tfinal": 11}, "leave none of 12 steps"),
         ({"deltaT": 0}, "deltaT = 0 is no whole number of at least 1"),
         ({"beta1": 1.0}, "beta1 = 1.0"),
         ({"r": 16}, "init_r and target_r"),

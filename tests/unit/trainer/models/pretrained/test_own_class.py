@@ -232,3 +232,13 @@ def test_weight_of_a_class_that_is_not_finite_is_refused_with_its_name(made):
     with pytest.raises(TrainerError, match="RM702") as caught:
         read(folder)
     assert name in caught.value.what
+
+
+@pytest.mark.parametrize("family", ["qwen2", "no-such-family"])
+def test_quantised_weights_are_refused_with_the_way_to_4_bits(tmp_path, family):
+    """The class of transformers took them for dense ones, and the first step ended in an assertion of bitsandbytes."""
+    raw = {"model_type": family, "quantization_config": {"quant_method": "gptq", "bits": 4}}
+    for make in (own_class.made, lambda raw: own_class.read(tmp_path, raw, None)):
+        with pytest.raises(TrainerError, match="RM707") as caught:
+            make(raw)
+        assert "gptq" in caught.value.what and "--adapter qlora" in caught.value.next

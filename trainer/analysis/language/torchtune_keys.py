@@ -47,7 +47,7 @@ OTHER_TRAINING = {
     "reward_functions": "reinforcement learning (GRPO)",
     "grpo_samples": "reinforcement learning (GRPO)",
     "orchestration": "reinforcement learning (GRPO)",
-    "ref_checkpointer": "DPO of all weights against a second model; here the reference is the model without its adapter",
+    "ref_checkpointer": "DPO of all weights against a second model; here the reference is the model's base",
 }
 
 

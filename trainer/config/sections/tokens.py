@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 from trainer.config.absent_flags import METHODS_ABSENT
 from trainer.config.choices import BAD_RECORDS, METHODS, STOP_TOKEN, TOO_LONG
 from trainer.config.other_programs import WORDS
-from trainer.config.parsing import one_of, or_none, share, switch, whole
+from trainer.config.parsing import one_of, or_none, renames, share, switch, whole
 from trainer.config.sections.rows import FileConfig
 from trainer.config.setting import Flag, OnResume
 
@@ -31,6 +31,9 @@ class TokensConfig(FileConfig):
         ),
     ] = "auto"
     sequence: Annotated[int, _fixed("tokens of a row", whole(8, MOST_SEQUENCE), common=True)] = 256
+    rename: Annotated[
+        tuple[str, ...], _fixed("fields of rows under other names, as question=instruction,answer=output", renames)
+    ] = ()
     bad_rows: Annotated[str, _fixed("invalid rows: stop, or drop and count them", one_of(*BAD_RECORDS))] = "stop"
     too_long: Annotated[str, _fixed("rows longer than --sequence", one_of(*TOO_LONG))] = "stop"
     stop_token: Annotated[
@@ -45,3 +48,8 @@ class TokensConfig(FileConfig):
     max_rows: Annotated[
         int | None, _fixed("use at most this many rows of the file (default: all)", or_none(whole(2)))
     ] = None
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What each field of --rename is called here, by its name in the file."""
+        return dict(each.split("=", 1) for each in self.rename)  # type: ignore[misc]  # two each, by the reader

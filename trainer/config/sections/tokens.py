@@ -52,4 +52,4 @@ class TokensConfig(FileConfig):
     @property
     def names(self) -> dict[str, str]:
         """What each field of --rename is called here, by its name in the file."""
-        return dict(each.split("=", 1) for each in self.rename)  # type: ignore[misc]  # two each, by the reader
+        return dict(each.split("=", 1) for each in self.rename)

@@ -7,7 +7,7 @@ import importlib.util
 import itertools
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +61,11 @@ def _delimited(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, delimiter=_delimiter(path))
         try:
-            names = next((each for each in reader if each), [])
+            names, begin = next((each for each in reader if each), []), reader.line_num + 1
             for cells in reader:
                 if cells:
-                    yield f"{path}:{reader.line_num}", _row(names, cells)
+                    yield f"{path}:{begin}", _row(names, cells)
+                begin = reader.line_num + 1  # a cell may hold several lines
         except csv.Error as error:
             raise TrainerError("RM717", what=f"{path.name} is no table: {error}", where=str(path)) from None
 
@@ -92,9 +93,9 @@ def _parquet(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
         frame = pl.scan_parquet(path, glob=False)
         total = frame.select(pl.len()).collect().item()
         for begin in range(0, total, SLICE):
-            rows: list[Mapping[str, Any]] = frame.slice(begin, SLICE).collect().to_dicts()
+            rows: list[dict[str, Any]] = frame.slice(begin, SLICE).collect().to_dicts()
             for number, row in enumerate(rows, begin + 1):
-                yield f"{path}: row {number}", dict(row)
+                yield f"{path}: row {number}", row
     except (pl.exceptions.PolarsError, OSError) as error:
         what = f"{path.name} cannot be read as Parquet: {' '.join(str(error).split())}"[:300]
         next = "A whole Parquet file ends with the bytes PAR1: fetch it again."

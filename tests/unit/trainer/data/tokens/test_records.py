@@ -193,6 +193,7 @@ def test_system_prompt_next_to_the_messages_is_the_first_message(tmp_path, name)
             {"system_prompt": "S", "question": "Q", "response": "R"},
             "give --rename question=instruction,response=output",
         ),
+        ({"Question": "Q", "Answer": "R"}, "give --rename Question=instruction,Answer=output"),
         ({"query": "Q", "response": "R", "type": "t"}, "give --rename query=instruction,response=output"),
         ({"inputs": "Q", "targets": "A"}, "give --rename inputs=instruction,targets=output"),
         ({"system": "S", "question": "Q", "chosen": "a", "rejected": "b"}, "give --rename question=prompt"),

@@ -10,9 +10,7 @@ import json
 import pytest
 
 from tests.unit.trainer.data.tokens.files.test_kind import loaded, written
-from trainer.data.tokens.field_names import fields_of, under_names
 from trainer.data.tokens.files.tables import columns
-from trainer.data.tokens.messages import RowError
 from trainer.data.tokens.records import Record, read_records
 from trainer.runtime.errors import TrainerError
 
@@ -75,42 +73,7 @@ def test_cells_of_messages_are_json_and_a_line_with_too_many_names_its_line(tmp_
     row = {"messages": json.dumps([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes."}])}
     (record,) = read_records(written(tmp_path, "a.csv", table([row])))
     assert isinstance(record, Record) and record.messages[1]["content"] == "Yes."
-    _, error = read_records(written(tmp_path, "b.csv", b"prompt,completion\nHi,Yes\nHi,Yes,No\n"))
+    _, error = read_records(written(tmp_path, "b.csv", b'prompt,completion\n"Hi\nthere",Yes\nHi,"Yes\n",No\n'))
     assert isinstance(error, TrainerError)
-    assert (error.code, error.where.endswith("b.csv:3"), "3 cells" in error.what) == ("RM708", True, True)
+    assert (error.code, error.where.endswith("b.csv:4"), "3 cells" in error.what) == ("RM708", True, True)
     assert columns(tmp_path / "b.csv") == ["prompt", "completion"]
-
-
-def test_renamed_fields_are_trained_like_those_of_the_names_themselves(tmp_path):
-    other = [{"q": row["instruction"], "context": row["input"], "a": row["output"]} for row in ROWS]
-    names = {"q": "instruction", "context": "input", "a": "output"}
-    assert list(read_records(lines(tmp_path, other), names)) == list(read_records(lines(tmp_path, ROWS)))
-
-
-@pytest.mark.parametrize(
-    ("names", "code", "words"),
-    [
-        ({"nope": "input"}, "RM500", "no row has such a field"),
-        ({"output": "instruction"}, "RM708", "the row has instruction"),
-    ],
-)
-def test_name_that_no_row_has_or_that_is_taken_is_refused(tmp_path, names, code, words):
-    with pytest.raises(TrainerError) as caught:
-        for record in read_records(lines(tmp_path, ROWS), names):
-            if isinstance(record, TrainerError):
-                raise record
-    assert (caught.value.code, words in caught.value.what) == (code, True), caught.value.what
-
-
-def test_two_fields_may_exchange_their_names():
-    assert under_names({"prompt": "a", "completion": "b"}, {"prompt": "completion", "completion": "prompt"}) == {
-        "completion": "a",
-        "prompt": "b",
-    }
-    with pytest.raises(RowError):
-        under_names({"a": "1", "text": "2"}, {"a": "text"})
-
-
-def test_fields_of_a_row_are_listed_up_to_a_dozen():
-    assert fields_of({}) == "none"
-    assert fields_of({f"f{n:02}": 1 for n in range(20)}).endswith("f11, and 8 more")

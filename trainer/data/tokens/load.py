@@ -94,14 +94,14 @@ def load(
     Raises:
         TrainerError: RM706 to RM717.
     """
-    names = config.names
+    names = config.rows.names
     method = method_of(path, config.method, names)
     if method == "pretrain":
         return _windows(path, config, tokenizer, folder)
     records: Iterable[Record | TrainerError] = read_records(path, names)
     records = records if config.method != "auto" else of_one_kind(records, method)
-    if config.max_rows is not None:
-        records = itertools.islice(records, config.max_rows)
+    if config.rows.max_rows is not None:
+        records = itertools.islice(records, config.rows.max_rows)
     policy = RowPolicy(
         length=config.sequence,
         bad_rows=config.bad_rows,
@@ -144,7 +144,7 @@ def _other_kind(record: Record) -> tuple[str, str]:
 
 
 def _windows(path: Path, config: TokensConfig, tokenizer: Tokenizer, folder: Path) -> LanguageData:
-    stream = stream_of(path, tokenizer, folder, config.names)
+    stream = stream_of(path, tokenizer, folder, config.rows.names)
     count = (len(stream) - 1) // config.sequence
     if count < 2:
         what = f"{len(stream)} tokens make {max(count, 0)} rows of {config.sequence}; 2 are needed"

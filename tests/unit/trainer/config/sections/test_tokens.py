@@ -14,7 +14,7 @@ from trainer.config.train import TrainConfig
 def test_renamed_fields_are_read_from_pairs_of_names(tmp_path):
     config = TrainConfig.of(task="lm", data=tmp_path / "a.csv", rename=renames("q=instruction,a=output"))
     assert isinstance(config.data, TokensConfig)
-    assert config.data.names == {"q": "instruction", "a": "output"}
+    assert config.data.rows.names == {"q": "instruction", "a": "output"}
 
 
 @pytest.mark.parametrize("text", ["q", "q=", "=a", "q=a=b", "q=a,q=b", "q=a,r=a"])

@@ -103,14 +103,17 @@ class LanguageTask:
                 f"--adapter {adapter.adapter} on {raw['model_type']}: its kernels read weights past the adapted layers"
             )
             raise TrainerError("RM713", what=what, next="Train all weights, without --adapter.")
+        own_class = by_own_class(raw, config)  # whose rows are filled up, and positions may be counted to their end
+        longest = self.longest if own_class else self.longest_document
+        own: dict[str, Any] = {"peft": self.peft, "longest": longest}
         chosen = {"kind": "decoder", "config": raw, "adapter": adapter.adapter, "method": self.data.method}
         return NetworkSpec(
             description=chosen | self.described_adapter(),
-            build=partial(build, raw, config, self.data.method, seed=self.seed, peft=self.peft),
+            build=partial(build, raw, config, self.data.method, seed=self.seed, **own),
             load=self.loader() if config.model else None,
             tune=LanguageTuner(requested=config.fast, tokens=self.config.sequence, sequences=self.sequences),
             remedy=lambda most: f"a decoder of at most {most:,} parameters would fit",
-            planned=None if by_own_class(raw, config) else self.planned(raw),
+            planned=None if own_class else self.planned(raw),
         )
 
     def described_adapter(self) -> dict[str, Any]:
@@ -147,6 +150,15 @@ class LanguageTask:
         """Tokens of a row as they are computed: preferences are filled up to the longest of them alone."""
         rows = self.data.train
         return rows.tokens.shape[-1] if isinstance(rows, PairPartition | JudgedPartition) else self.config.sequence
+
+    @property
+    def longest_document(self) -> int:
+        """Tokens of the longest document, from its beginning: of several in a sequence, each has its own positions."""
+        rows = self.data.train
+        if isinstance(rows, PackedPartition):
+            both = (rows, self.data.validation)
+            return max(int(each.packed.positions.max()) + 1 for each in both if isinstance(each, PackedPartition))
+        return self.longest
 
     def partitions(self, placement: Placement) -> Partitions:
         """Return the rows; they are on the host, a text's windows are mapped."""

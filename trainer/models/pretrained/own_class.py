@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,9 @@ from trainer.runtime.errors import TrainerError
 CHECKED_TOKENS, CLOSE = 16, 1e-3  # of a comparison of logits with the head's product; relative to the largest
 # Of configurations: what is done to logits after the head's product, which small ones would not show.
 AFTER_HEAD = ("final_logit_softcapping", "logit_scale", "logits_scaling", "lm_head_multiplier", "output_multiplier")
+
+
+POSITIONS = re.compile(r"(^|\.)(wpe|embed_positions|position_embeddings?|pos_emb\w*)$")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +73,8 @@ class OwnClassDecoder(nn.Module):
         self.base_values: dict[str, Tensor] = {}
         self.budget: Any = None
         self.causal = causal
-        self.config = OwnConfig(vocabulary=int(causal.get_input_embeddings().weight.shape[0]))
+        vocabulary = int(causal.get_input_embeddings().weight.shape[0])
+        self.config = OwnConfig(vocabulary=vocabulary, positions=_table_of_positions(causal))
         self.plain_head = True
 
     @property
@@ -180,6 +185,20 @@ class OwnClassDecoder(nn.Module):
         except (AttributeError, RuntimeError, ValueError, TypeError):  # another shape, or no output embedding at all
             self.plain_head = False
         self.train(was)
+
+
+def _table_of_positions(causal: Any) -> int | None:
+    """Return the length of a class's table of learned positions, None where it has none.
+
+    OPT's table has two rows more than there are positions, so that the configuration's number counts, too.
+    """
+    tables = [
+        module.num_embeddings
+        for name, module in causal.named_modules()
+        if isinstance(module, nn.Embedding) and POSITIONS.search(name)
+    ]
+    stated = getattr(causal.config, "max_position_embeddings", None)
+    return min([*tables, stated] if isinstance(stated, int) else tables) if tables else None
 
 
 def _weights_of(modules: nn.ModuleList) -> int:

@@ -91,6 +91,7 @@ def build(
     seed: int,
     unset: bool | None = None,
     peft: Mapping[str, Any] | None = None,
+    longest: int = 0,
 ) -> nn.Module:
     """Return the model with fresh weights from torch's generator, or with unset ones, and its adapter's.
 
@@ -100,10 +101,15 @@ def build(
         seed: seed of an adapter's weights.
         unset: leave the base's weights unset; None for where a folder is given, whose weights are then loaded.
         peft: of --adapter peft, see `peft_config_of`.
+        longest: tokens of the longest document.
+
+    Raises:
+        TrainerError: RM500 where that is beyond the model's table of positions.
     """
     unset = config.model is not None if unset is None else unset
     by_class = by_own_class(raw, config)
     decoder: Any = own_class.made(raw) if by_class else _decoder(raw, unset=unset)
+    require_positions(decoder.config.positions, longest)
     if peft is not None:
         by_peft.wrapped(decoder, peft, seed=seed)
     if config.adapter.adapter == "qlora":
@@ -112,6 +118,13 @@ def build(
         add_lora(decoder, lora_of(config.adapter), seed=seed)
     model = _with_loss(decoder, config, method)
     return adalora.with_penalty(model) if peft is not None and adalora.is_adalora(peft) else model
+
+
+def require_positions(table: int | None, longest: int) -> None:
+    """Raise RM500 for a document that is longer than the model's table of learned positions, None without one."""
+    if table is not None and longest > table:
+        what = f"a row of {longest:,} tokens, and the model has learned {table:,} positions"
+        raise TrainerError("RM500", what=what, next=f"Give --sequence {table}; of rows, --too-long cut or drop.")
 
 
 def _with_loss(decoder: Any, config: DecoderConfig, method: str) -> nn.Module:

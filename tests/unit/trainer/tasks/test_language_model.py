@@ -26,6 +26,7 @@ from trainer.data.tokens.tokenizer import ByteTokenizer
 from trainer.models.pretrained.folder import read
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.paths import SAMPLE
+from trainer.tasks.choose import task_of
 from trainer.tasks.language_model import LanguageTask, language_task, sum_of, total_weight
 from trainer.tasks.task import Trained
 
@@ -332,3 +333,12 @@ def test_model_sums_its_own_loss_and_targets_are_weights():
     outputs, targets = torch.tensor(3.0), torch.tensor([[1.0, 0.0], [0.5, 1.0]])
     assert sum_of(outputs, targets) is outputs
     assert total_weight(targets).item() == 2.5
+
+
+def test_positions_are_needed_for_the_longest_document_and_not_for_a_sequence_of_several(tmp_path):
+    rows = [{"prompt": f"{n}?", "completion": "yes" * (1 + (n == 3))} for n in range(9)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    task = task_of(TrainConfig.of(task="lm", data=tmp_path / "rows.jsonl", sequence=64))
+    lengths = [len(f"{row['prompt']}{row['completion']}") + 1 for row in rows]
+    assert task.longest == 64
+    assert task.longest_document == max(lengths)

@@ -163,6 +163,12 @@ def test_micro_batch_of_more_tokens_than_any_card_holds_is_refused(model):
         plan(PlanRequest(model=model, gpu="RX 7900 XTX", micro_batch=4096, sequence=2**16))
 
 
+def test_sequence_beyond_learned_positions_is_refused():
+    with pytest.raises(TrainerError, match="RM500") as caught:
+        plan(PlanRequest(model="gpt2-124m", gpu="RX 7900 XTX", sequence=1025))
+    assert "--sequence 1024" in caught.value.next
+
+
 def test_two_cards_hold_the_whole_each_and_share_the_rows(model, capsys):
     how = {"model": model, "gpu": "RX 7900 XT", "method": "full", "activation_checkpointing": "off", "sequence": 64}
     for cards in (1, 2):

@@ -77,3 +77,10 @@ def test_cells_of_messages_are_json_and_a_line_with_too_many_names_its_line(tmp_
     assert isinstance(error, TrainerError)
     assert (error.code, error.where.endswith("b.csv:4"), "3 cells" in error.what) == ("RM708", True, True)
     assert columns(tmp_path / "b.csv") == ["prompt", "completion"]
+
+
+def test_empty_cell_is_no_field(tmp_path):
+    """A table of several kinds of rows has each column in each row."""
+    row = {"prompt": "Hi", "completion": "Yes", "chosen": "", "rejected": ""}
+    (record,) = read_records(written(tmp_path, "a.csv", table([row])))
+    assert isinstance(record, Record) and (record.answer, record.rejected) == ("Yes", None)

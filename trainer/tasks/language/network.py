@@ -124,7 +124,7 @@ def require_positions(table: int | None, longest: int) -> None:
     """Raise RM500 for a document that is longer than the model's table of learned positions, None without one."""
     if table is not None and longest > table:
         what = f"a row of {longest:,} tokens, and the model has learned {table:,} positions"
-        raise TrainerError("RM500", what=what, next=f"Give --sequence {table}; of rows, --too-long cut or drop.")
+        raise TrainerError("RM500", what=what, next=f"Give --sequence {table}; --too-long decides on longer rows.")
 
 
 def _with_loss(decoder: Any, config: DecoderConfig, method: str) -> nn.Module:

@@ -117,7 +117,7 @@ def require_text(path: Path) -> None:
     """Raise RM717 where a file to be trained as one text holds rows: the tokens would be those of its syntax."""
     how = "--method pretrain trains the file as the text that it is."
     if path.suffix.lower() == ".ipynb":
-        cells = f"Write its cells: `jupyter nbconvert --to script` for code, `--to markdown` for both. {how}"
+        cells = f"Write its cells as a script or as Markdown, with jupyter nbconvert. {how}"
         raise TrainerError("RM717", what=f"{path.name} is a Jupyter notebook", where=str(path), next=cells)
     line = next((each for each in _start(path).decode("utf-8-sig", "ignore").splitlines() if each.strip()), "")
     try:

@@ -16,6 +16,7 @@ from trainer.data.tokens.corpus import pieces_of
 from trainer.data.tokens.files.kind import is_json, require_readable, require_text
 from trainer.data.tokens.load import LanguageData, load, method_of
 from trainer.data.tokens.tokenizer import ByteTokenizer
+from trainer.runtime.advice import fitted
 from trainer.runtime.errors import TrainerError
 
 ROW = json.dumps({"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes."}]})
@@ -142,3 +143,11 @@ def test_folder_is_refused_with_what_makes_one_file_of_it(tmp_path: Path, inside
     with pytest.raises(TrainerError, match="RM717") as caught:
         loaded(tmp_path / "set")
     assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+def test_advice_on_a_notebook_stays_whole_in_every_command(tmp_path):
+    """A command's flags that are another program's are taken out of advice."""
+    path = written(tmp_path, "a.ipynb", (ROW + "\n").encode())
+    with pytest.raises(TrainerError) as caught:
+        require_text(path)
+    assert "nbconvert" in fitted(caught.value.next, [])

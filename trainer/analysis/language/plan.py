@@ -155,6 +155,10 @@ def assumed(model: str, program: Program, card: Card, cards: int) -> None:
     of = f", shape {shape}," if shape and program.raw is SHAPES[shape] else ""
     say(f"plan    {model}{of} on {cards} x {card.name} ({card.arch}), {card.why}: {gib(card.budget)} GiB for tensors")
     say(f"        {gib(CONTEXT)} GiB are taken to be the runtime's; attention: {attention}")
+    if program.precision == "bf16" and card.precision == "fp16":  # as in a recipe for other cards
+        say(
+            f"        {card.arch} has no bf16 in hardware, and fp16 instead: --precision auto; a run tries it by values"
+        )
     if cards > 1:
         say(f"        {over_cards(program, cards)}")
     say("        The step was run on tensors without data. Planned, not measured on an AMD card.")

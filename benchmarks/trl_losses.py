@@ -57,6 +57,10 @@ class Case:
 
 DORA = {"peft_type": "LORA", "use_dora": True, "r": 8, "lora_alpha": 16, "target_modules": "all-linear"}
 PROMPT = {"peft_type": "PROMPT_TUNING", "num_virtual_tokens": 8}
+ADALORA = {
+    **{"peft_type": "ADALORA", "init_r": 8, "target_r": 4, "lora_alpha": 16, "target_modules": "all-linear"},
+    **{"tinit": 2, "tfinal": 3, "deltaT": 2, "orth_reg_weight": 0.0},  # TRL leaves the penalty out
+}
 CASES = {
     "SFT, all weights, conversations": Case(trainer="SFT", method="sft"),
     "SFT, LoRA, conversations": Case(trainer="SFT", method="sft", adapter="lora"),
@@ -65,6 +69,7 @@ CASES = {
     ),
     "SFT, all weights, texts": Case(trainer="SFT", method="sft", rows="text"),
     "SFT, DoRA by peft, conversations": Case(trainer="SFT", method="sft", adapter="peft", peft=DORA),
+    "SFT, AdaLoRA by peft, conversations": Case(trainer="SFT", method="sft", adapter="peft", peft=ADALORA),
     "SFT, prompt tuning by peft, completions": Case(
         trainer="SFT", method="sft", adapter="peft", peft=PROMPT, rows="completion"
     ),
@@ -216,8 +221,21 @@ def theirs(case: Case, folder: Path, data: Path, order: list[int]) -> list[float
         train_dataset=Dataset.from_list([rows[number] for number in order]),
         processing_class=tokens.from_pretrained(folder / "base"),
     )
+    if case.peft == ADALORA:  # whose ranks TRL leaves to the user's callback
+        trainer.add_callback(_allocation(model))
     trainer.train()
     return losses
+
+
+def _allocation(model: Any) -> Any:
+    """Return a callback that has peft choose AdaLoRA's ranks after each step."""
+    import transformers
+
+    class Allocation(transformers.TrainerCallback):  # type: ignore[misc]
+        def on_optimizer_step(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+            model.base_model.update_and_allocate(state.global_step + 1)
+
+    return Allocation()
 
 
 def compared(case: Case) -> dict[str, Any]:

@@ -199,6 +199,20 @@ names = Reader(read_names, "NAME,...")
 """Reads names between commas; one that holds a comma stands in double quotes."""
 
 
+def _renames(text: str) -> tuple[str, ...]:
+    given: tuple[str, ...] = read_names(text)
+    pairs = [each.split("=") for each in given]
+    if not all(len(pair) == 2 and all(pair) for pair in pairs):
+        raise ArgumentTypeError(f"{text!r}: give OLD=NEW, several between commas, as question=instruction")
+    if any(len({pair[side] for pair in pairs}) < len(pairs) for side in (0, 1)):
+        raise ArgumentTypeError(f"{text!r}: a name is there twice")
+    return given
+
+
+renames = Reader(_renames, "OLD=NEW,...")
+"""Reads pairs of names, each name once on its side."""
+
+
 def widths_of(least: int, most: int, layers: int) -> Reader:
     """Return a reader of at most `layers` widths between commas, or none.
 

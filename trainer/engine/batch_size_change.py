@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trainer.config.batch_schedule import CONSTANT, BatchSchedule
-from trainer.config.sections.optimizer import LoopConfig
-from trainer.data.loading.sampler import Sampler
 from trainer.engine.training import Training
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit
@@ -18,12 +16,6 @@ def require_rows(schedule: BatchSchedule, rows: int) -> None:
         if size > rows:
             what = f"--batch-schedule {since}:{size}: the training part has {rows:,} rows"
             raise TrainerError("RM500", what=what, next=f"{since}:{rows} is all rows in one batch.")
-
-
-def steps_of(config: LoopConfig, rows: int) -> int:
-    """Return the steps of a whole run on so many rows."""
-    sampler = Sampler(rows=rows, batch_size=config.batch_size, seed=config.seed, schedule=config.batch_schedule)
-    return sampler.steps(config.epochs) if config.max_steps is None else config.max_steps
 
 
 def apply_batch_size(training: Training) -> None:

@@ -24,12 +24,14 @@ def origin_of(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _inputs(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what identifies the features: names, formulas, rows, and each column's mean and deviation."""
+    """Return what identifies the features (names, formulas, rows, means, deviations) and an adapter by peft."""
     split, scaler, target = (record.get(name) or {} for name in ("split", "scaler", "target"))
     rows = {name: part["rows"] for name, part in split.items() if isinstance(part, Mapping) and "rows" in part}
+    adapter = (record.get("model") or {}).get("peft")
     return {
         "features": [[each.get("name"), each.get("formula")] for each in record.get("features") or ()],
         "rows": rows,
+        **({"adapter": adapter} if adapter else {}),
         "figures": {
             **{f"mean of input {place}": value for place, value in enumerate(scaler.get("mean") or ())},
             **{f"deviation of input {place}": value for place, value in enumerate(scaler.get("std") or ())},
@@ -58,6 +60,8 @@ def _difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
         return "the features have other names or formulas"
     if before.get("rows") != now["rows"]:
         return f"the parts have {now['rows']} rows, and had {before.get('rows')}"
+    if before.get("adapter") and before["adapter"] != now.get("adapter"):
+        return f"the adapter is {now.get('adapter')}, and was {before['adapter']}"
     figures = before.get("figures")
     if not isinstance(figures, Mapping) or figures.keys() != now["figures"].keys():
         return "there are other columns"

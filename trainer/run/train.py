@@ -8,10 +8,10 @@ from dataclasses import asdict
 
 from trainer.config.sections.run import RunConfig
 from trainer.config.train import TrainConfig
+from trainer.data.loading.sampler import steps_of
 from trainer.distributed.collectives import Ranks
 from trainer.distributed.parallel.join import connect
 from trainer.distributed.watchdog.guard import guarded
-from trainer.engine.batch_size_change import steps_of
 from trainer.engine.instrumentation import callbacks_of
 from trainer.engine.loop import fit
 from trainer.engine.state import Epoch

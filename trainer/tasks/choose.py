@@ -25,7 +25,7 @@ def task_of(config: TrainConfig, *, shown: bool = False) -> LearningTask:
 
         model = config.model
         assert isinstance(model, DecoderConfig)  # by --task, as the data are
-        return language_task(config.data, model, folder=config.run.output, seed=config.loop.seed)
+        return language_task(config.data, model, folder=config.run.output, loop=config.loop)
     return _row_task(config, shown=shown)
 
 

@@ -17,12 +17,14 @@ from trainer.config.sections.decoder import DecoderConfig
 from trainer.config.sections.optimizer import LoopConfig
 from trainer.config.sections.tokens import TokensConfig
 from trainer.data.loading.batch import call
+from trainer.data.loading.sampler import steps_of
 from trainer.data.tokens.chat_template import ChatTemplate
 from trainer.data.tokens.load import LanguageData, load
 from trainer.data.tokens.partition import JudgedPartition, PackedPartition, PairPartition, WindowRows
 from trainer.data.tokens.row import sequences_of
 from trainer.data.tokens.tokenizer import ByteTokenizer, Tokenizer
 from trainer.models.adapters import by_peft, peft_format
+from trainer.models.adapters.adalora import Penalised
 from trainer.models.pretrained import folder as pretrained
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import say
@@ -48,7 +50,10 @@ PREFERENCES = ("dpo", "kto")  # their reference is the model with its adapter of
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageTask:
-    """A language model to train on rows of tokens; see `LearningTask` for the methods."""
+    """A language model to train on rows of tokens; see `LearningTask` for the methods.
+
+    peft: of --adapter peft, see `network.peft_config_of`.
+    """
 
     config: TokensConfig
     decoder: DecoderConfig
@@ -56,6 +61,7 @@ class LanguageTask:
     tokenizer: Tokenizer
     template: ChatTemplate | None
     seed: int = 0
+    peft: Mapping[str, Any] | None = None
     kind: str = "language"
 
     @property
@@ -97,28 +103,31 @@ class LanguageTask:
                 f"--adapter {adapter.adapter} on {raw['model_type']}: its kernels read weights past the adapted layers"
             )
             raise TrainerError("RM713", what=what, next="Train all weights, without --adapter.")
+        own_class = by_own_class(raw, config)  # whose rows are filled up, and positions may be counted to their end
+        longest = self.longest if own_class else self.longest_document
+        own: dict[str, Any] = {"peft": self.peft, "longest": longest}
         chosen = {"kind": "decoder", "config": raw, "adapter": adapter.adapter, "method": self.data.method}
         return NetworkSpec(
             description=chosen | self.described_adapter(),
-            build=partial(build, raw, config, self.data.method, seed=self.seed),
+            build=partial(build, raw, config, self.data.method, seed=self.seed, **own),
             load=self.loader() if config.model else None,
             tune=LanguageTuner(requested=config.fast, tokens=self.config.sequence, sequences=self.sequences),
             remedy=lambda most: f"a decoder of at most {most:,} parameters would fit",
-            planned=None if by_own_class(raw, config) else self.planned(raw),
+            planned=None if own_class else self.planned(raw),
         )
 
     def described_adapter(self) -> dict[str, Any]:
         """Return the adapter's part of the description of the network."""
         kind = self.decoder.adapter.adapter
-        if kind == "peft":
-            return {"peft": peft_config_of(self.decoder)}
+        if self.peft is not None:
+            return {"peft": dict(self.peft)}
         return {} if kind == "none" else {"lora": vars(lora_of(self.decoder.adapter))}
 
     def loader(self) -> Any:
         """Return what puts the folder's weights into the network."""
         assert self.decoder.model is not None
-        if self.decoder.adapter.adapter == "peft":
-            return partial(load_for_peft, folder=self.decoder.model, config=self.decoder, seed=self.seed)
+        if self.peft is not None:
+            return partial(load_for_peft, folder=self.decoder.model, peft=self.peft, seed=self.seed)
         return partial(load_weights, folder=self.decoder.model)
 
     def planned(self, raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,6 +150,15 @@ class LanguageTask:
         """Tokens of a row as they are computed: preferences are filled up to the longest of them alone."""
         rows = self.data.train
         return rows.tokens.shape[-1] if isinstance(rows, PairPartition | JudgedPartition) else self.config.sequence
+
+    @property
+    def longest_document(self) -> int:
+        """Tokens of the longest document, from its beginning: of several in a sequence, each has its own positions."""
+        rows = self.data.train
+        if isinstance(rows, PackedPartition):
+            both = (rows, self.data.validation)
+            return max(int(each.packed.positions.max()) + 1 for each in both if isinstance(each, PackedPartition))
+        return self.longest
 
     def partitions(self, placement: Placement) -> Partitions:
         """Return the rows; they are on the host, a text's windows are mapped."""
@@ -269,9 +287,9 @@ class LanguageTask:
         return [use, measure, f"./invokew merge --model {RUN} --output MERGED"]
 
 
-def sum_of(outputs: Tensor, targets: Tensor) -> Tensor:
+def sum_of(outputs: Tensor | Penalised, targets: Tensor) -> Tensor:
     """Return the loss that the model has summed; `targets` are only the labels' weight."""
-    return outputs
+    return outputs.loss + targets.sum() * outputs.penalty if isinstance(outputs, Penalised) else outputs
 
 
 def total_weight(targets: Tensor) -> Tensor:
@@ -279,14 +297,14 @@ def total_weight(targets: Tensor) -> Tensor:
     return targets.sum()
 
 
-def language_task(config: TokensConfig, decoder: DecoderConfig, *, folder: Path, seed: int) -> LanguageTask:
+def language_task(config: TokensConfig, decoder: DecoderConfig, *, folder: Path, loop: LoopConfig) -> LanguageTask:
     """Read tokenizer, template and rows, and return the task.
 
     Args:
         config: which rows.
         decoder: which network; its folder brings tokenizer and template.
         folder: where shards of a large text are written.
-        seed: draws the rows that are held out, and the adapter's first weights.
+        loop: its seed draws the rows that are held out, and the adapter's first weights.
 
     Raises:
         TrainerError: RM500 without --data, RM700 to RM717.
@@ -301,9 +319,12 @@ def language_task(config: TokensConfig, decoder: DecoderConfig, *, folder: Path,
         config = replace(config, packing=False)
     tokenizer = tokenizer_of(decoder.model)
     template = template_of(decoder.model, tokenizer)
-    data = load(config.data, config, tokenizer, template, folder=folder, seed=seed)
+    data = load(config.data, config, tokenizer, template, folder=folder, seed=loop.seed)
     if data.method == "kto":
         weights = {"good_weight": decoder.kto_good_weight, "bad_weight": decoder.kto_bad_weight}
         state_balance(data.facts["good"], data.facts["bad"], **weights)
     used = template if data.method != "pretrain" else None
-    return LanguageTask(config=config, decoder=decoder, data=data, tokenizer=tokenizer, template=used, seed=seed)
+    steps = steps_of(loop, len(data.train))
+    peft = peft_config_of(decoder, steps=steps) if decoder.adapter.adapter == "peft" else None
+    parts: dict[str, Any] = {"data": data, "tokenizer": tokenizer, "template": used, "peft": peft}
+    return LanguageTask(config=config, decoder=decoder, seed=loop.seed, **parts)

@@ -136,7 +136,8 @@ def show_data(*, data: Path, output: Path | None = None, **settings: Any) -> int
 
     place = output or Path(f"{data.name}.tokens.html")
     require_output(place, "--output", {"--data": data})
-    seen = inspect(data, **settings)
+    names = dict(each.split("=", 1) for each in settings.pop("rename", ()))
+    seen = inspect(data, names=names, **settings)
     write_whole(place, html(seen).encode(errors="backslashreplace"))
     counts = {"rows": seen.rows, "usable": seen.usable, "tokens": seen.tokens, "trained": seen.trained}
     emit("shown", file=str(place), findings=len(seen.findings), **counts)

@@ -34,7 +34,8 @@ def evaluate(loaded: Loaded, path: Path, *, sequence: int) -> dict[str, Any]:
     model, stream = loaded.made.model, in_memory(path, loaded.tokenizer)
     limit = model.config.positions
     if limit is not None and sequence > limit:
-        raise TrainerError("RM711", what=f"--sequence {sequence}, but the model has {limit} positions")
+        next = f"Give --sequence {limit} or less."
+        raise TrainerError("RM711", what=f"--sequence {sequence}, but the model has {limit} positions", next=next)
     if len(stream) < 2:
         raise TrainerError("RM714", what=f"{len(stream)} tokens", where=str(path))
     measured, total, count = LanguageModel(model).eval(), 0.0, 0

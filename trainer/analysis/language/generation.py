@@ -43,7 +43,7 @@ def generate(model: Any, prompt: Sequence[int], stops: Sequence[int], sampling: 
         most = min(most, model.config.positions - len(prompt))
     if most <= 0:
         what = f"a prompt of {len(prompt)} tokens leaves no room in {model.config.positions} positions"
-        raise TrainerError("RM711", what=what)
+        raise TrainerError("RM711", what=what, next="Shorten the prompt.")
     generator, cache = torch.Generator().manual_seed(sampling.seed), model.new_cache()
     tokens = torch.tensor([list(prompt)])
     for _ in range(most):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from trainer.data.tokens import corpus
 from trainer.data.tokens.chat_template import ChatTemplate
-from trainer.data.tokens.file_kind import is_json
+from trainer.data.tokens.field_names import NO_NAMES
+from trainer.data.tokens.files.kind import is_one_text, is_rows
 from trainer.data.tokens.load import method_of, of_one_kind
 from trainer.data.tokens.records import Record, read_records
 from trainer.data.tokens.row import RowPolicy, TokenRow, is_dropped, usable
@@ -75,6 +76,7 @@ def inspect(  # noqa: PLR0913 -- settings of training, all by keyword
     too_long: str = "stop",
     stop_token: str = "require",
     train_on_prompts: bool = False,
+    names: Mapping[str, str] = NO_NAMES,
 ) -> Inspection:
     """Read the file to its end and return what training would make of each row.
 
@@ -88,6 +90,7 @@ def inspect(  # noqa: PLR0913 -- settings of training, all by keyword
         too_long: value of `--too-long`.
         stop_token: value of `--stop-token`.
         train_on_prompts: value of `--train-on-prompts`.
+        names: value of `--rename`.
 
     Raises:
         TrainerError: RM700 and RM705 for the model folder, RM717 for a file that cannot be read.
@@ -96,29 +99,29 @@ def inspect(  # noqa: PLR0913 -- settings of training, all by keyword
     template = template_of(model, tokenizer)
     seen = Inspection(
         name=data.name,
-        method=_method(data, method),
+        method=_method(data, method, names),
         tokenizer=tokenizer.name,
         template=Path(template.source).name if template else "none",
         sequence=sequence,
     )
-    if not is_json(data):
+    if not is_rows(data) or (seen.method == "pretrain" and is_one_text(data, names)):
         _windows(seen, data, tokenizer, samples)
         return seen
     length = UNBOUNDED if seen.method == "pretrain" else sequence
     policy = RowPolicy(
         length=length, bad_rows=bad_rows, too_long=too_long, stop_token=stop_token, whole=train_on_prompts
     )
-    records = read_records(data) if method != "auto" else of_one_kind(read_records(data), seen.method)
-    for record in records:
+    records = read_records(data, names)
+    for record in records if method != "auto" else of_one_kind(records, seen.method):
         _take(seen, record, tokenizer, template, policy, samples)
     if not seen.rows:
         raise TrainerError("RM717", what="the file has no row", where=str(data))
     return seen
 
 
-def _method(data: Path, requested: str) -> str:
+def _method(data: Path, requested: str, names: Mapping[str, str]) -> str:
     try:
-        return method_of(data, requested)
+        return method_of(data, requested, names)
     except TrainerError as error:
         if error.code != "RM708":
             raise

@@ -7,7 +7,7 @@ from typing import Any
 from trainer.analysis import command_table
 from trainer.analysis.command_table import CommandOption, Table
 from trainer.config.choices import BAD_RECORDS, LM, METHODS, OPTIMIZERS, PLANNED, RECOMPUTE, STOP_TOKEN, TOO_LONG
-from trainer.config.parsing import Reader, number, one_of, path, switch, text, whole, zero_or_more
+from trainer.config.parsing import Reader, number, one_of, path, renames, switch, text, whole, zero_or_more
 from trainer.config.sections.decoder import MOST_RANK
 from trainer.config.sections.tokens import MOST_SEQUENCE
 
@@ -62,6 +62,7 @@ COMMANDS: Table = {
             "samples": CommandOption(whole(1, 1000), "rows shown (default: 20)"),
             "sequence": CommandOption(whole(8), "tokens of a row (default: 256)"),
             "method": CommandOption(one_of(*METHODS), "as for training (default: auto)"),
+            "rename": CommandOption(renames, "as for training (default: none)"),
             "bad_rows": CommandOption(one_of(*BAD_RECORDS), "as for training (default: stop)"),
             "too_long": CommandOption(one_of(*TOO_LONG), "as for training (default: stop)"),
             "stop_token": CommandOption(one_of(*STOP_TOKEN), "as for training (default: require)"),

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from trainer.models.pretrained.families import decoder_config
 from trainer.run.memory_plan.cards import CONTEXT, GIB, Card, card_of
 from trainer.run.memory_plan.fit import (
     MOST_ROWS,
@@ -22,6 +23,7 @@ from trainer.run.memory_plan.live_memory import PARTS
 from trainer.run.memory_plan.shapes import SHAPES, Program, config_of, shape_named
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit, say
+from trainer.tasks.language.network import require_positions
 
 METHODS = {
     "full": {"adapter": "none", "method": "pretrain"},
@@ -74,9 +76,11 @@ class PlanRequest:
         if (self.micro_batch or 1) * self.sequence > MOST_TOKENS:
             what = f"--micro-batch {self.micro_batch} of --sequence {self.sequence}: more than {MOST_TOKENS:,} tokens"
             raise TrainerError("RM500", what=what, next="No card of the table holds so many at a time; give fewer.")
+        raw = config_of(self.model)
+        require_positions(decoder_config(raw).positions, self.sequence)
         precision = card.precision if self.precision == "auto" else self.precision
         program = Program(
-            raw=config_of(self.model),
+            raw=raw,
             precision=precision,
             sequence=self.sequence,
             rank=self.lora_rank,
@@ -151,6 +155,10 @@ def assumed(model: str, program: Program, card: Card, cards: int) -> None:
     of = f", shape {shape}," if shape and program.raw is SHAPES[shape] else ""
     say(f"plan    {model}{of} on {cards} x {card.name} ({card.arch}), {card.why}: {gib(card.budget)} GiB for tensors")
     say(f"        {gib(CONTEXT)} GiB are taken to be the runtime's; attention: {attention}")
+    if program.precision == "bf16" and card.precision == "fp16":  # as in a recipe for other cards
+        say(
+            f"        {card.arch} has no bf16 in hardware, and fp16 instead: --precision auto; a run tries it by values"
+        )
     if cards > 1:
         say(f"        {over_cards(program, cards)}")
     say("        The step was run on tensors without data. Planned, not measured on an AMD card.")

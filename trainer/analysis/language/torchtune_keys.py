@@ -6,6 +6,7 @@ rules for a key the first that matches is used.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,7 @@ PRECISIONS = {"bf16": "bf16", "fp16": "fp16", "fp32": "fp32"}
 LOSSES = {"LinearCrossEntropyLoss", "CEWithChunkedOutputLoss", "CrossEntropyLoss"}
 # torchtune's own where a recipe has none; the trainer's differ.
 DEFAULTS = {"dataset.packed": False, "dataset.train_on_input": True, "model.lora_rank": 8, "model.lora_alpha": 16}
+HELD_OUT = "a share of the rows is held out: --validation-share"
 ALPACA = ("alpaca_dataset", "alpaca_cleaned_dataset")  # whose prompts carry loss unless the recipe states otherwise
 # Keys that only recipes of other kinds of training have.
 OTHER_TRAINING = {
@@ -45,6 +47,7 @@ OTHER_TRAINING = {
     "reward_functions": "reinforcement learning (GRPO)",
     "grpo_samples": "reinforcement learning (GRPO)",
     "orchestration": "reinforcement learning (GRPO)",
+    "ref_checkpointer": "DPO of all weights against a second model; here the reference is the model's base",
 }
 
 
@@ -236,6 +239,15 @@ def _data(value: Any, recipe: Mapping[str, Any]) -> Became | Left:
     return Left(why="rows come from one local file: give --data")
 
 
+def _split(value: Any, recipe: Mapping[str, Any]) -> Became | Left:
+    """Return the share that is held out, where the rows of training and validation are the parts of one file."""
+    percent = re.fullmatch(r"train\[:(\d{1,2})%\]", str(value))
+    if percent is None or recipe.get("dataset_val.split") != f"train[{percent[1]}%:]":
+        return Left(why=HELD_OUT)
+    note = "drawn from all rows by the seed, where there they are the last"
+    return Became(settings={"validation_share": (100 - int(percent[1])) / 100}, note=note)
+
+
 RULES: dict[str, Rule] = {
     "model._component_": _model,
     "model.lora_rank": setting("lora_rank"),
@@ -244,7 +256,8 @@ RULES: dict[str, Rule] = {
     "model.lora_attn_modules": _attention,
     "model.apply_lora_to_mlp": _feed_forward,
     "model.apply_lora_to_output": only(False, "the head has no adapter", "the head has no adapter here"),
-    "model.use_dora": only(False, "no DoRA", "DoRA is not built in"),
+    "model.use_dora": only(False, "no DoRA", "plain LoRA is trained; DoRA is --adapter peft with a --peft-config"),
+    "model": left("sizes are those of the model folder's config.json"),
     "model.quantize_base": lambda value, recipe: Became(settings={}, note="counted in adapter"),
     "tokenizer.max_seq_len": _length,
     "tokenizer": left("the tokenizer is the model folder's"),
@@ -254,6 +267,7 @@ RULES: dict[str, Rule] = {
         "models are read in Hugging Face layout alone: convert this one, or give such a folder as --model",
     ),
     "checkpointer.checkpoint_dir": setting("model"),
+    "checkpointer": left("a run's own files are written and kept as --checkpoint-every and --keep state"),
     "checkpointer.checkpoint_files": left("all shards that the folder's index names are read"),
     "checkpointer.recipe_checkpoint": only(None, "no run is resumed", "another program's state is not resumed"),
     "checkpointer.adapter_checkpoint": only(None, "no run is resumed", "another program's state is not resumed"),
@@ -261,10 +275,11 @@ RULES: dict[str, Rule] = {
     "checkpointer.model_type": left("config.json names the family"),
     "resume_from_checkpoint": only(False, "no run is resumed", "give --resume with a run of the trainer's"),
     "dataset.packed": _packed,
+    "dataset.split": _split,
     "dataset.train_on_input": setting("train_on_prompts"),
     "dataset.data_files": _data,
     "dataset": left("data sets of a hub are not fetched: give --data, a local text or JSONL file"),
-    "dataset_val": left("a share of the rows is held out: --validation-share"),
+    "dataset_val": left(HELD_OUT),
     "seed": _seed,
     "shuffle": only(True, "rows are always shuffled", "rows are always shuffled here"),
     "epochs": _epochs,
@@ -290,6 +305,10 @@ RULES: dict[str, Rule] = {
     "compile": _compile,
     "clip_grad_norm": setting("clip_norm"),
     "custom_sharded_layers": left("sharding is --parallel fsdp2, which wraps blocks"),
+    "fsdp": left("sharding is --parallel fsdp2"),
+    "tensor_parallel_plan": left("single layers are not split over cards"),
+    "tensor_parallel_dim": left("single layers are not split over cards"),
+    "batch_size_val": left("as many rows at a time as in training"),
     "fsdp_cpu_offload": only(False, "nothing is offloaded", "states are not offloaded to the host here"),
     "save_adapter_weights_only": only(True, "the adapter alone is written", "the adapter alone is written; see merge"),
     "run_val_every_n_steps": setting("eval_every"),
@@ -303,11 +322,10 @@ RULES: dict[str, Rule] = {
 
 def rule_of(key: str) -> Rule:
     """Return the rule of a key: its own, its section's, or that there is none."""
-    if key in RULES:
-        return RULES[key]
-    section = key.partition(".")[0]
-    if section in RULES and "." in key:
-        return RULES[section]
+    parts = key.split(".")
+    for count in range(len(parts), 0, -1):
+        if rule := RULES.get(".".join(parts[:count])):
+            return rule
     if key.startswith("log_"):
         return RULES["log_"]
     return left("the trainer has no setting of this kind")

@@ -38,7 +38,8 @@ class AdapterConfig:
     lora_targets: Annotated[tuple[str, ...], _fixed("layers to adapt, as q_proj,v_proj, or all", names)] = ("all",)
     lora_stabilized: Annotated[bool, _fixed("divide alpha by the root of the rank (rsLoRA)", switch)] = False
     peft_config: Annotated[
-        Path | None, _fixed("of --adapter peft: its adapter_config.json, as of DoRA or prompt tuning", or_none(path))
+        Path | None,
+        _fixed("of --adapter peft: its adapter_config.json, as of DoRA or AdaLoRA", or_none(path)),
     ] = None
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from trainer.config.batch_schedule import CONSTANT, BatchSchedule
+from trainer.config.sections.optimizer import LoopConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +68,12 @@ class Sampler:
     def batches(self, epoch: int, start: int = 0) -> Iterator[Tensor]:
         """Return the batches of `epoch` from number `start` on, each as many row numbers as its size, or fewer."""
         return iter(self.order(epoch).split(self.size(epoch))[start:])
+
+
+def steps_of(config: LoopConfig, rows: int) -> int:
+    """Return the steps of a whole run on so many rows."""
+    sampler = Sampler(rows=rows, batch_size=config.batch_size, seed=config.seed, schedule=config.batch_schedule)
+    return sampler.steps(config.epochs) if config.max_steps is None else config.max_steps
 
 
 @lru_cache(maxsize=1)  # an epoch asks for its order more than once, and no one changes it

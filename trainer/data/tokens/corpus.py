@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer.data.tokens.file_kind import is_json, not_utf8
+from trainer.data.tokens.field_names import NO_NAMES
+from trainer.data.tokens.files.kind import is_one_text, not_utf8
 from trainer.data.tokens.records import read_records
 from trainer.data.tokens.tokenizer import ByteTokenizer, Tokenizer, with_begin
 from trainer.runtime.errors import TrainerError
@@ -54,15 +55,19 @@ class TokenStream:
         return joined.astype(np.int64)
 
 
-def pieces_of(path: Path, tokenizer: Tokenizer) -> Iterator[list[int]]:
+def pieces_of(path: Path, tokenizer: Tokenizer, names: Mapping[str, str] = NO_NAMES) -> Iterator[list[int]]:
     """Yield a corpus' tokens: a text file is one document, a row of JSONL is one; each ends with the stop token.
 
     What a tokenizer puts before a text begins each document.
 
+    Args:
+        path: text, JSON rows or a table with texts.
+        names: value of `--rename`.
+
     Raises:
         TrainerError: RM717 where the file is missing, empty or not UTF-8, RM708 for a row without text.
     """
-    documents, begins = _json_texts(path) if is_json(path) else _plain(path), True
+    documents, begins = _plain(path) if is_one_text(path, names) else _json_texts(path, names), True
     for part, ends in documents:
         ids = (
             tokenizer.encode_bytes(part.encode())
@@ -74,8 +79,8 @@ def pieces_of(path: Path, tokenizer: Tokenizer) -> Iterator[list[int]]:
         begins = ends
 
 
-def _json_texts(path: Path) -> Iterator[tuple[str, bool]]:
-    for record in read_records(path):
+def _json_texts(path: Path, names: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
+    for record in read_records(path, names):
         if isinstance(record, TrainerError):
             raise record
         if record.text is None:
@@ -105,14 +110,18 @@ def _plain(path: Path) -> Iterator[tuple[str, bool]]:
     yield kept, True
 
 
-def in_memory(path: Path, tokenizer: Tokenizer) -> TokenStream:
+def in_memory(path: Path, tokenizer: Tokenizer, names: Mapping[str, str] = NO_NAMES) -> TokenStream:
     """Return a corpus' tokens without a file.
+
+    Args:
+        path: as for `pieces_of`.
+        names: value of `--rename`.
 
     Raises:
         TrainerError: RM714 where there is none.
     """
     dtype = _dtype(tokenizer)
-    parts = [np.array(piece, dtype=dtype) for piece in pieces_of(path, tokenizer)]
+    parts = [np.array(piece, dtype=dtype) for piece in pieces_of(path, tokenizer, names)]
     if not parts:
         raise TrainerError("RM714", what="the file has no text", where=str(path))
     ids = np.concatenate(parts)
@@ -128,7 +137,14 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def build(path: Path, tokenizer: Tokenizer, folder: Path, *, shard_tokens: int = SHARD_TOKENS) -> None:
+def build(
+    path: Path,
+    tokenizer: Tokenizer,
+    folder: Path,
+    *,
+    shard_tokens: int = SHARD_TOKENS,
+    names: Mapping[str, str] = NO_NAMES,
+) -> None:
     """Write a corpus' shards and index to `folder`, which is there whole or not at all.
 
     Of several processes that come at once, as ranks do, one writes; the others wait for it.
@@ -137,6 +153,7 @@ def build(path: Path, tokenizer: Tokenizer, folder: Path, *, shard_tokens: int =
         path: text file.
         folder: folder to make.
         shard_tokens: most tokens of one shard.
+        names: value of `--rename`.
 
     Raises:
         TrainerError: what `pieces_of` raises.
@@ -145,7 +162,7 @@ def build(path: Path, tokenizer: Tokenizer, folder: Path, *, shard_tokens: int =
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _alone(folder.parent):
         if not folder.is_dir():
-            _build(path, tokenizer, folder, shard_tokens)
+            _build(path, tokenizer, folder, shard_tokens, names)
 
 
 @contextlib.contextmanager
@@ -160,12 +177,12 @@ def _alone(parent: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _build(path: Path, tokenizer: Tokenizer, folder: Path, shard_tokens: int) -> None:
+def _build(path: Path, tokenizer: Tokenizer, folder: Path, shard_tokens: int, names: Mapping[str, str]) -> None:
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
     try:
-        shards = list(_write(pieces_of(path, tokenizer), partial, _dtype(tokenizer), shard_tokens))
+        shards = list(_write(pieces_of(path, tokenizer, names), partial, _dtype(tokenizer), shard_tokens))
         index = {
             "dtype": np.dtype(_dtype(tokenizer)).name,
             "shards": shards,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ import torch
 from trainer.config.sections.tokens import TokensConfig
 from trainer.data.tokens import corpus
 from trainer.data.tokens.chat_template import ChatTemplate
-from trainer.data.tokens.file_kind import is_json, require_readable, require_text
+from trainer.data.tokens.field_names import NO_NAMES
+from trainer.data.tokens.files.kind import is_rows, require_readable, require_text
 from trainer.data.tokens.packing import best_fit, pack
 from trainer.data.tokens.partition import (
     JudgedPartition,
@@ -44,8 +45,13 @@ class LanguageData:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-def method_of(path: Path, requested: str) -> str:
-    """Return pretrain, sft, dpo or kto: as asked, or by the first valid row; a file that is not JSON is a text.
+def method_of(path: Path, requested: str, names: Mapping[str, str] = NO_NAMES) -> str:
+    """Return pretrain, sft, dpo or kto: as asked, or by the first valid row; a file without rows is a text.
+
+    Args:
+        path: the file.
+        requested: value of `--method`.
+        names: value of `--rename`.
 
     Raises:
         TrainerError: RM708 of the first row where none is valid, RM717 for a file of another kind.
@@ -53,11 +59,11 @@ def method_of(path: Path, requested: str) -> str:
     require_readable(path)
     if requested != "auto":
         return requested
-    if not is_json(path):
+    if not is_rows(path):
         require_text(path)
         return "pretrain"
     first = invalid = None
-    for row in read_records(path):
+    for row in read_records(path, names):
         if isinstance(row, Record):
             first = row
             break
@@ -88,12 +94,14 @@ def load(
     Raises:
         TrainerError: RM706 to RM717.
     """
-    method = method_of(path, config.method)
+    names = config.rows.names
+    method = method_of(path, config.method, names)
     if method == "pretrain":
         return _windows(path, config, tokenizer, folder)
-    records = read_records(path) if config.method != "auto" else of_one_kind(read_records(path), method)
-    if config.max_rows is not None:
-        records = itertools.islice(records, config.max_rows)
+    records: Iterable[Record | TrainerError] = read_records(path, names)
+    records = records if config.method != "auto" else of_one_kind(records, method)
+    if config.rows.max_rows is not None:
+        records = itertools.islice(records, config.rows.max_rows)
     policy = RowPolicy(
         length=config.sequence,
         bad_rows=config.bad_rows,
@@ -136,7 +144,7 @@ def _other_kind(record: Record) -> tuple[str, str]:
 
 
 def _windows(path: Path, config: TokensConfig, tokenizer: Tokenizer, folder: Path) -> LanguageData:
-    stream = stream_of(path, tokenizer, folder)
+    stream = stream_of(path, tokenizer, folder, config.rows.names)
     count = (len(stream) - 1) // config.sequence
     if count < 2:
         what = f"{len(stream)} tokens make {max(count, 0)} rows of {config.sequence}; 2 are needed"
@@ -153,22 +161,26 @@ def held_out(count: int, share: float) -> int:
     return min(max(1, round(count * share)), count - 1)
 
 
-def stream_of(path: Path, tokenizer: Tokenizer, folder: Path) -> corpus.TokenStream:
+def stream_of(
+    path: Path, tokenizer: Tokenizer, folder: Path, names: Mapping[str, str] = NO_NAMES
+) -> corpus.TokenStream:
     """Return a corpus' tokens: in memory, or as shards that are made once for text and tokenizer.
 
     Args:
         path: text file.
         folder: folder for the shards of a text too large for memory.
+        names: value of `--rename`.
     """
     if not path.is_file():
         raise TrainerError("RM717", what=f"{path} is no file", where=str(path))
     if path.stat().st_size <= IN_MEMORY:
-        return corpus.in_memory(path, tokenizer)
+        return corpus.in_memory(path, tokenizer, names)
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    shards = folder / ".tokens" / f"{digest[:16]}-{tokenizer.sha256[:16]}"
+    renamed = f"-{hashlib.sha256(repr(sorted(names.items())).encode()).hexdigest()[:8]}" if names else ""
+    shards = folder / ".tokens" / f"{digest[:16]}-{tokenizer.sha256[:16]}{renamed}"
     if not shards.is_dir():
-        corpus.build(path, tokenizer, shards)
+        corpus.build(path, tokenizer, shards, names=names)
     return corpus.opened(shards, tokenizer)
 
 

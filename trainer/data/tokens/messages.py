@@ -45,7 +45,7 @@ OF_MESSAGE = {
 OF_ROW = {
     **dict.fromkeys(("image", "images", "audio", "audios", "video", "videos"), "what a model of text does not read"),
     "functions": "the older form of tools; write them as tools",
-    **dict.fromkeys(
+    **dict.fromkeys(  # but next to messages, see `field_names.under_one_name`
         ("rejected_response", "rejected_responses", "rejected_messages", "rejected_conversations", "rejected_output"),
         "the worse answer of a pair; name the two chosen and rejected",
     ),
@@ -149,13 +149,14 @@ def _message(given: Any, number: int) -> dict[str, Any]:
     if not isinstance(role, str) or role not in ROLES:
         raise RowError(f"message {number} has the role {role!r}; known: {', '.join(ROLES)}")
     _require_none(given, OF_MESSAGE, f"message {number}")
+    parts: dict[str, Any] = {}
     if isinstance(content, list):
-        content = _joined(content, number)
+        content, parts = _joined(content, number)
     if content is None and given.get("tool_calls"):
         content = ""
     if not isinstance(content, str):
         raise RowError(f"message {number} has no text as its content")
-    rest = {key: value for key, value in given.items() if key not in ("role", "from", "content", "value")}
+    rest = {key: value for key, value in given.items() if key not in ("role", "from", "content", "value")} | parts
     if role == "function_call":
         return {"role": "assistant", "content": "", "tool_calls": _calls(content, number), **rest}
     return {"role": ROLES[role], "content": content, **rest}
@@ -174,12 +175,25 @@ def _calls(content: str, number: int) -> list[dict[str, Any]]:
     return [{"type": "function", "function": each} for each in functions]
 
 
-def _joined(parts: Sequence[Any], number: int) -> str:
-    """Return the text of a content that is a list of parts, as of multimodal interfaces."""
-    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
-    if not all(isinstance(text, str) for text in texts):
-        raise RowError(f"message {number} has a part that is no text")
-    return "".join(texts)  # type: ignore[arg-type]
+def _joined(parts: Sequence[Any], number: int) -> tuple[str, dict[str, Any]]:
+    """Return the text of a content that is a list of parts, as of multimodal interfaces, and fields of other parts.
+
+    LLaMA-Factory's parts have a value, and may be reasoning or a call of a tool.
+    """
+    texts: list[str] = []
+    fields: dict[str, Any] = {}
+    for part in parts:
+        given = part if isinstance(part, dict) else {"text": part}
+        value, kind = given.get("text", given.get("value")), given.get("type", "text")
+        if not isinstance(value, str) or kind not in ("text", "reasoning", "tool_call"):
+            raise RowError(f"message {number} has a part that is no text")
+        if kind == "reasoning":
+            fields["reasoning_content"] = fields.get("reasoning_content", "") + value
+        elif kind == "tool_call":
+            fields["tool_calls"] = [*fields.get("tool_calls", []), *_calls(value, number)]
+        else:
+            texts.append(value)
+    return "".join(texts), fields
 
 
 def transcribed(text: Any) -> Any:

@@ -9,7 +9,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from trainer.data.tokens.file_kind import not_utf8, require_rows
+from trainer.data.tokens.field_names import (
+    NAMES,
+    NO_NAMES,
+    fields_of,
+    how_to_rename,
+    name_among,
+    rename,
+    under_names,
+    under_one_name,
+)
+from trainer.data.tokens.files.kind import is_json, is_rows, not_utf8, require_rows
+from trainer.data.tokens.files.tables import rows_of
 from trainer.data.tokens.messages import (
     ROLES,
     WEIGHTS,
@@ -23,19 +34,6 @@ from trainer.data.tokens.messages import (
     weight_of,
 )
 from trainer.runtime.errors import TrainerError
-
-# What data sets call a question and an answer to it; under a name of their own they are not trained by guess.
-NAMES = (
-    ("question", "query", "problem", "prompt", "input", "inputs", "instruction"),
-    ("response", "answer", "solution", "target", "targets", "completion", "output"),
-)
-_AS_MESSAGES = 'a row {{"messages": [{{"role": …, "content": …}}, …]}} each: {}'
-# A field by which rows of a program's export are known, and how they become conversations.
-TOOLS = {
-    "mapping": "it is ChatGPT's export; write " + _AS_MESSAGES.format("from current_node up by parent, then reversed"),
-    "chat_messages": "it is Claude's export; write " + _AS_MESSAGES.format("sender human is user, and text is content"),
-    "contents": "it is Gemini's form; write " + _AS_MESSAGES.format("role model is assistant, and parts are content"),
-}
 
 DECIDING = ("messages", "conversations", "chosen", "instruction", "completion", "text")  # each names a kind of row
 
@@ -59,23 +57,34 @@ class Record:
     good: bool | None = None
 
 
-def read_records(path: Path) -> Iterator[Record | TrainerError]:
+def read_records(path: Path, names: Mapping[str, str] = NO_NAMES) -> Iterator[Record | TrainerError]:
     """Yield each row, or the error RM708 that names its line. Empty lines are passed over.
 
+    Args:
+        path: JSON rows or a table.
+        names: value of `--rename`: what a field of the file is called here, by its name there.
+
     Raises:
-        TrainerError: RM717 where the file cannot be read as JSON rows at all.
+        TrainerError: RM717 where the file cannot be read as rows at all, RM500 at its end for a name that no row has.
     """
+    unseen = set(names)
     for where, value in _values(path):
         try:
             if isinstance(value, RowError):
                 raise value
-            yield _record(value, where)
+            unseen -= value.keys() if isinstance(value, dict) else set()
+            yield _record(under_names(value, names), where)
         except RowError as error:
             yield TrainerError("RM708", what=str(error), where=where)
+    if unseen:
+        raise TrainerError("RM500", what=f"--rename {sorted(unseen)[0]}: no row has such a field", where=str(path))
 
 
 def _values(path: Path) -> Iterator[tuple[str, Any]]:
     try:
+        if not is_json(path) and is_rows(path):
+            yield from ((where, RowError(row) if isinstance(row, str) else row) for where, row in rows_of(path))
+            return
         with path.open(encoding="utf-8-sig") as file:
             first = file.read(1)
             while first.isspace():
@@ -135,7 +144,7 @@ def _list(text: str, path: Path) -> Iterator[tuple[str, Any]]:
 def _record(row: Any, where: str) -> Record:
     if not isinstance(row, dict):
         raise RowError(f"a row is an object, not {type(row).__name__}")
-    given, row = row, _filled(row)
+    given, row = row, under_one_name(_filled(row))
     if isinstance(row.get("text"), str) and "messages" not in row and "prompt" not in row:
         return _unmarked(given, row, where)
     require_trainable(row)
@@ -161,9 +170,9 @@ def _unmarked(given: Mapping[str, Any], row: dict[str, Any], where: str) -> Reco
     if isinstance(row.get("text"), str):
         _require_no_tree(given)
         return Record(where=where, text=row["text"])
-    fields = ", ".join(sorted(map(str, given))) or "none"
+    fields = fields_of(given)
     known = "messages, conversations, instruction and output, prompt and completion, prompt, chosen and rejected, text"
-    raise RowError(f"no known fields (has: {fields}; known: {known}){_renamed(row)}")
+    raise RowError(f"no known fields (has: {fields}; known: {known}){how_to_rename(row)}")
 
 
 def _filled(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -178,30 +187,18 @@ def _filled(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _require_no_tree(row: Mapping[str, Any]) -> None:
     """Raise RowError for one message of a tree, as OASST's: alone it is a half of a conversation, and no text."""
-    if "parent_id" in row and "role" in row:
-        raise RowError("the row is one message of a tree (parent_id, role): write each thread as a row with messages")
-
-
-def _renamed(row: Mapping[str, Any]) -> str:
-    """Return what to do with a row of another program, or with a question and an answer under other names."""
-    if tool := next((name for name in TOOLS if name in row), None):
-        return f"; {TOOLS[tool]}"
-    question, answer = (name_among(row, names) for names in NAMES)
-    return f"; rename {question} to instruction and {answer} to output" if question and answer else ""
-
-
-def name_among(row: Mapping[str, Any], names: Sequence[str]) -> str | None:
-    """Return the first of the names under which a row has a text, None without one."""
-    return next((name for name in names if isinstance(row.get(name), str)), None)
+    if str(row.get("role")).strip().lower() in ROLES:
+        raise RowError("the row is one message of a conversation (role): write each thread as a row with messages")
 
 
 def _instruction(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return an Alpaca row as messages: earlier turns, then instruction and input, then output."""
     for key in ("instruction", "output"):
         if not isinstance(row.get(key), str):
-            other = name_among(row, NAMES[1])
-            more = ", and context to input" if row.get("context") else ""
-            raise RowError(f"{key} is no text" + (f"; rename {other} to output{more}" if other else ""))
+            other = name_among(row, NAMES[1]) if key == "output" else None
+            named = {other: "output", **({"context": "input"} if row.get("context") else {})} if other else {}
+            what = f"{key} is no text" if key in row else f"the row has no {key} (has: {fields_of(row)})"
+            raise RowError(what + (f"; {rename(named)}" if other else ""))
     for key in ("input", "system"):
         if not isinstance(row.get(key) or "", str):
             raise RowError(f"{key} is no text")
@@ -281,8 +278,8 @@ def _before(row: Mapping[str, Any], chosen: Any) -> list[dict[str, Any]]:
     if not _is_whole(chosen):
         if all(each["role"] == "system" for each in before):
             question = name_among(row, NAMES[0])
-            rename = f"; rename {question} to prompt" if question else ""
-            raise RowError(f"chosen and rejected are answers, and neither prompt nor messages is there{rename}")
+            how = f"; {rename({question: 'prompt'})}" if question else ""
+            raise RowError(f"chosen and rejected are answers, and neither prompt nor messages is there{how}")
         return before
     # What is next to a whole conversation, as in UltraFeedback, is a part of it once more.
     there = {str(each["content"]).strip() for each in messages_of({"messages": chosen})}

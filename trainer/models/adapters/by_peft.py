@@ -1,7 +1,6 @@
-"""Adapters by the package peft itself, for methods that are not built in: DoRA, prompt tuning, IA3 and others.
+"""Adapters by the package peft itself, for methods that are not built in: DoRA, AdaLoRA, prompt tuning and others.
 
-The network is then computed by transformers' class, see `pretrained.own_class`. AdaLoRA is left out: which ranks it
-keeps is decided from numbers that no checkpoint has, so that a resumed run would not be the same one.
+The network is then computed by transformers' class, see `pretrained.own_class`.
 """
 
 from __future__ import annotations
@@ -16,18 +15,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from trainer.models.adapters import peft_format, peft_record
+from trainer.models.adapters import adalora, peft_format, peft_record
 from trainer.models.pretrained.own_class import OwnClassDecoder
 from trainer.runtime.errors import TrainerError
-
-REFUSED = {"ADALORA": "AdaLoRA decides on ranks from numbers that no checkpoint has"}
 
 
 def read_config(path: Path) -> dict[str, Any]:
     """Return the content of an adapter_config.json.
 
     Raises:
-        TrainerError: RM712 where it cannot be read, or is of a method that is left out.
+        TrainerError: RM712 where it cannot be read, or changes the base model.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -36,8 +33,6 @@ def read_config(path: Path) -> dict[str, Any]:
     kind = str(content.get("peft_type")).upper() if isinstance(content, dict) else "None"
     if not isinstance(content, dict) or "peft_type" not in content:
         raise TrainerError("RM712", what=f"{path.name} names no peft_type", where=str(path))
-    if kind in REFUSED:
-        raise TrainerError("RM712", what=f"peft_type {kind} is not trained here", where=str(path), why=REFUSED[kind])
     peft_record.require_base_kept({**content, "peft_type": kind}, str(path))
     return content
 
@@ -86,6 +81,8 @@ def wrapped(decoder: OwnClassDecoder, config: Mapping[str, Any], *, seed: int) -
         except (ValueError, TypeError, KeyError, AttributeError, NotImplementedError) as error:
             what = f"peft does not take the configuration: {type(error).__name__}: {error}"[:300]
             raise TrainerError("RM712", what=what) from None
+    if adalora.is_adalora(config):
+        decoder.budget = adalora.RankBudget(decoder.causal.base_model)
     _keep_base(decoder, before)
     decoder.look_at_head()
 
@@ -202,8 +199,20 @@ def files(decoder: OwnClassDecoder, folder: Path, *, base: str) -> dict[str, byt
     """
     for config in decoder.causal.peft_config.values():
         config.base_model_name_or_path = base
+        if decoder.budget is not None:  # what is kept may be the weights of an earlier step, with its ranks
+            config.rank_pattern = decoder.budget.pattern()
     decoder.causal.save_pretrained(str(folder), save_embedding_layers=False)
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix != ".md"}
+    written = {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix != ".md"}
+    return written | {peft_record.CONFIG: _in_order(written[peft_record.CONFIG])}
+
+
+def _in_order(config: bytes) -> bytes:
+    """Return adapter_config.json with names of layers in order: peft holds them as sets, which each process orders."""
+    record = json.loads(config)
+    for name in ("target_modules", "exclude_modules", "modules_to_save"):
+        if isinstance(record.get(name), list):
+            record[name].sort()
+    return (json.dumps(record, indent=2, sort_keys=True) + "\n").encode()
 
 
 def _peft() -> Any:

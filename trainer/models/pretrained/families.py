@@ -55,8 +55,7 @@ def decoder_config(raw: Raw) -> DecoderConfig:
     if family not in FAMILIES:
         known = ", ".join(sorted(FAMILIES))
         raise TrainerError("RM701", what=f"model_type {family!r}", where="config.json", why=f"built in: {known}")
-    if raw.get("quantization_config"):
-        raise unsupported("quantization_config", raw["quantization_config"])
+    require_dense(raw)
     try:
         return _of_sensible_sizes(FAMILIES[str(family)](raw))
     except KeyError as error:
@@ -64,6 +63,14 @@ def decoder_config(raw: Raw) -> DecoderConfig:
         raise TrainerError("RM707", what=what, next="Add the value, as in the model's original config.json.") from None
     except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise TrainerError("RM707", what=f"config.json has an invalid value: {error}") from None
+
+
+def require_dense(raw: Raw) -> None:
+    """Raise RM707 for a folder of quantised weights, which the library that wrote them computes."""
+    if found := raw.get("quantization_config"):
+        how = found.get("quant_method", found) if isinstance(found, dict) else found
+        next = "Give a folder of the model in 16 or 32 bits; --adapter qlora quantises it by itself."
+        raise TrainerError("RM707", what=f"quantization_config: the weights are quantised ({how})", next=next)
 
 
 def _of_sensible_sizes(config: DecoderConfig) -> DecoderConfig:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +22,15 @@ from torch import Tensor, nn
 from trainer.data.tokens.labels import PADDING
 from trainer.models.pretrained import shards
 from trainer.models.pretrained.causality import require_causal
-from trainer.models.pretrained.families import FAMILIES, is_built_in
+from trainer.models.pretrained.families import FAMILIES, is_built_in, require_dense
 from trainer.runtime.errors import TrainerError
 
 CHECKED_TOKENS, CLOSE = 16, 1e-3  # of a comparison of logits with the head's product; relative to the largest
 # Of configurations: what is done to logits after the head's product, which small ones would not show.
 AFTER_HEAD = ("final_logit_softcapping", "logit_scale", "logits_scaling", "lm_head_multiplier", "output_multiplier")
+
+
+POSITIONS = re.compile(r"(^|\.)(wpe|embed_positions|position_embeddings?|pos_emb\w*)$")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,13 +65,16 @@ class OwnClassDecoder(nn.Module):
     plain_head: logits are hidden states times the head's weight, so that a loss can form them in chunks; otherwise
     they are taken whole from the model.
     base_values: by name, of weights that an adapter by peft changes in place; `adapters_disabled` puts them back.
+    budget: `adapters.adalora.RankBudget` of an adapter whose ranks change in training, else None.
     """
 
     def __init__(self, causal: Any) -> None:
         super().__init__()
         self.base_values: dict[str, Tensor] = {}
+        self.budget: Any = None
         self.causal = causal
-        self.config = OwnConfig(vocabulary=int(causal.get_input_embeddings().weight.shape[0]))
+        vocabulary = int(causal.get_input_embeddings().weight.shape[0])
+        self.config = OwnConfig(vocabulary=vocabulary, positions=_table_of_positions(causal))
         self.plain_head = True
 
     @property
@@ -180,6 +187,20 @@ class OwnClassDecoder(nn.Module):
         self.train(was)
 
 
+def _table_of_positions(causal: Any) -> int | None:
+    """Return the length of a class's table of learned positions, None where it has none.
+
+    OPT's table has two rows more than there are positions, so that the configuration's number counts, too.
+    """
+    tables = [
+        module.num_embeddings
+        for name, module in causal.named_modules()
+        if isinstance(module, nn.Embedding) and POSITIONS.search(name)
+    ]
+    stated = getattr(causal.config, "max_position_embeddings", None)
+    return min([*tables, stated] if isinstance(stated, int) else tables) if tables else None
+
+
 def _weights_of(modules: nn.ModuleList) -> int:
     return sum(weight.numel() for weight in modules.parameters())
 
@@ -221,9 +242,10 @@ def made(raw: Mapping[str, Any]) -> OwnClassDecoder:
     """Return the model that config.json describes, with first weights of its own.
 
     Raises:
-        TrainerError: RM701 where transformers is missing or has no such causal model.
+        TrainerError: RM701 where transformers is missing or has no such causal model, RM707 for quantised weights.
     """
     library = _transformers(raw.get("model_type"))
+    require_dense(raw)
     with _refused(None):
         config = library.AutoConfig.for_model(**_with_infinity(dict(raw)))
         return OwnClassDecoder(_causal(library, lambda how: library.AutoModelForCausalLM.from_config(config, **how)))
@@ -239,9 +261,10 @@ def read(folder: Path, raw: Mapping[str, Any], dtype: torch.dtype | None) -> Own
 
     Raises:
         TrainerError: RM701 where transformers is missing or has no such causal model, RM703 for weights that
-            do not fit.
+            do not fit, RM707 for quantised ones.
     """
     library = _transformers(raw.get("model_type"))
+    require_dense(raw)
     reported: dict[str, Any] = {}
 
     def load(how: Mapping[str, Any]) -> Any:

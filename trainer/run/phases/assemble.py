@@ -13,6 +13,7 @@ from trainer.device.rng import seed_all
 from trainer.distributed.collectives import Ranks
 from trainer.engine.callbacks.callback import Callback
 from trainer.engine.callbacks.callback_list import Callbacks
+from trainer.engine.callbacks.rank_allocation import allocation_of
 from trainer.engine.lr_schedule import schedule_of, shape_of
 from trainer.engine.training import Training, new_training
 from trainer.run.checkpoint_writer import Checkpointer
@@ -164,6 +165,8 @@ def training_of(prepared: Prepared, config: TrainConfig, ranks: Ranks, checkpoin
     rows = partitions_of(prepared, config, device)
     if ranks.is_main:
         emit("feed", name=rows.feed, reason=rows.reason, workers=rows.workers)
+    own, votes = [*allocation_of(prepared.model, ranks), checkpointer], bool(config.telemetry.callback)
+    callbacks = Callbacks(own, users=prepared.callbacks, votes=votes)
     training = new_training(
         prepared.model,
         rows.train,
@@ -173,7 +176,7 @@ def training_of(prepared: Prepared, config: TrainConfig, ranks: Ranks, checkpoin
         ranks=ranks,
         device=device,
         loader_workers=rows.workers,
-        callbacks=Callbacks([checkpointer], users=prepared.callbacks, votes=bool(config.telemetry.callback)),
+        callbacks=callbacks,
         loss_sum=task.loss(),
         batch_weight=task.batch_weight(),
         keep_last=config.loop.weights == "last",

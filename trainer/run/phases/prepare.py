@@ -12,12 +12,13 @@ from trainer.config.choices import WHOLE
 from trainer.config.sections.decoder import DecoderConfig
 from trainer.config.setting import shown
 from trainer.config.train import TrainConfig
+from trainer.data.loading.sampler import steps_of
 from trainer.device.accelerator import Accelerator, choose, make_reproducible, unused_cards
 from trainer.device.capacity import limit_shared_memory
 from trainer.device.precision import Precision, choose_precision
 from trainer.distributed.collectives import Ranks
 from trainer.distributed.parallel.join import device_of_rank
-from trainer.engine.batch_size_change import require_rows, steps_of
+from trainer.engine.batch_size_change import require_rows
 from trainer.engine.callbacks.user_callback import UserCallback, load_all
 from trainer.engine.lr_schedule import require_schedule
 from trainer.engine.optimizer import require_optimizer

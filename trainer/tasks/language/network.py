@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from trainer.config.sections.decoder import AdapterConfig, DecoderConfig
 from trainer.data.tokens.tokenizer import Tokenizer
-from trainer.models.adapters import by_peft
+from trainer.models.adapters import adalora, by_peft
 from trainer.models.adapters.lora import LoraConfig, LoraLinear, add_lora, linear_modules
 from trainer.models.adapters.nf4 import NF4Linear, quantize_linear_layers
 from trainer.models.decoder.model import Decoder
@@ -84,7 +84,14 @@ def lora_of(config: AdapterConfig) -> LoraConfig:
 
 
 def build(
-    raw: Mapping[str, Any], config: DecoderConfig, method: str, *, seed: int, unset: bool | None = None
+    raw: Mapping[str, Any],
+    config: DecoderConfig,
+    method: str,
+    *,
+    seed: int,
+    unset: bool | None = None,
+    peft: Mapping[str, Any] | None = None,
+    longest: int = 0,
 ) -> nn.Module:
     """Return the model with fresh weights from torch's generator, or with unset ones, and its adapter's.
 
@@ -93,16 +100,34 @@ def build(
         method: pretrain, sft, dpo or kto.
         seed: seed of an adapter's weights.
         unset: leave the base's weights unset; None for where a folder is given, whose weights are then loaded.
+        peft: of --adapter peft, see `peft_config_of`.
+        longest: tokens of the longest document.
+
+    Raises:
+        TrainerError: RM500 where that is beyond the model's table of positions.
     """
     unset = config.model is not None if unset is None else unset
     by_class = by_own_class(raw, config)
     decoder: Any = own_class.made(raw) if by_class else _decoder(raw, unset=unset)
-    if config.adapter.adapter == "peft":
-        by_peft.wrapped(decoder, peft_config_of(config), seed=seed)
+    require_positions(decoder.config.positions, longest)
+    if peft is not None:
+        by_peft.wrapped(decoder, peft, seed=seed)
     if config.adapter.adapter == "qlora":
         quantize_linear_layers(decoder, list(linear_modules(decoder)), empty=unset)
     if config.adapter.adapter in ("lora", "qlora"):
         add_lora(decoder, lora_of(config.adapter), seed=seed)
+    model = _with_loss(decoder, config, method)
+    return adalora.with_penalty(model) if peft is not None and adalora.is_adalora(peft) else model
+
+
+def require_positions(table: int | None, longest: int) -> None:
+    """Raise RM500 for a document that is longer than the model's table of learned positions, None without one."""
+    if table is not None and longest > table:
+        what = f"a row of {longest:,} tokens, and the model has learned {table:,} positions"
+        raise TrainerError("RM500", what=what, next=f"Give --sequence {table}; --too-long decides on longer rows.")
+
+
+def _with_loss(decoder: Any, config: DecoderConfig, method: str) -> nn.Module:
     if method == "dpo":
         return PreferenceModel(decoder, beta=config.dpo_beta)
     if method == "kto":
@@ -120,8 +145,8 @@ def by_own_class(raw: Mapping[str, Any], config: DecoderConfig) -> bool:
     return own_class.is_own_class(raw) or config.adapter.adapter == "peft"
 
 
-def peft_config_of(config: DecoderConfig) -> dict[str, Any]:
-    """Return what --peft-config names.
+def peft_config_of(config: DecoderConfig, *, steps: int) -> dict[str, Any]:
+    """Return what --peft-config names, for a run of so many steps.
 
     Raises:
         TrainerError: RM500 where it is not given, RM712 for a file that cannot be used.
@@ -130,17 +155,18 @@ def peft_config_of(config: DecoderConfig) -> dict[str, Any]:
         what = "--adapter peft without --peft-config: which method it is"
         next = 'Give a file such as {"peft_type": "LORA", "use_dora": true, "r": 16, "target_modules": "all-linear"}.'
         raise TrainerError("RM500", what=what, next=next)
-    return by_peft.read_config(config.adapter.peft_config)
+    content = by_peft.read_config(config.adapter.peft_config)
+    return adalora.scheduled(content, steps) if adalora.is_adalora(content) else content
 
 
-def load_for_peft(model: nn.Module, device: str = "cpu", *, folder: Path, config: DecoderConfig, seed: int) -> None:
+def load_for_peft(model: nn.Module, device: str = "cpu", *, folder: Path, peft: Mapping[str, Any], seed: int) -> None:
     """Have the model be the folder's with its adapter made anew: first weights of some, as DoRA's, are the base's.
 
     Args:
         model: network, changed in place.
         device: not used: nothing is quantised.
         folder: of the base model.
-        config: settings of the network.
+        peft: see `peft_config_of`.
         seed: of the adapter's first weights.
 
     Raises:
@@ -149,8 +175,8 @@ def load_for_peft(model: nn.Module, device: str = "cpu", *, folder: Path, config
     decoder: Any = model.decoder
     frozen = next(weight for weight in decoder.parameters() if not weight.requires_grad)
     source = own_class.read(folder, pretrained.read_config(folder), frozen.dtype)
-    by_peft.wrapped(source, peft_config_of(config), seed=seed)
-    decoder.causal, decoder.plain_head = source.causal, source.plain_head
+    by_peft.wrapped(source, peft, seed=seed)
+    decoder.causal, decoder.plain_head, decoder.budget = source.causal, source.plain_head, source.budget
 
 
 def _decoder(raw: Mapping[str, Any], *, unset: bool) -> Decoder:

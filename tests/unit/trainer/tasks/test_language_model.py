@@ -21,11 +21,13 @@ from tests.fixtures.next_commands import unknown_options
 from tests.left_out import long
 from trainer.cli import main
 from trainer.config.train import TrainConfig
+from trainer.data.tokens import corpus, load
 from trainer.data.tokens.load import LanguageData
 from trainer.data.tokens.tokenizer import ByteTokenizer
 from trainer.models.pretrained.folder import read
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.paths import SAMPLE
+from trainer.tasks.choose import task_of
 from trainer.tasks.language_model import LanguageTask, language_task, sum_of, total_weight
 from trainer.tasks.task import Trained
 
@@ -324,7 +326,7 @@ def test_next_commands_are_tasks_with_options_that_exist(tmp_path, method, adapt
 def test_sample_of_bars_is_no_text(tmp_path):
     config = TrainConfig.of(task="lm", data=SAMPLE)
     with pytest.raises(TrainerError, match="RM500") as caught:
-        language_task(config.data, config.model, folder=tmp_path, seed=0)
+        language_task(config.data, config.model, folder=tmp_path, loop=config.loop)
     assert "--task lm needs --data" in str(caught.value.what)
 
 
@@ -332,3 +334,36 @@ def test_model_sums_its_own_loss_and_targets_are_weights():
     outputs, targets = torch.tensor(3.0), torch.tensor([[1.0, 0.0], [0.5, 1.0]])
     assert sum_of(outputs, targets) is outputs
     assert total_weight(targets).item() == 2.5
+
+
+def test_positions_are_needed_for_the_longest_document_and_not_for_a_sequence_of_several(tmp_path):
+    rows = [{"prompt": f"{n}?", "completion": "yes" * (1 + (n == 3))} for n in range(9)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    task = task_of(TrainConfig.of(task="lm", data=tmp_path / "rows.jsonl", sequence=64))
+    lengths = [len(f"{row['prompt']}{row['completion']}") + 1 for row in rows]
+    assert task.longest == 64
+    assert task.longest_document == max(lengths)
+
+
+STOPPING = """
+from trainer.engine.callbacks import Callback
+class Stopping(Callback):
+    def on_checkpoint(self, run, *, final):
+        if run.state.step == 7:
+            raise RuntimeError("stopped by the test")
+"""
+
+
+def test_run_on_mapped_shards_that_broke_off_resumes_to_the_bytes_of_an_undisturbed_one(tmp_path, text, monkeypatch):
+    """The position in a corpus larger than memory is the number of a row, in whichever shard it is."""
+    monkeypatch.setattr(load, "IN_MEMORY", 0)
+    monkeypatch.setattr(corpus.build, "__kwdefaults__", {**corpus.build.__kwdefaults__, "shard_tokens": 100})
+    (tmp_path / "stopping.py").write_text(STOPPING)
+    often = ["--max-steps", "12", "--batch-size", "3", "--checkpoint-every", "1"]
+    assert train(tmp_path, "whole", text, *often) == 0
+    record = json.loads((tmp_path / "whole" / "metadata.json").read_text())
+    assert record["data"]["shards"] > 3
+    assert train(tmp_path, "cut", text, *often, "--callback", f"{tmp_path / 'stopping.py'}:Stopping") != 0
+    assert train(tmp_path, "cut", text, *often, "--resume", "cut") == 0
+    for name in ("model.safetensors", "batches.jsonl"):
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name

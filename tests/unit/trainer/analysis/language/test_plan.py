@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.left_out import long, one_of
-from trainer.analysis.language.plan import METHODS, PlanRequest, plan
+from trainer.analysis.language.plan import METHODS, PlanRequest, assumed, plan
 from trainer.cli import main
 from trainer.run.memory_plan.cards import CONTEXT, GIB
 from trainer.run.memory_plan.fit import exact_fit
@@ -161,6 +161,20 @@ def test_size_that_no_run_has_is_refused(size, model, capsys):
 def test_micro_batch_of_more_tokens_than_any_card_holds_is_refused(model):
     with pytest.raises(TrainerError, match="RM500"):
         plan(PlanRequest(model=model, gpu="RX 7900 XTX", micro_batch=4096, sequence=2**16))
+
+
+@pytest.mark.parametrize(("gpu", "stated"), [("MI50 16 GB", True), ("RX 7900 XTX", False)])
+def test_number_format_that_the_card_has_not_is_stated(gpu, stated, capsys):
+    requested = PlanRequest(model="qwen2.5-0.5b", gpu=gpu, precision="bf16")
+    card = requested.card()
+    assumed(requested.model, requested.programs(card)[0], card, 1)
+    assert ("no bf16 in hardware" in capsys.readouterr().err) is stated
+
+
+def test_sequence_beyond_learned_positions_is_refused():
+    with pytest.raises(TrainerError, match="RM500") as caught:
+        plan(PlanRequest(model="gpt2-124m", gpu="RX 7900 XTX", sequence=1025))
+    assert "--sequence 1024" in caught.value.next
 
 
 def test_two_cards_hold_the_whole_each_and_share_the_rows(model, capsys):

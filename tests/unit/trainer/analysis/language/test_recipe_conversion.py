@@ -111,6 +111,7 @@ def test_whatever_a_known_key_has_for_a_value_it_is_listed_once(values):
         ("a: [", "RM721"),
         ("model: {}\n", "RM722"),
         ("teacher_model: {}\nmodel: {}\noptimizer: {}\n", "RM722"),
+        ("ref_checkpointer: {}\nmodel: {}\noptimizer: {}\n", "RM722"),
         ("model: {_component_: torchtune.models.t5.t5_encoder}\noptimizer: {}\n", "RM722"),
         (LORA.replace("/m\n", "${nowhere}\n"), "RM723"),
         (LORA.replace("/tmp/out", "${output_dir}"), "RM723"),

@@ -43,3 +43,22 @@ def test_optimizer_of_a_recipe_becomes_the_trainers(component: str, settings: di
     found = RULES["optimizer._component_"](component, {})
     assert isinstance(found, Became)
     assert found.settings == settings
+
+
+def test_key_within_a_section_has_the_rule_of_the_nearest_one_above() -> None:
+    assert rule_of("checkpointer.checkpoint_files.max_filename") is RULES["checkpointer.checkpoint_files"]
+    assert "config.json" in rule_of("model.embed_dim")(2048, {}).why
+
+
+@pytest.mark.parametrize(
+    ("train", "validation", "settings"),
+    [
+        ("train[:95%]", "train[95%:]", {"validation_share": 0.05}),
+        ("train[:95%]", "train[90%:]", None),
+        ("train[:95%]", None, None),
+        ("train", "test", None),
+    ],
+)
+def test_parts_of_one_file_are_a_share_that_is_held_out(train, validation, settings) -> None:
+    found = RULES["dataset.split"](train, {"dataset_val.split": validation})
+    assert getattr(found, "settings", None) == settings

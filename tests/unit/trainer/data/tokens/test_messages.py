@@ -38,11 +38,12 @@ LOSING = [
     ({"prompt": "a", "completion": "b", "label": 7}, "1 marks a good answer"),
     ({"prompt": "a", "completion": "b", "label": 1, "kto_tag": False}, "differ"),
     ({"prompt": "a", "completion": "b", "label": 0.0}, "KTO"),
-    ({"messages": [USER, ANSWER], "rejected_messages": [USER, OTHER]}, "worse answer"),
     ({"messages": [USER, ANSWER], "functions": [{"name": "f"}]}, "functions"),
     ({"messages": [USER, ANSWER], "images": ["a.png"]}, "images"),
     ({"image": "a.jpg", "conversations": [USER, ANSWER]}, "image"),
-    ({"messages": [USER, ANSWER], "rejected_response": "No"}, "worse answer"),
+    ({"messages": [USER, ANSWER], "rejected_output": "No"}, "worse answer"),
+    ({"query": "Hi", "response": "Hello", "rejected_response": "No"}, "worse answer"),
+    ({"messages": [{"role": "user", "content": [{"type": "image", "value": "a.png"}]}, ANSWER]}, "no text"),
     ({"messages": [USER, {**ANSWER, "function_call": {"name": "f"}}]}, "older form"),
     ({"messages": [USER, {**ANSWER, "train_detail": [{"train": False}]}]}, "parts"),
     ({"conversations": [USER, {"from": "function_call", "value": "{}"}]}, "name and arguments"),
@@ -106,6 +107,9 @@ PAIRS = [
     {"prompt": "Hi", "chosen": [USER, ANSWER], "rejected": [USER, OTHER], "messages": [USER, ANSWER]},  # UltraFeedback
     {"chosen": "\n\nHuman: Hi\n\nAssistant: Hello", "rejected": "\n\nHuman: Hi\n\nAssistant: No"},  # HH-RLHF
     {"messages": [USER], "chosen": ANSWER, "rejected": OTHER},
+    {"messages": [USER, ANSWER], "rejected_response": "No"},  # ms-swift
+    {"messages": [USER, ANSWER], "rejected_messages": [USER, OTHER]},
+    {"chosen_messages": [USER, ANSWER], "rejected_messages": [USER, OTHER]},  # LLaMA-Factory
 ]
 
 
@@ -235,3 +239,13 @@ def test_marked_answers_are_counted_and_two_at_least_held_out(tmp_path):
     assert int(data.validation.verdicts.abs().sum()) == 2
     with pytest.raises(TrainerError, match="RM714"):
         load_rows(write(tmp_path / "b.jsonl", *rows[1:4]))
+
+
+def test_parts_with_values_are_text_reasoning_and_calls():
+    """As LLaMA-Factory writes messages."""
+    parts = [{"type": "reasoning", "value": "Hm."}, {"type": "text", "value": "I look."}]
+    (message,) = messages_of(
+        {"messages": [{"role": "assistant", "content": [*parts, {"type": "tool_call", "value": CALL}]}]}
+    )
+    assert (message["content"], message["reasoning_content"]) == ("I look.", "Hm.")
+    assert message["tool_calls"] == [{"type": "function", "function": {"name": "f", "arguments": {"x": 1}}}]

@@ -188,12 +188,16 @@ def test_system_prompt_next_to_the_messages_is_the_first_message(tmp_path, name)
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ({"instruction": "I", "context": "C", "response": "R"}, "rename response to output, and context to input"),
-        ({"system_prompt": "S", "question": "Q", "response": "R"}, "rename question to instruction and response to"),
-        ({"query": "Q", "response": "R", "type": "t"}, "rename query to instruction and response to output"),
-        ({"inputs": "Q", "targets": "A"}, "rename inputs to instruction and targets to output"),
-        ({"system": "S", "question": "Q", "chosen": "a", "rejected": "b"}, "rename question to prompt"),
-        ({"text": "Hi", "role": "prompter", "parent_id": None}, "one message of a tree"),
+        ({"instruction": "I", "context": "C", "response": "R"}, "give --rename response=output,context=input"),
+        (
+            {"system_prompt": "S", "question": "Q", "response": "R"},
+            "give --rename question=instruction,response=output",
+        ),
+        ({"Question": "Q", "Answer": "R"}, "give --rename Question=instruction,Answer=output"),
+        ({"query": "Q", "response": "R", "type": "t"}, "give --rename query=instruction,response=output"),
+        ({"inputs": "Q", "targets": "A"}, "give --rename inputs=instruction,targets=output"),
+        ({"system": "S", "question": "Q", "chosen": "a", "rejected": "b"}, "give --rename question=prompt"),
+        ({"text": "Hi", "role": "prompter", "parent_id": None}, "one message of a conversation"),
         ({"prompt": "P", "completion": "C", "label": 5}, "KTO"),
         ({"system": {"text": "S"}, "messages": CHAT}, "system is neither a text nor a list of texts"),
     ],

@@ -94,7 +94,7 @@ def test_first_weights_of_dora_are_those_of_the_base(base):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ({"peft_type": "ADALORA"}, "no checkpoint has"),
+        ({"peft_type": "ADALORA", "init_r": 8, "target_r": 8}, "no rank is given up"),
         ({"peft_type": "NOPE"}, "NOPE"),
         ({"peft_type": "LORA", "rank": 4}, "rank"),
         ({"r": 4}, "peft_type"),
@@ -251,3 +251,12 @@ def test_repeated_layers_are_refused(tmp_path):
     (tmp_path / "method.json").write_text(json.dumps(config))
     with pytest.raises(TrainerError, match="layer_replication"):
         by_peft.read_config(tmp_path / "method.json")
+
+
+def test_file_of_an_adapter_does_not_depend_on_the_order_of_a_set(tmp_path, base):
+    decoder = own_class.read(base, read_config(base), torch.float32)
+    by_peft.wrapped(decoder, {**METHODS["dora"], "target_modules": ["v_proj", "k_proj", "q_proj", "o_proj"]}, seed=0)
+    decoder.causal.peft_config["default"].target_modules = ["v_proj", "q_proj"]  # a set of one in this order
+    (tmp_path / "saved").mkdir()
+    content = json.loads(by_peft.files(decoder, tmp_path / "saved", base="b")["adapter_config.json"])
+    assert content["target_modules"] == ["q_proj", "v_proj"]

@@ -232,3 +232,25 @@ def test_weight_of_a_class_that_is_not_finite_is_refused_with_its_name(made):
     with pytest.raises(TrainerError, match="RM702") as caught:
         read(folder)
     assert name in caught.value.what
+
+
+@pytest.mark.parametrize("family", ["qwen2", "no-such-family"])
+def test_quantised_weights_are_refused_with_the_way_to_4_bits(tmp_path, family):
+    """The class of transformers took them for dense ones, and the first step ended in an assertion of bitsandbytes."""
+    raw = {"model_type": family, "quantization_config": {"quant_method": "gptq", "bits": 4}}
+    for make in (own_class.made, lambda raw: own_class.read(tmp_path, raw, None)):
+        with pytest.raises(TrainerError, match="RM707") as caught:
+            make(raw)
+        assert "gptq" in caught.value.what and "--adapter qlora" in caught.value.next
+
+
+@pytest.mark.parametrize(
+    ("raw", "positions"),
+    [
+        ({"model_type": "opt", "ffn_dim": 48, "max_position_embeddings": 40}, 40),  # its table has two rows more
+        ({"model_type": "gpt_bigcode", "n_positions": 24, "n_embd": 32, "n_layer": 1, "n_head": 2}, 24),
+        ({"model_type": "gpt_neox", "max_position_embeddings": 40}, None),
+    ],
+)
+def test_table_of_positions_of_a_class_is_found(raw, positions):
+    assert own_class.made(SHAPE | raw).config.positions == positions

@@ -17,7 +17,7 @@ from trainer.models.fast.choose import hold_frozen_weights_in
 from trainer.models.pretrained import folder as pretrained
 from trainer.models.pretrained.families import decoder_config
 from trainer.runtime.errors import TrainerError
-from trainer.tasks.language.network import build, load_weights, pretrained_vocabulary
+from trainer.tasks.language.network import build, load_weights, pretrained_vocabulary, require_positions
 
 RAW = {
     "llama": {
@@ -175,3 +175,12 @@ def test_weight_called_base_of_a_class_is_no_adapted_layers_base(tmp_path, monke
     monkeypatch.setattr(pretrained, "read", lambda folder: SimpleNamespace(model=source))
     load_weights(made, folder=tmp_path)
     assert made.decoder["part"].fn.tolist() == [2.0] * 3
+
+
+def test_document_beyond_learned_positions_is_refused_with_the_length_that_fits():
+    """It ended in an IndexError of torch, on a card in an assertion of its kernel."""
+    require_positions(None, 99)
+    require_positions(32, 32)
+    with pytest.raises(TrainerError, match="RM500") as caught:
+        build(RAW["gpt2"], DecoderConfig(), "pretrain", seed=0, longest=33)
+    assert "33 tokens" in caught.value.what and "--sequence 32" in caught.value.next

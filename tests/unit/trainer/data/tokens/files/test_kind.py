@@ -13,9 +13,10 @@ import pytest
 from trainer.config.sections.tokens import TokensConfig
 from trainer.data.tokens.chat_template import CHATML, ChatTemplate
 from trainer.data.tokens.corpus import pieces_of
-from trainer.data.tokens.file_kind import is_json, require_readable, require_text
+from trainer.data.tokens.files.kind import is_json, require_readable, require_text
 from trainer.data.tokens.load import LanguageData, load, method_of
 from trainer.data.tokens.tokenizer import ByteTokenizer
+from trainer.runtime.advice import fitted
 from trainer.runtime.errors import TrainerError
 
 ROW = json.dumps({"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes."}]})
@@ -40,7 +41,8 @@ def loaded(path: Path, method: str = "auto") -> LanguageData:
         ("a.jsonl.gz", gzip.compress(ROW.encode(), mtime=0), "compressed by gzip", "gunzip"),
         ("a.txt", gzip.compress(b"text" * 90, mtime=0), "compressed by gzip", "gunzip"),
         ("a.jsonl", b"\x28\xb5\x2f\xfd" + b"x" * 90, "compressed by zstd", "unzstd"),
-        ("a.parquet", b"PAR1" + bytes(99), "Parquet", "read_parquet"),
+        ("a.parquet", b"PAR1" + bytes(99), "Parquet", "ends with the bytes PAR1"),
+        ("a.pq", b"PAR1" + bytes(99), "Parquet", "read_parquet"),
         ("a.arrow", b"ARROW1\0\0" + bytes(99), "Arrow", "read_ipc"),
         ("b.arrow", b"\xff\xff\xff\xff" + bytes(99), "Arrow stream", "read_ipc_stream"),
         ("a.docx", b"PK\x03\x04" + bytes(99), "zip", "plain text"),
@@ -64,10 +66,9 @@ def test_letter_case_of_the_name_does_not_make_rows_a_text(tmp_path, name):
     assert loaded(path).method == "sft"
 
 
-@pytest.mark.parametrize("name", ["chats.txt", "chats", "chats.csv", "chats.tsv"])
+@pytest.mark.parametrize("name", ["chats.txt", "chats", "a.ipynb"])
 def test_rows_named_as_a_text_are_refused_and_trained_as_text_on_request(tmp_path, name):
-    content = (ROW + "\n") * 9 if "sv" not in name else "prompt,completion\n" + "Hi,Yes\n" * 99
-    path = written(tmp_path, name, b"\xef\xbb\xbf\n" + content.encode())
+    path = written(tmp_path, name, b"\xef\xbb\xbf\n" + ((ROW + "\n") * 9).encode())
     with pytest.raises(TrainerError, match="RM717") as caught:
         loaded(path)
     assert "--method pretrain" in str(caught.value)
@@ -142,3 +143,11 @@ def test_folder_is_refused_with_what_makes_one_file_of_it(tmp_path: Path, inside
     with pytest.raises(TrainerError, match="RM717") as caught:
         loaded(tmp_path / "set")
     assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+def test_advice_on_a_notebook_stays_whole_in_every_command(tmp_path):
+    """A command's flags that are another program's are taken out of advice."""
+    path = written(tmp_path, "a.ipynb", (ROW + "\n").encode())
+    with pytest.raises(TrainerError) as caught:
+        require_text(path)
+    assert "nbconvert" in fitted(caught.value.next, [])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 
+from trainer.data.tokens.files.tables import columns, is_delimited, reads_parquet
 from trainer.runtime.errors import TrainerError
 
 JSON = (".jsonl", ".json", ".ndjson")
-TABLES = (".csv", ".tsv")
 OF_A_ROW = ("messages", "conversations", "chosen", "prompt", "instruction", "text")  # lists of these are one row's
 LOOKED_AT = 2**16  # bytes of the beginning
 UNPACK = "Unpack it first: {} FILE"
@@ -39,6 +40,26 @@ def is_json(path: Path) -> bool:
     return path.suffix.lower() in JSON
 
 
+def is_rows(path: Path) -> bool:
+    """Return whether a file's name states rows with names: JSON, CSV, TSV, or Parquet where that can be read."""
+    return is_json(path) or is_delimited(path) or reads_parquet(path)
+
+
+def is_one_text(path: Path, names: Mapping[str, str]) -> bool:
+    """Return whether --method pretrain trains a file as the text that it is: also a table without a column of texts.
+
+    Args:
+        path: the file.
+        names: value of `--rename`.
+    """
+    if not is_delimited(path):
+        return not is_rows(path)
+    try:
+        return "text" not in [names.get(each, each) for each in columns(path)]
+    except (OSError, UnicodeDecodeError):
+        return True  # its reader reports it
+
+
 def require_readable(path: Path) -> None:
     """Raise RM717 for a file of a known kind that is neither a text nor JSON, and for a folder.
 
@@ -48,7 +69,7 @@ def require_readable(path: Path) -> None:
         raise _folder(path)
     start = _start(path)
     for begins, name, how in KINDS:
-        if start.startswith(begins):
+        if start.startswith(begins) and not (name == "Parquet" and reads_parquet(path)):
             raise TrainerError("RM717", what=f"{path.name} is {name}", where=str(path), next=how)
 
 
@@ -95,9 +116,9 @@ def _is_rows(value: object) -> bool:
 def require_text(path: Path) -> None:
     """Raise RM717 where a file to be trained as one text holds rows: the tokens would be those of its syntax."""
     how = "--method pretrain trains the file as the text that it is."
-    if path.suffix.lower() in TABLES:
-        what = f"{path.name} is a table, and no field of it is named as a prompt or an answer"
-        raise TrainerError("RM717", what=what, where=str(path), next=f"{ROWS} {how}".replace("parquet", "csv"))
+    if path.suffix.lower() == ".ipynb":
+        cells = f"Write its cells as a script or as Markdown, with jupyter nbconvert. {how}"
+        raise TrainerError("RM717", what=f"{path.name} is a Jupyter notebook", where=str(path), next=cells)
     line = next((each for each in _start(path).decode("utf-8-sig", "ignore").splitlines() if each.strip()), "")
     try:
         row = json.loads(line)

@@ -26,6 +26,7 @@ KINDS = {
     "duplicate": ("RM515", "a time stands twice", "the first one kept"),
     "unsorted": ("RM515", "a time is not later than the one before", "sorted; all bars are then held in memory"),
     "words": ("RM513", "the last line holds words alone", "dropped under every policy"),
+    "open_end": ("RM516", "the last line has no line end", "taken under every policy where it has all cells"),
     "cut_off": ("RM516", "the file ends inside a line or inside its compressed data", "what is not whole is dropped"),
 }
 

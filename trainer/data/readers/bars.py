@@ -156,6 +156,8 @@ class Source:
         for text in texts:
             if text.cut_off:
                 self._cut_off(text)
+            if text.open_end:
+                self.bad.note("open_end", [int(text.line.max())], repaired=True)
             if len(text.line):
                 last = None if checker.last is None else checker.last.date[0]
                 yield raw_rows(text, self, last)

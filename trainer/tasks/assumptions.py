@@ -37,9 +37,10 @@ def of_file(source: Source) -> list[str]:
     layout += f", not UTF-8, so as {facts['encoding']}" if "encoding" in facts else ""
     turned = ", newest first, so turned round" if source.newest_first else ""
     lost = sum(bad.dropped.values())
-    dropped = (
-        f", {lost:,} rows dropped ({', '.join(f'{kind} {n:,}' for kind, n in bad.dropped.items())})" if lost else ""
-    )
+    first = {kind: f", first {bad.unit} {lines[0]:,}" for kind, lines in bad.first.items() if lines}
+    kinds = (f"{kind} {n:,}{first.get(kind, '')}" for kind, n in bad.dropped.items())
+    dropped = f", {lost:,} {'row' if lost == 1 else 'rows'} dropped ({'; '.join(kinds)})" if lost else ""
+    dropped += ", the last line without a line end" if "open_end" in bad.repaired else ""
     columns = ", ".join(f"{role}={name}" for role, name in facts["columns"].items())
     return [f"read: {source.path.name}{layout}{turned}{dropped}; {columns}", times_of(source)]
 

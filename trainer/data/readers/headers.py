@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from trainer.data.readers.column_names import PRICES, Columns, plain
+from trainer.data.readers.column_names import PRICES, Columns
 from trainer.data.readers.forms.by_content import TRADES
+from trainer.data.readers.forms.naming import plain
 from trainer.data.readers.forms.spellings import SPELLINGS
 from trainer.runtime.errors import TrainerError
 
@@ -26,6 +27,7 @@ BINANCE = (
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
 CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?")
 BARE_CLOCK = re.compile(r"([01]\d|2[0-3])[0-5]\d([0-5]\d)?")  # 0930, as Portara and TickData write it
+METATRADER = re.compile(r"\d{4}\.\d{2}\.\d{2}( \d{2}:\d{2})?")
 EPOCH = re.compile(r"\d{10}(\d{3}){0,3}")
 DATED = re.compile(r"\d{4}[-./]?\d{2}[-./]?\d{2}([ T].*)?|\d{1,2}[-./]\d{1,2}[-./]\d{2,4}([ T].*)?|\d{9,19}")
 FIXED_POINT = {"rtype", "publisher_id", "instrument_id"}  # Databento's CSV: prices in units of 1e-9, as it documents
@@ -98,7 +100,20 @@ def find_header(rows: Sequence[Sequence[str]], number: int, where: str, chosen: 
         return Header(
             names=("Date", *first[1:]), line=number + 2, chosen=dict(chosen), known_as="yfinance, three lines"
         )
-    return Header(names=tuple(first), line=number, chosen=dict(chosen))
+    return Header(names=_with_front(rows), line=number, chosen=dict(chosen))
+
+
+def _with_front(rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return the header's names, and one more where all rows have one cell more: a clock's, or that of R's row names.
+
+    Args:
+        rows: cells of the first lines.
+    """
+    first, *others = rows
+    longer = others and all(len(row) == len(first) + 1 and row[-1] and DATED.fullmatch(row[0]) for row in others)
+    if not longer or len(first) < len(OHLCV):
+        return tuple(first)
+    return (first[0], "time", *first[1:]) if all(_is_clock(row[1]) for row in others) else ("", *first)
 
 
 def is_data(cells: Sequence[str]) -> bool:
@@ -151,6 +166,8 @@ def _by_shape(cells: Sequence[str]) -> tuple[tuple[str, ...], str]:
         return (*words, "date", "time", *OHLCV), "taken as date, time and OHLCV" if words else "MetaTrader 4"
     if len(behind) == 6 and not words and EPOCH.fullmatch(cells[0]) and behind[5].isdecimal():
         return ("date", *OHLCV, "trades"), "Kraken OHLCVT"
+    if len(behind) == 6 and not words and METATRADER.fullmatch(cells[0]) and all(map(str.isdecimal, behind[4:])):
+        return ("date", *OHLCV[:-1], "tickvol", "vol"), "MetaTrader 5"
     return (), ""
 
 

@@ -15,7 +15,7 @@ from trainer.data.features.build_features import DAY_AND_NIGHT
 from trainer.data.features.daily_features import FEATURES
 from trainer.data.features.history_features import SESSIONS
 from trainer.data.loading.chunks import chunks
-from trainer.data.readers.bars import Source
+from trainer.data.readers.bars import Reading, Source
 from trainer.data.sessions import has_half_days
 from trainer.runtime.errors import TrainerError
 from trainer.tasks.prepared import Task
@@ -30,8 +30,13 @@ MANY_ROWS, FEW_ROWS = 5_000, 1_000  # of a day: above the one, a height that mak
 SAMPLE = 20_000  # rows that percentiles are taken of
 
 
-def of_file(source: Source) -> list[str]:
-    """Return how the file was read, and what its times are taken to be."""
+def of_file(source: Source, *, weekend: bool = False) -> list[str]:
+    """Return how the file was read, and what its times are taken to be.
+
+    Args:
+        source: the file.
+        weekend: it has bars of Saturdays.
+    """
     facts, bad = source.as_dict(), source.bad
     layout = f", {facts['layout']}" if "layout" in facts else ""
     layout += f", not UTF-8, so as {facts['encoding']}" if "encoding" in facts else ""
@@ -42,19 +47,35 @@ def of_file(source: Source) -> list[str]:
     dropped = f", {lost:,} {'row' if lost == 1 else 'rows'} dropped ({'; '.join(kinds)})" if lost else ""
     dropped += ", the last line without a line end" if "open_end" in bad.repaired else ""
     columns = ", ".join(f"{role}={name}" for role, name in facts["columns"].items())
-    return [f"read: {source.path.name}{layout}{turned}{dropped}; {columns}", times_of(source)]
+    return [f"read: {source.path.name}{layout}{turned}{dropped}; {columns}", times_of(source, weekend=weekend)]
 
 
-def times_of(source: Source) -> str:
-    """Return in which zone times are taken."""
+def times_of(source: Source, *, weekend: bool = False) -> str:
+    """Return in which zone times are taken, and what speaks against the default.
+
+    Args:
+        source: the file.
+        weekend: it has bars of Saturdays.
+    """
     zone = source.zone
     if zone is None:
         return "times: days, in no zone"
     if zone == "in the data":
         return "times: each names its offset from UTC; dates are shown in UTC"
     why = "epochs" if zone == "UTC" and source.times.pattern.startswith("epoch") else "--time-zone"
+    why = _against(source, weekend) if why == "--time-zone" and zone == Reading.zone else why
     why = "named in the file" if source.times.zone else why
     return f"times: taken as {zone} ({why}), format {source.times.pattern}; dates are shown in UTC"
+
+
+def _against(source: Source, weekend: bool) -> str:
+    """Return that the zone is the default, and another where the file looks like one of coins or of MetaTrader."""
+    layout = (source.dialect and source.dialect.known_as) or ""
+    if weekend:
+        return "the default; exchanges of coins, which trade on Saturdays as here, write UTC: --time-zone UTC"
+    if "MetaTrader" in layout or "<TICKVOL>" in source.columns.names:
+        return "the default; MetaTrader writes its server's time, often that of --time-zone Europe/Athens"
+    return "the default; --time-zone names another"
 
 
 def of_sessions(record: dict[str, Any], day_ticks: int) -> str:

@@ -103,7 +103,7 @@ def prepare_bars(config: BarsConfig, *, disk: Path | None = None, shown: bool = 
     left_out = ready.made.get("left_out", {}) if not daily else assumptions.left_out_of_days(ready.features)
     joined_line = assumptions.of_join(ready.file.read.get("joined"))
     features = [*assumptions.of_left_out(left_out, path=config.data), assumptions.of_features(task)]
-    lines = (*assumptions.of_file(source), *joined_line, ready.sessions, rows, *features)
+    lines = (*assumptions.of_file(source, weekend=found.weekend), *joined_line, ready.sessions, rows, *features)
     return replace(task, assumptions=lines)
 
 

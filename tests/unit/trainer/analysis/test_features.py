@@ -145,7 +145,8 @@ def test_daily_bars_have_no_intraday_features(
 
 def test_hours_that_hold_no_bar_are_named(minutes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["features", f"--data={minutes}", f"--out={tmp_path / 'f.arrow'}", "--session=02:00-03:00"]) == 2
-    assert "RM578" in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert "RM578" in message and "--session 00:00-24:00" in message and "09:30-16:00" in message
 
 
 def test_list_needs_nothing_but_python() -> None:

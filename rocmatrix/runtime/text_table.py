@@ -101,5 +101,5 @@ def folded(lines: Iterable[str]) -> list[str]:
     if not sys.stdout.isatty():
         return [*lines]
     room = width() - len(DEEPER)
-    parts = [(line[: len(line) - len(line.lstrip())], wrapped(line, room) or [""]) for line in lines]
+    parts = [(line[: len(line) - len(line.lstrip())], wrapped(line.lstrip(), room) or [""]) for line in lines]
     return [margin + part for begin, found in parts for margin, part in zip_longest([begin], found, fillvalue=DEEPER)]

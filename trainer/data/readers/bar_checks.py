@@ -35,7 +35,10 @@ class RawRows:
 
 @dataclass(kw_only=True)
 class Checker:
-    """Judges rows in order; `last` is the last good bar, which may lie in an earlier chunk, `first` the first refusal."""
+    """Judges rows in order; `last` is the last good bar, which may lie in an earlier chunk.
+
+    rows: number of rows that were judged. first: the first bad row's error under the policies that refuse some.
+    """
 
     bad: BadRows
     last: Bars | None = None

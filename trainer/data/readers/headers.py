@@ -164,9 +164,14 @@ def _by_shape(cells: Sequence[str]) -> tuple[tuple[str, ...], str]:
         return (*words, "date", *OHLCV), "taken as date and OHLCV" if not words else "taken as words, date and OHLCV"
     if len(behind) == 6 and _is_clock(behind[0]):
         return (*words, "date", "time", *OHLCV), "taken as date, time and OHLCV" if words else "MetaTrader 4"
-    if len(behind) == 6 and not words and EPOCH.fullmatch(cells[0]) and behind[5].isdecimal():
+    return _by_counts(cells[0], behind) if len(behind) == 6 and not words else ((), "")
+
+
+def _by_counts(date: str, behind: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """Return the columns' names of a bar with a count behind its volume, and whose layout it is; none for others."""
+    if EPOCH.fullmatch(date) and behind[5].isdecimal():
         return ("date", *OHLCV, "trades"), "Kraken OHLCVT"
-    if len(behind) == 6 and not words and METATRADER.fullmatch(cells[0]) and all(map(str.isdecimal, behind[4:])):
+    if METATRADER.fullmatch(date) and all(map(str.isdecimal, behind[4:])):
         return ("date", *OHLCV[:-1], "tickvol", "vol"), "MetaTrader 5"
     return (), ""
 

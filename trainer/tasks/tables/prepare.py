@@ -16,8 +16,8 @@ from trainer.config.choices import REFUSING
 from trainer.config.sections.table import TableConfig
 from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset, Target, class_weights
-from trainer.data.readers.forms.naming import plain
 from trainer.data.readers.data_file import DataFile, digest_of, recorded_source
+from trainer.data.readers.forms.naming import plain
 from trainer.data.readers.forms.spellings import SPELLINGS
 from trainer.data.readers.timestamps import find_format, parse
 from trainer.data.split import Scaler, Split

@@ -26,14 +26,16 @@ SPELLINGS = {
     ),
     "high": (
         "high", "h", "high_price", "px_high", "max", "highest", "bid_high", "high_bid", "highbid", "max_price",
-        "hoch", "tageshoch", "plus_haut", "haut", "máximo", "maximo", "massimo", "máxima", "maxima", "hoog", "najwyzszy",
+        "hoch", "tageshoch", "plus_haut", "haut", "máximo", "maximo", "massimo", "máxima", "maxima",
+        "hoog", "najwyzszy",
         "yüksek", "макс", "高", "最高", "最高价", "最高價", "高値", "고가",
         "máx", "högst", "høy", "høj", "ylin", "kurs_max", "kurs_maksymalny", "tertinggi", "cao", "υψηλό", "สูงสุด",
         "גבוה", "الأعلى", "найвища", "askhi", "prchd",
     ),
     "low": (
         "low", "l", "low_price", "px_low", "min", "lowest", "bid_low", "low_bid", "lowbid", "min_price", "tief",
-        "tagestief", "plus_bas", "bas", "mínimo", "minimo", "mínima", "minima", "laag", "najnizszy", "düşük", "мин", "低", "最低",
+        "tagestief", "plus_bas", "bas", "mínimo", "minimo", "mínima", "minima",
+        "laag", "najnizszy", "düşük", "мин", "低", "最低",
         "最低价", "最低價", "安値", "저가",
         "mín", "lägst", "lav", "alin", "kurs_min", "kurs_minimalny", "terendah", "thấp", "χαμηλό", "ต่ำสุด", "נמוך",
         "الأدنى", "найнижча", "bidlo", "prcld",

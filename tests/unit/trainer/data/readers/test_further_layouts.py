@@ -1,5 +1,4 @@
-"""Files in 130 further layouts, most of which no reader was written for: read right without an option, or refused with a next
-step that fits them."""
+"""Files in 130 further layouts: read right without an option, or refused with a next step that fits them."""
 
 from __future__ import annotations
 

@@ -41,8 +41,9 @@ SPELLINGS = {
         "الأدنى", "найнижча", "bidlo", "prcld",
     ),
     "close": (
-        "close", "c", "close_price", "px_last", "last_price", "px_close", "last", "close_last", "settle", "bid_close", "close_bid",
-        "closebid", "closing_price", "end_price", "trade_price", "price", "latest", "schluss", "schlusskurs",
+        "close", "c", "close_price", "px_last", "last_price", "px_close", "last", "close_last", "settle", "bid_close",
+        "close_bid", "closebid", "closing_price", "end_price", "trade_price", "price", "latest", "schluss",
+        "schlusskurs",
         "zuletzt", "clôture", "cloture", "dernier", "cierre", "último", "ultimo", "chiusura", "laatste", "zamkniecie",
         "ostatnio", "şimdi", "цена", "收盘", "收盘价", "收盤價", "終値", "종가",
         "clot", "fermeture", "fechamento", "senaste", "slutkurs", "seneste", "siste", "viimeisin", "kurs_zamknięcia",

@@ -94,6 +94,17 @@ def of_sessions(record: dict[str, Any], day_ticks: int) -> str:
     )
 
 
+def of_days(spacing: int) -> str:
+    """Return that there are no sessions, and how far apart bars are where they are longer than days.
+
+    Args:
+        spacing: most frequent step between bars in seconds.
+    """
+    days = round(spacing / 86_400)
+    apart = "bars are days" if days < 2 else f"bars are {days} days apart; features and --horizon count bars"
+    return f"sessions: none, {apart}"
+
+
 def _other_stamp(session: Mapping[str, Any], rows: Mapping[str, int]) -> str:
     """Return that bars seem to be stamped with their end: sessions have one at their end, and none at their begin."""
     at_end = rows.get("at_session_end", 0)

@@ -45,7 +45,7 @@ class Prepared:
     features: tuple[dict[str, Any], ...]
     made: dict[str, Any] = field(default_factory=dict)
     past_too_short: int = 0
-    sessions: str = "sessions: none, bars are days"
+    sessions: str = ""
 
 
 def prepare(config: BarsConfig | TableConfig, *, disk: Path | None = None, shown: bool = False) -> Task:
@@ -159,6 +159,7 @@ def daily_rows(config: BarsConfig, source: Source, found: DataSummary) -> Prepar
         features=features,
         made={"set": "daily", "why": chosen(config, found), "bar_seconds": found.spacing},
         past_too_short=int((~np.isfinite(feature_matrix(bars)[-len(used) :]).all(axis=1)).sum()),
+        sessions=assumptions.of_days(found.spacing),
     )
 
 

@@ -80,7 +80,7 @@ def _print(found: Diagnosis, args: Diagnose) -> None:
     if args.json:
         print_json(content)
     else:
-        print("\n".join(text_table.folded(content.split("\n"))), flush=True)
+        print("\n".join(text_table.folded(str(content).split("\n"))), flush=True)
 
 
 def _diagnosed(args: Diagnose, matrix: Matrix, log: Path | None) -> Diagnosis:

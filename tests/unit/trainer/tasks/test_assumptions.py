@@ -21,7 +21,7 @@ from trainer.data.features.inspect import inspect_data
 from trainer.data.readers.bars import Reading, open_source
 from trainer.run.stored_settings import values_of
 from trainer.runtime.errors import TrainerError
-from trainer.tasks.assumptions import of_file, of_sessions, too_short, unmoved
+from trainer.tasks.assumptions import of_days, of_file, of_sessions, too_short, unmoved
 from trainer.tasks.bars import prepare
 
 
@@ -190,3 +190,16 @@ def test_rows_that_are_left_out_are_named_by_kind_and_first_line(tmp_path: Path)
     list(source.chunks())
     line = of_file(source)[0]
     assert ", 1 row dropped (outside 1, first line 6), the last line without a line end; date=date" in line
+
+
+@pytest.mark.parametrize(
+    ("spacing", "words"),
+    [
+        (86_400, "bars are days"),
+        (72_000, "bars are days"),
+        (7 * 86_400, "bars are 7 days apart; features and --horizon count bars"),
+        (31 * 86_400, "bars are 31 days apart; features and --horizon count bars"),
+    ],
+)
+def test_bars_longer_than_days_are_named_so(spacing: int, words: str) -> None:
+    assert of_days(spacing) == f"sessions: none, {words}"

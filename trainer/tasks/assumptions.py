@@ -25,6 +25,7 @@ NARROW = 1e-3  # of the deviation: a feature whose middle 98 % lie closer togeth
 MANY_OUTSIDE = 0.2  # of the bars, from which other hours are proposed
 NEARLY_ALL = 0.98  # of the bars, which day and night keep of futures, whose market pauses for an hour, and not of coins
 AROUND_THE_CLOCK = "00:00-24:00"
+DAYS_OF_SESSIONS = 7 / 5  # a market may be open on weekends
 MANY_SESSIONS = 2  # times the least number, from which too few rows have another cause
 MANY_ROWS, FEW_ROWS = 5_000, 1_000  # of a day: above the one, a height that makes no more than the other
 SAMPLE = 20_000  # rows that percentiles are taken of
@@ -140,7 +141,8 @@ def too_short(error: TrainerError, made: Mapping[str, Any]) -> TrainerError:
     """
     record, session = made["rows"], made["conventions"]["session"]
     sessions, needed = record["sessions"], SESSIONS + 1
-    if error.code == "RM517" and _other_hours(session, record):
+    hopeless = 0 < sessions * DAYS_OF_SESSIONS < needed  # other hours of so few days are no more sessions
+    if error.code == "RM517" and _other_hours(session, record) and not hopeless:
         return _outside(error, session, record)
     if error.code != "RM517" or sessions > MANY_SESSIONS * needed:
         return error

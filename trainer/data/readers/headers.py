@@ -21,6 +21,7 @@ SEPARATORS = ",;\t|"
 EMPTY = " ,;\t|\"'\r\n"  # of a line that holds nothing: a spreadsheet writes rows of empty cells
 PREAMBLE_LINES = 20  # in front of a header, at most
 OHLCV = ("open", "high", "low", "close", "volume")
+USUAL = (("open", 0), ("high", 1), ("low", 2), ("close", 3))
 BINANCE = (
     "open_time", *OHLCV, "close_time", "quote_volume", "trades", "taker_base", "taker_quote", "ignore",
 )  # fmt: skip
@@ -193,7 +194,8 @@ def numbered(rows: Sequence[Sequence[str]]) -> str:
     if len(cells) - begin < 5:
         return TRADES
     prices = [row for row in prices if len(row) == 4 and max(row) > min(row)]
-    if len(set(order := [_order(row) for row in prices])) != 1:
+    usual = all(_is_bar([*map(str, row)]) for row in prices)
+    if len(set(order := [USUAL if usual else _order(row) for row in prices])) != 1:
         return ""
     roles = {"date": day, **({"time": begin - 1} if begin > day + 1 else {})}
     roles |= {role: begin + place for role, place in order[0]} | {"volume": begin + 4}

@@ -21,7 +21,7 @@ from trainer.runtime.errors import TrainerError
 DATES = (
     "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%m/%d/%Y", "%d/%m/%Y", "%m-%d-%Y", "%d-%m-%Y", "%d.%m.%Y",
     "%m/%d/%y", "%d/%m/%y", "%d-%b-%Y", "%d %b %Y", "%b %d, %Y", "%d-%b-%y", "%d %b %y", "%B %d, %Y", "%d %B %Y",
-    "%d.%m.%y", "%d-%B-%Y", "%b %d %Y", "%y/%m/%d", "%y-%m-%d", "%y.%m.%d",
+    "%d.%m.%y", "%d-%B-%Y", "%b %d %Y", "%d-%m-%y", "%m-%d-%y", "%y/%m/%d", "%y-%m-%d", "%y.%m.%d",
 )  # fmt: skip
 CLOCKS = ("", " %H:%M", " %H:%M:%S%.f", " %H%M", " %H%M%S", " %I:%M %p", " %I:%M:%S %p", " %H:%M:%S:%3f", "-%H:%M:%S")
 GLUED = ("%Y%m%d%H%M", "%Y%m%d%H%M%S", "%Y%m%d%H%M%S%3f")

@@ -129,6 +129,11 @@ def test_split_of_bars_around_the_clock_names_those_outside_of_the_session() -> 
     made["rows"]["in_day_and_night"] = 1150  # a coin's: all hours are alike
     found = too_short(TrainerError("RM517", what="30 usable rows", why="each part needs 10 rows"), made)
     assert "--session 00:00-24:00, which keeps 1,200 bars" in found.next
+    made["rows"]["sessions"] = 15  # 7/5 of them are 21
+    assert "--session" in too_short(TrainerError("RM517", what="none"), made).next
+    made["rows"]["sessions"] = 14
+    found = too_short(TrainerError("RM517", what="none"), made)
+    assert "--session" not in found.next and "more than 21 sessions" in found.next
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,9 @@ def test_row_with_a_wrong_number_of_cells_is_counted_once() -> None:
     assert (dropping.bad.dropped, dropping.bad.repaired) == ({"cells": 1}, {})
 
 
-@pytest.mark.parametrize(("bad", "sound", "few"), [(1, 99, True), (1, 98, False), (2, 198, True), (0, 1, True)])
+@pytest.mark.parametrize(
+    ("bad", "sound", "few"), [(1, 99, True), (1, 98, False), (2, 198, True), (0, 1, True), (4, 4, False), (5, 4, False)]
+)
 def test_few_bad_rows_are_left_out_and_more_are_refused_with_their_share(bad: int, sound: int, few: bool) -> None:
     checking = checker("few")
     kept = sum(len(checking.bars(rows({"open": 20.0} if at < bad else {}, first=at + 2))) for at in range(bad + sound))
@@ -127,6 +129,7 @@ def test_few_bad_rows_are_left_out_and_more_are_refused_with_their_share(bad: in
     with pytest.raises(TrainerError, match="RM514") as caught:
         checking.finish()
     assert f"one of {bad} bad rows of {bad + sound}" in caught.value.what and caught.value.where == "a.csv, line 2"
+    assert ("--columns" in caught.value.next) is (bad > sound)
 
 
 def test_offset_that_other_times_lack_is_refused_however_few() -> None:

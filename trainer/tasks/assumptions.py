@@ -52,7 +52,7 @@ def of_file(source: Source, *, weekend: bool = False) -> list[str]:
 
 
 def times_of(source: Source, *, weekend: bool = False) -> str:
-    """Return in which zone times are taken, and what speaks against the default.
+    """Return in which zone times are taken, and reasons against the default.
 
     Args:
         source: the file.

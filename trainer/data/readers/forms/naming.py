@@ -20,7 +20,14 @@ def plain(name: str) -> str:
 
 
 def missing_columns(missing: list[str], spare: list[str], names: Sequence[str], where: str) -> TrainerError:
-    """Return the error that names all missing columns at once."""
+    """Return the error that names all missing columns at once.
+
+    Args:
+        missing: roles without a column.
+        spare: names of columns that have no role.
+        names: the header's cells.
+        where: path and line of the file, for messages.
+    """
     hint = suggestion(missing[0], spare or list(names))
     which = " and ".join([", ".join(map(repr, missing[:-1]))] * (len(missing) > 1) + [repr(missing[-1])])
     advice = f"Say which column it is: --columns {','.join(f'{role}=NAME' for role in missing)}; "
@@ -36,7 +43,17 @@ def missing_columns(missing: list[str], spare: list[str], names: Sequence[str], 
 
 
 def chosen_column(role: str, column: str, names: Sequence[str], where: str) -> int:
-    """Return the place of a column that was given by its name or its number, from 1."""
+    """Return the place of a column that was given by its name or its number, from 1.
+
+    Args:
+        role: what the column is for, as date or close.
+        column: its name or number.
+        names: the header's cells.
+        where: path and line of the file, for messages.
+
+    Raises:
+        TrainerError: RM731 for a column that is not there.
+    """
     if column in names:
         return list(names).index(column)
     if column.isdecimal() and 1 <= int(column) <= len(names):

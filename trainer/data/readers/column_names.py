@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from trainer.data.readers.forms.by_content import counts_rows, in_parts, is_other_time, time_column
+from trainer.data.readers.forms.by_content import counts_rows, in_parts, is_other_time, time_column, within_range
 from trainer.data.readers.forms.clocks import clock_digits
 from trainer.data.readers.forms.naming import NONE, chosen_column, missing_columns, plain
 from trainer.data.readers.forms.spellings import CLOCK, SPELLINGS, ZONES
@@ -114,7 +114,8 @@ def find_columns(
         missing = []
     if missing:
         spare = [name for at, name in enumerate(names) if at not in place.values() and name]
-        raise missing_columns(missing, spare, names, where)
+        likely = within_range(names, place, table) if missing in (["open"], ["close"]) else None
+        raise missing_columns(missing, spare, names, where, likely)
     if "date" in roles and in_parts(known) and place["date"] == known.index("day"):
         what = "year, month and day stand in columns of their own"
         raise TrainerError("RM512", what=what, where=where, next="Join them to one column, as in 2024-03-04.")

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from trainer.config.name_list import as_word
 from trainer.data.readers.forms.by_content import no_bars
 from trainer.runtime.errors import TrainerError, suggestion
 
@@ -19,7 +20,9 @@ def plain(name: str) -> str:
     return re.sub("_+", "_", kept).strip("_")  # marks are letters' parts in Thai and Hindi
 
 
-def missing_columns(missing: list[str], spare: list[str], names: Sequence[str], where: str) -> TrainerError:
+def missing_columns(
+    missing: list[str], spare: list[str], names: Sequence[str], where: str, likely: str | None = None
+) -> TrainerError:
     """Return the error that names all missing columns at once.
 
     Args:
@@ -27,6 +30,7 @@ def missing_columns(missing: list[str], spare: list[str], names: Sequence[str], 
         spare: names of columns that have no role.
         names: the header's cells.
         where: path and line of the file, for messages.
+        likely: the column that may be the missing one, by its values.
     """
     hint = suggestion(missing[0], spare or list(names))
     which = " and ".join([", ".join(map(repr, missing[:-1]))] * (len(missing) > 1) + [repr(missing[-1])])
@@ -35,6 +39,8 @@ def missing_columns(missing: list[str], spare: list[str], names: Sequence[str], 
     advice += f", and volume={NONE} states that there is no volume." if "volume" in missing else "."
     if missing == ["volume"]:
         advice = f"State that there is none: --columns volume={NONE}; or name the column: --columns volume=NAME."
+    if likely is not None:
+        advice = f"By its values it may be --columns {as_word([f'{missing[0]}={likely}'])}: compare it with the file."
     if len(names) == 1:
         advice = "The cells of a line stand between one of , ; tab or |: replace what is between them here; "
         advice += "columns of fixed widths are split first, as with pandas: read_fwf(FILE).to_csv(OTHER)."

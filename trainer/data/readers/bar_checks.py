@@ -14,6 +14,7 @@ from trainer.runtime.errors import TrainerError
 
 LARGEST = 1e12  # of a price or a volume: beyond that sums stop being exact, and no market is
 ROUNDING = 1e-6  # of a price; the smallest steps of markets are larger
+EMPTY = ("missing", "price")  # kinds of rows without trades, which may be many
 MOST = (
     "Most rows are bad, so columns or times are probably others than these: compare them with the file, and name them "
     "with --columns and --time-format; times that stand many times may lack their clock."
@@ -76,7 +77,8 @@ class Checker:
         if self.bad.policy == "few" and self.first is not None and not self.bad.few(self.rows):
             lost = sum(self.bad.dropped.values())
             what = f"{self.first.what} (one of {lost:,} bad rows of {self.rows:,}: too many to be left out unasked)"
-            advice = MOST if 2 * lost > self.rows else self.first.next
+            odd = lost - sum(self.bad.dropped.get(kind, 0) for kind in EMPTY)
+            advice = MOST if 2 * odd > self.rows else self.first.next
             raise TrainerError(self.first.code, what=what, where=self.first.where, why=self.first.why, next=advice)
 
     def _judge(self, rows: RawRows) -> None:

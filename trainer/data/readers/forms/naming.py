@@ -40,7 +40,7 @@ def missing_columns(
     if missing == ["volume"]:
         advice = f"State that there is none: --columns volume={NONE}; or name the column: --columns volume=NAME."
     if likely is not None:
-        advice = f"By its values it may be --columns {as_word([f'{missing[0]}={likely}'])}: compare it with the file."
+        advice = f"By its values --columns {as_word([f'{missing[0]}={likely}'])} may name it; compare it with the file."
     if len(names) == 1:
         advice = "The cells of a line stand between one of , ; tab or |: replace what is between them here; "
         advice += "columns of fixed widths are split first, as with pandas: read_fwf(FILE).to_csv(OTHER)."

@@ -10,6 +10,11 @@ import polars as pl
 from trainer.data.readers.forms.spellings import COUNTED, DERIVED, DESCRIBED, QUOTES
 
 COUNT = r"^\d{1,3}(,\d{3})+(\.0+)?$|^\d+(\.0+)?$|^\d+([.,]\d+)?[KMBkmb]$"
+# Words of names that state what else a column of counts is
+NO_VOLUME = {
+    "year", "month", "week", "day", "weekday", "hour", "minute", "sno", "no", "id", "rank", "order", "range", "cap",
+    "change", "chg", "diff", "spread", "adj", "adjusted", "open", "high", "low", "close", "interest", "oi",
+}  # fmt: skip
 UP_AND_DOWN = ("up", "down")  # TradeStation's volumes of rising and of falling ticks, which add up
 
 
@@ -57,6 +62,8 @@ def is_without_volume(names: Sequence[str], place: Mapping[str, int], table: pl.
     if table is None or not len(table):
         return False
     left = [at for at in range(len(names)) if at not in place.values()]
+    words = {at: {*re.split(r"[^a-z]+", names[at].lower())} for at in left}
+    left = [at for at in left if not words[at] & NO_VOLUME or "vol" in names[at].lower()]
     return not any("vol" in names[at].lower() or _counts(table[:, at]) for at in left)
 
 

@@ -145,3 +145,11 @@ def test_bar_outside_by_rounding_is_widened(change: dict[str, float]) -> None:
     kept = strict.bars(rows(change))
     assert (kept.high[0], kept.low[0]) == (max(12.0, *change.values()), min(9.0, *change.values()))
     assert strict.bad.dropped == strict.bad.repaired == {}
+
+
+def test_days_without_trades_are_left_out_by_the_option_however_many() -> None:
+    checking = checker("few")
+    checking.bars(rows(*({"open": 0.0} for _ in range(9)), {}))
+    with pytest.raises(TrainerError, match="9 bad rows of 10") as caught:
+        checking.finish()
+    assert "--on-bad-row drop" in caught.value.next

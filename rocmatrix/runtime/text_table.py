@@ -11,6 +11,7 @@ from textwrap import TextWrapper
 GAP = 2  # columns between two cells
 SHORT = 28  # longest cell of a column that is never wrapped
 LEAST = 24  # columns that a wrapped column needs at least
+DEEPER = " " * 7  # in front of what continues a line
 PLAIN_WIDTH = 160  # where there is no terminal
 
 
@@ -93,3 +94,12 @@ def wrapped(text: str, most: int) -> list[str]:
         TextWrapper(max(most, 1), break_long_words=False, break_on_hyphens=False).wrap(p) for p in text.split("\n")
     )
     return [line for part in parts for line in part]
+
+
+def folded(lines: Iterable[str]) -> list[str]:
+    """Return lines as wide as the terminal, continued below their text; a pipe gets each whole, for `grep`."""
+    if not sys.stdout.isatty():
+        return [*lines]
+    room = width() - len(DEEPER)
+    parts = [(line[: len(line) - len(line.lstrip())], wrapped(line.lstrip(), room) or [""]) for line in lines]
+    return [margin + part for begin, found in parts for margin, part in zip_longest([begin], found, fillvalue=DEEPER)]

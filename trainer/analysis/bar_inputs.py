@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from trainer.data.features.daily_features import FEATURES
 from trainer.data.features.intraday import Settings, intraday_rows
 from trainer.data.profiles.session_blocks import Counts
 from trainer.data.readers.bars import CHUNK, Reading, Source, columns_of, open_source
+from trainer.data.readers.forms.naming import NONE
 from trainer.data.readers.joined_series import KNOWN_OF_DAYS, ROLE, Join, Series
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import say
@@ -56,6 +58,7 @@ def open_bars(metadata: Metadata, new: NewBars) -> Source:
     if same and source.times.zone == source.columns.zone and before.get("time_zone") == reading.zone:
         source.times = replace(source.times, zone=None)  # earlier trainers did not read `Gmt time` as a zone
     require_alike(source.series, metadata)
+    require_volume(source, metadata, named)
     require_same_bars(source, metadata)
     return source
 
@@ -88,6 +91,21 @@ def require_alike(series: Series | None, metadata: Metadata) -> None:
     found, trained = kinds if series.days else reversed(kinds)
     what = f"the joined file has {found}, and the run was trained on {trained}"
     raise TrainerError("RM512", what=what, where=str(series.join.path), next="Give a file like that of training.")
+
+
+def require_volume(source: Source, metadata: Metadata, named: Iterable[tuple[str, str]]) -> None:
+    """Raise RM512 where the run was trained with volumes, and the file has none and no option states so.
+
+    Args:
+        source: the new bars.
+        metadata: of the run.
+        named: columns that were given by role.
+    """
+    trained = (metadata.data.read.get("columns") or {}).get("volume", NONE)
+    if trained != NONE and source.columns.used["volume"] == NONE and "volume" not in dict(named):
+        what = f"the file has no volume, and the run was trained with that of column {trained!r}"
+        advice = f"Give bars with a volume, or state that there is none: --columns volume={NONE}."
+        raise TrainerError("RM512", what=what, where=str(source.path), next=advice)
 
 
 def require_vix(source: Source, metadata: Metadata, new: NewBars) -> None:

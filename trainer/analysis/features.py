@@ -117,7 +117,7 @@ def write(config: FeaturesConfig, data: Path, out: Path) -> None:
         what = f"the bars are {found.spacing / 3600:g} hours apart, and days have no session to compute from"
         raise TrainerError("RM579", what=what, where=str(data))
     build = start_build(config.inputs, source, found)
-    for line in of_file(source):
+    for line in of_file(source, weekend=found.weekend):
         say(line)
     with bar_counter(sys.stderr) as counter, ends_on_sigterm():
         build.progress = counter

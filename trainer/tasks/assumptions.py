@@ -15,7 +15,7 @@ from trainer.data.features.build_features import DAY_AND_NIGHT
 from trainer.data.features.daily_features import FEATURES
 from trainer.data.features.history_features import SESSIONS
 from trainer.data.loading.chunks import chunks
-from trainer.data.readers.bars import Source
+from trainer.data.readers.bars import Reading, Source
 from trainer.data.sessions import has_half_days
 from trainer.runtime.errors import TrainerError
 from trainer.tasks.prepared import Task
@@ -25,35 +25,58 @@ NARROW = 1e-3  # of the deviation: a feature whose middle 98 % lie closer togeth
 MANY_OUTSIDE = 0.2  # of the bars, from which other hours are proposed
 NEARLY_ALL = 0.98  # of the bars, which day and night keep of futures, whose market pauses for an hour, and not of coins
 AROUND_THE_CLOCK = "00:00-24:00"
+DAYS_OF_SESSIONS = 7 / 5  # a market may be open on weekends
 MANY_SESSIONS = 2  # times the least number, from which too few rows have another cause
 MANY_ROWS, FEW_ROWS = 5_000, 1_000  # of a day: above the one, a height that makes no more than the other
 SAMPLE = 20_000  # rows that percentiles are taken of
 
 
-def of_file(source: Source) -> list[str]:
-    """Return how the file was read, and what its times are taken to be."""
+def of_file(source: Source, *, weekend: bool = False) -> list[str]:
+    """Return how the file was read, and what its times are taken to be.
+
+    Args:
+        source: the file.
+        weekend: it has bars of Saturdays.
+    """
     facts, bad = source.as_dict(), source.bad
     layout = f", {facts['layout']}" if "layout" in facts else ""
     layout += f", not UTF-8, so as {facts['encoding']}" if "encoding" in facts else ""
     turned = ", newest first, so turned round" if source.newest_first else ""
     lost = sum(bad.dropped.values())
-    dropped = (
-        f", {lost:,} rows dropped ({', '.join(f'{kind} {n:,}' for kind, n in bad.dropped.items())})" if lost else ""
-    )
+    first = {kind: f", first {bad.unit} {lines[0]:,}" for kind, lines in bad.first.items() if lines}
+    kinds = (f"{kind} {n:,}{first.get(kind, '')}" for kind, n in bad.dropped.items())
+    dropped = f", {lost:,} {'row' if lost == 1 else 'rows'} dropped ({'; '.join(kinds)})" if lost else ""
+    dropped += ", the last line without a line end" if "open_end" in bad.repaired else ""
     columns = ", ".join(f"{role}={name}" for role, name in facts["columns"].items())
-    return [f"read: {source.path.name}{layout}{turned}{dropped}; {columns}", times_of(source)]
+    return [f"read: {source.path.name}{layout}{turned}{dropped}; {columns}", times_of(source, weekend=weekend)]
 
 
-def times_of(source: Source) -> str:
-    """Return in which zone times are taken."""
+def times_of(source: Source, *, weekend: bool = False) -> str:
+    """Return in which zone times are taken, and reasons against the default.
+
+    Args:
+        source: the file.
+        weekend: it has bars of Saturdays.
+    """
     zone = source.zone
     if zone is None:
         return "times: days, in no zone"
     if zone == "in the data":
         return "times: each names its offset from UTC; dates are shown in UTC"
     why = "epochs" if zone == "UTC" and source.times.pattern.startswith("epoch") else "--time-zone"
+    why = _against(source, weekend) if why == "--time-zone" and zone == Reading.zone else why
     why = "named in the file" if source.times.zone else why
     return f"times: taken as {zone} ({why}), format {source.times.pattern}; dates are shown in UTC"
+
+
+def _against(source: Source, weekend: bool) -> str:
+    """Return that the zone is the default, and another where the file looks like one of coins or of MetaTrader."""
+    layout = (source.dialect and source.dialect.known_as) or ""
+    if weekend:
+        return "the default; exchanges of coins, which trade on Saturdays as here, write UTC: --time-zone UTC"
+    if "MetaTrader" in layout or "<TICKVOL>" in source.columns.names:
+        return "the default; MetaTrader writes its server's time, often that of --time-zone Europe/Athens"
+    return "the default; --time-zone names another"
 
 
 def of_sessions(record: dict[str, Any], day_ticks: int) -> str:
@@ -70,6 +93,17 @@ def of_sessions(record: dict[str, Any], day_ticks: int) -> str:
         f"{rows['outside_sessions']:,} outside are left out{_other_hours(session, rows)}{_other_stamp(session, rows)}; "
         f"tick {profile['tick']:g}, {rows_of}"
     )
+
+
+def of_days(spacing: int) -> str:
+    """Return that there are no sessions, and how far apart bars are where they are longer than days.
+
+    Args:
+        spacing: most frequent step between bars in seconds.
+    """
+    days = round(spacing / 86_400)
+    apart = "bars are days" if days < 2 else f"bars are {days} days apart; features and --horizon count bars"
+    return f"sessions: none, {apart}"
 
 
 def _other_stamp(session: Mapping[str, Any], rows: Mapping[str, int]) -> str:
@@ -107,7 +141,8 @@ def too_short(error: TrainerError, made: Mapping[str, Any]) -> TrainerError:
     """
     record, session = made["rows"], made["conventions"]["session"]
     sessions, needed = record["sessions"], SESSIONS + 1
-    if error.code == "RM517" and _other_hours(session, record):
+    hopeless = 0 < sessions * DAYS_OF_SESSIONS < needed  # other hours of so few days are no more sessions
+    if error.code == "RM517" and _other_hours(session, record) and not hopeless:
         return _outside(error, session, record)
     if error.code != "RM517" or sessions > MANY_SESSIONS * needed:
         return error

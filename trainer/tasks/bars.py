@@ -45,7 +45,7 @@ class Prepared:
     features: tuple[dict[str, Any], ...]
     made: dict[str, Any] = field(default_factory=dict)
     past_too_short: int = 0
-    sessions: str = "sessions: none, bars are days"
+    sessions: str = ""
 
 
 def prepare(config: BarsConfig | TableConfig, *, disk: Path | None = None, shown: bool = False) -> Task:
@@ -103,7 +103,7 @@ def prepare_bars(config: BarsConfig, *, disk: Path | None = None, shown: bool = 
     left_out = ready.made.get("left_out", {}) if not daily else assumptions.left_out_of_days(ready.features)
     joined_line = assumptions.of_join(ready.file.read.get("joined"))
     features = [*assumptions.of_left_out(left_out, path=config.data), assumptions.of_features(task)]
-    lines = (*assumptions.of_file(source), *joined_line, ready.sessions, rows, *features)
+    lines = (*assumptions.of_file(source, weekend=found.weekend), *joined_line, ready.sessions, rows, *features)
     return replace(task, assumptions=lines)
 
 
@@ -159,6 +159,7 @@ def daily_rows(config: BarsConfig, source: Source, found: DataSummary) -> Prepar
         features=features,
         made={"set": "daily", "why": chosen(config, found), "bar_seconds": found.spacing},
         past_too_short=int((~np.isfinite(feature_matrix(bars)[-len(used) :]).all(axis=1)).sum()),
+        sessions=assumptions.of_days(found.spacing),
     )
 
 

@@ -124,7 +124,8 @@ def stages(folder: Path, gpu: str) -> tuple[Stage, ...]:
         ),
         Stage(
             title="A failed log diagnosed",
-            about="The log is SYNTHETIC. Give `diagnose` your own: cause, remedy, source, and what to try next.",
+            about="The log is SYNTHETIC. diagnose LOG gives cause, remedy and source of your own one, and what to "
+            "try next.",
             arguments=("diagnose", str(folder / LOG), "--gpu", gpu),
             link=LOG,
         ),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rocmatrix.cli.commands.common import known_matrix, print_json
 from rocmatrix.cli.options.command import command
+from rocmatrix.runtime import text_table
 from rocmatrix.runtime.console import say
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.option import option, positional
@@ -79,7 +80,7 @@ def _print(found: Diagnosis, args: Diagnose) -> None:
     if args.json:
         print_json(content)
     else:
-        print(content, flush=True)
+        print("\n".join(text_table.folded(str(content).split("\n"))), flush=True)
 
 
 def _diagnosed(args: Diagnose, matrix: Matrix, log: Path | None) -> Diagnosis:

@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 MARKS = {"error": "✗", "warning": "!", "unknown": "?", "note": "·", "ok": "✓", "not applicable": "-"}
 
-DEEPER = " " * 7  # in front of what continues a line
 
 TREE = "read the machine whose file tree starts here, such as a recording, instead of this one"
 
@@ -88,7 +86,7 @@ def doctor(args: Doctor) -> None:
     if args.json:
         print_json(described(examined, subjects, findings))
     else:
-        print("\n".join(_folded([*(host_lines(examined) if examined else ()), *lint_lines(findings)])))
+        print("\n".join(text_table.folded([*(host_lines(examined) if examined else ()), *lint_lines(findings)])))
     if args.fix or args.diff:
         _correct(args, matrix, cell, findings)
     if (examined and examined.failed) or any(finding.severity == "error" for finding in findings):
@@ -163,15 +161,6 @@ def host_lines(done: Examination) -> list[str]:
         codes = ", ".join(finding.code for finding in idle if finding.seen == seen)
         lines.append(f"{MARKS['not applicable']} {codes}: {seen}")
     return lines
-
-
-def _folded(lines: list[str]) -> list[str]:
-    """Return lines as wide as the terminal, continued below their text; a pipe gets each whole, for `grep`."""
-    if not sys.stdout.isatty():
-        return lines
-    room = text_table.width() - len(DEEPER)
-    parts = [(line[: len(line) - len(line.lstrip())], text_table.wrapped(line, room)) for line in lines]
-    return [margin + part for begin, found in parts for margin, part in zip_longest([begin], found, fillvalue=DEEPER)]
 
 
 def lint_lines(findings: tuple[LintFinding, ...]) -> list[str]:

@@ -16,7 +16,8 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; font: .85rem/1.7 ui-monosp
  padding: .5rem .7rem; border: 1px solid var(--rule); border-radius: 6px }
 .prompt { color: var(--dim) } .answer { background: var(--answer); text-decoration: underline;
  text-decoration-thickness: 1px; text-underline-offset: 3px } .stop { background: var(--stop);
- outline: 1px solid var(--ink) } .padding { background: var(--fill); color: var(--dim); font-style: italic }
+ padding-bottom: 2px; outline: 1px solid var(--ink) }
+.padding { background: var(--fill); color: var(--dim); font-style: italic }
 .row { margin: 0; font-size: .9rem; overflow-wrap: anywhere }
 """
 METHODS = {

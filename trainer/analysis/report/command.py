@@ -135,7 +135,7 @@ def simpler(subject: Subject) -> Sections:
     if not any(row[2] for row in rows):  # bars that follow each other are not independent, so they have none
         rows, columns = [(*row[:2], row[3]) for row in rows], [*columns[:2], columns[3]]
     how = "; ".join(
-        f"{name_of(m, classes=classes)}: {e['how']}, {e['rows']:,} rows" for m, e in found.items() if "how" in e
+        f"{name_of(m, classes=classes)}: {e['how']} ({e['rows']:,} rows)" for m, e in found.items() if "how" in e
     )
     content = table(columns, rows) + f'<p class="dim">On the test part; {escape(how)}.</p>'
     return [("Was a network worth it?", content)] if found else []

@@ -86,7 +86,7 @@ def reliability(target: Floats, chances: Floats, part: str) -> str:
 
 
 def scatter(target: Floats, forecast: Floats, unit: str, part: str) -> str:
-    """Return forecasts against what came, at most MOST_DOTS of them.
+    """Return forecasts against actual values, at most MOST_DOTS of them.
 
     Args:
         target: true values, shape (rows,).
@@ -99,7 +99,7 @@ def scatter(target: Floats, forecast: Floats, unit: str, part: str) -> str:
     points = list(zip(forecast[chosen].tolist(), target[chosen].tolist(), strict=True))
 
     def draw(canvas: svg.Canvas) -> svg.Drawing:
-        frame = svg.Frame(canvas=canvas, x=both, y=both, x_label=f"forecast, {unit}", y_label="what came")
+        frame = svg.Frame(canvas=canvas, x=both, y=both, x_label=f"forecast, {unit}", y_label="actual")
         ideal = svg.path(frame, [(both[0], both[0]), (both[1], both[1])], "ideal")
         return [*svg.axes(frame), ideal, *svg.dots(frame, points, "dot")], svg.HEIGHT
 
@@ -125,7 +125,7 @@ def errors(target: Floats, forecast: Floats, unit: str, part: str) -> str:
             canvas=canvas,
             x=(float(edges[0]), float(edges[-1])),
             y=svg.span(counts.tolist(), zero=True),
-            x_label=f"what came less the forecast, {unit}",
+            x_label=f"actual minus forecast, {unit}",
             y_label="rows",
         )
         bins = zip(counts.tolist(), edges[:-1].tolist(), edges[1:].tolist(), strict=True)

@@ -96,8 +96,11 @@ class ReadingConfig:
     chunk_size: Annotated[int, Flag("rows read at a time; changes memory, never values", whole(1), "data")] = 100_000
     on_bad_row: Annotated[
         BadRowPolicy,
-        _fixed("what to do with a bad row; each kind is counted in the metadata", one_of(*BAD_ROW_POLICIES)),
-    ] = "error"
+        _fixed(
+            "bad rows, counted by kind; few: of bars up to 1 % are left out, more (and any of a table) are an error",
+            one_of(*BAD_ROW_POLICIES),
+        ),
+    ] = "few"
     time_zone: Annotated[str, _fixed("IANA zone of times that name none")] = "America/New_York"
     time_format: Annotated[str | None, _fixed("strftime pattern of the times (default: found)")] = None
     columns: Annotated[

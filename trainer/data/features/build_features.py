@@ -75,7 +75,9 @@ DECIDING = (
     "data/readers/data_file.py",
     "data/readers/forms/by_content.py",
     "data/readers/forms/clocks.py",
+    "data/readers/forms/last_line.py",
     "data/readers/forms/marks.py",
+    "data/readers/forms/naming.py",
     "data/readers/forms/other_files.py",
     "data/readers/forms/plain_table.py",
     "data/readers/forms/spellings.py",
@@ -196,7 +198,11 @@ class Build:
         def record() -> dict[str, Any]:
             if not self.counts.sessions:
                 where, what = str(self.source.path), f"none of {self.counts.bars:,} bars is within a session"
-                raise TrainerError("RM578", what=what, where=where)
+                hours = self.settings.sessions
+                what += f", {hours.begin}-{hours.end} {hours.zone}"
+                advice = "Take all hours with --session 00:00-24:00, or name the market's own with --session and "
+                advice += "--session-zone, and the zone of the file's times with --time-zone."
+                raise TrainerError("RM578", what=what, where=where, next=advice)
             return self.record(time.perf_counter() - began)
 
         return write_table(path, self._rows(), self.settings.names, record)

@@ -23,6 +23,7 @@ TICKS = tuple(
 ) + tuple(0.5**power for power in range(3, 9))  # halves to 1/256, as bonds are quoted
 HEADROOM = 12  # bits: profiles may hold 4,096 times the volume of the first ROWS bars
 FINEST = 40
+FIRST_WEEKDAY, SATURDAY = 3, 5  # 1970-01-01 was a Thursday, counted from Monday as 0
 DAILY = 20 * 3600  # seconds between bars from which they are taken for days
 
 
@@ -31,6 +32,7 @@ class DataSummary:
     """spacing: most frequent step between bars in seconds; tick: None where no usual step fits all prices.
 
     volume_bits: how finely volume has to be counted. day_ticks: usual range of a day in ticks, 0 where unknown.
+    weekend: some bars are of the middle of a Saturday, as of coins.
     """
 
     spacing: int
@@ -38,6 +40,7 @@ class DataSummary:
     vix: bool
     volume_bits: int = VOLUME_BITS
     day_ticks: int = 0
+    weekend: bool = False
 
     @property
     def daily(self) -> bool:
@@ -63,7 +66,15 @@ def inspect_data(source: Source) -> DataSummary:
     spacing = int(steps[counts.argmax()])
     vix, bits = bars.vix_close is not None, volume_bits(bars.volume)
     tick = _tick(bars)
-    return DataSummary(spacing=spacing, tick=tick, vix=vix, volume_bits=bits, day_ticks=_day_ticks(bars, tick))
+    ticks, weekend = _day_ticks(bars, tick), _on_saturday(bars)
+    return DataSummary(spacing=spacing, tick=tick, vix=vix, volume_bits=bits, day_ticks=ticks, weekend=weekend)
+
+
+def _on_saturday(bars: Bars) -> bool:
+    """Return whether a bar is of a Saturday's middle twelve hours in UTC, a weekend in every zone from -6 to +6."""
+    hour = bars.date.astype("M8[h]").astype(np.int64)
+    day = (hour // 24 + FIRST_WEEKDAY) % 7
+    return bool(((day == SATURDAY) & (hour % 24 >= 6) & (hour % 24 < 18)).any())
 
 
 def _day_ticks(bars: Bars, tick: float | None) -> int:

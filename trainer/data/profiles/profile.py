@@ -7,6 +7,7 @@ Sums of whole numbers are exact: no chunk size, order or number of workers can c
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,6 +21,7 @@ from trainer.runtime.errors import TrainerError
 
 PAD = 2  # cells on either side of a profile: the edge, and one that may be read beyond it
 MOST_UNITS = 2.0**61  # volume of all bars that enter one profile, in units; 64 bits hold no more
+USUAL_ROWS = 10_000  # of a profile, at most
 MOST_ROWS = 4_000_000  # of one profile: above that the row height is wrong, not the market
 
 Floats = NDArray[np.float64]
@@ -203,7 +205,12 @@ def session_profiles(bars: BarRows, starts: Integers) -> tuple[Integers, Integer
 def require_rows(rows: int) -> None:
     """Raise RM572 where a profile would have more rows than any market needs."""
     if rows > MOST_ROWS:
-        raise TrainerError("RM572", what=f"one profile would have {rows:,} rows; {MOST_ROWS:,} are the limit")
+        what = f"one profile would have {rows:,} rows; {MOST_ROWS:,} are the limit"
+        advice = "Name the price step with --tick, such as 0.05 for prices like 14020.7999, or make rows higher: "
+        advice += (
+            f"--row-ticks {10 ** math.ceil(math.log10(rows / USUAL_ROWS))} times the present; correct a wrong price."
+        )
+        raise TrainerError("RM572", what=what, next=advice)
 
 
 def session_levels(bars: BarRows, starts: Integers, conventions: ProfileConventions) -> Levels:

@@ -12,6 +12,8 @@ from trainer.config.choices import BadRowPolicy
 from trainer.runtime.errors import TrainerError
 
 SHOWN = 5  # lines of each kind that are named
+FEW = 0.01  # of the rows, up to which the policy `few` leaves bad ones out
+NO_ROW = ("words", "open_end", "cut_off")  # kinds that are no bad bar
 
 KINDS = {
     "cells": ("RM513", "another number of cells than the header", "dropped: which cell is missing is unknown"),
@@ -26,6 +28,7 @@ KINDS = {
     "duplicate": ("RM515", "a time stands twice", "the first one kept"),
     "unsorted": ("RM515", "a time is not later than the one before", "sorted; all bars are then held in memory"),
     "words": ("RM513", "the last line holds words alone", "dropped under every policy"),
+    "open_end": ("RM516", "the last line has no line end", "taken under every policy where it has all cells"),
     "cut_off": ("RM516", "the file ends inside a line or inside its compressed data", "what is not whole is dropped"),
 }
 
@@ -69,6 +72,10 @@ class BadRows:
             counts[kind] = counts.get(kind, 0) + len(lines)
             known = self.first.setdefault(kind, [])
             known += [int(line) for line in lines[: SHOWN - len(known)]]
+
+    def few(self, rows: int) -> bool:
+        """Return whether few enough of `rows` rows were dropped for the policy `few`."""
+        return sum(count for kind, count in self.dropped.items() if kind not in NO_ROW) <= FEW * rows
 
     def refuse(self, kind: str, line: int, what: str, cause: str = "") -> TrainerError:
         """Return the error for a row under the policy `error`.

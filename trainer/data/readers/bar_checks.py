@@ -10,8 +10,15 @@ from numpy.typing import NDArray
 
 from trainer.data.bar import Bars, Dates, Floats
 from trainer.data.readers.bad_rows import BadRows
+from trainer.runtime.errors import TrainerError
 
 LARGEST = 1e12  # of a price or a volume: beyond that sums stop being exact, and no market is
+ROUNDING = 1e-6  # of a price; the smallest steps of markets are larger
+EMPTY = ("missing", "price")  # kinds of rows without trades, which may be many
+MOST = (
+    "Most rows are bad, so columns or times are probably others than these: compare them with the file, and name them "
+    "with --columns and --time-format; times that stand many times may lack their clock."
+)
 PRICES = ("open", "high", "low", "close")
 Flags = NDArray[np.bool_]
 
@@ -33,20 +40,26 @@ class RawRows:
 
 @dataclass(kw_only=True)
 class Checker:
-    """Judges rows in order; `last` is the last good bar, which may lie in an earlier chunk."""
+    """Judges rows in order; `last` is the last good bar, which may lie in an earlier chunk.
+
+    rows: number of rows that were judged. first: the first bad row's error under the policies that refuse some.
+    """
 
     bad: BadRows
     last: Bars | None = None
     unsorted: bool = False
+    rows: int = 0
+    first: TrainerError | None = None
 
     def bars(self, rows: RawRows) -> Bars:
         """Return the good and the repaired rows as bars.
 
         Raises:
-            TrainerError: under the policy `error`, for the first bad row.
+            TrainerError: for the first bad row, under the policy `error`, and under `few` for one that shows that
+                the zone is another one.
         """
-        if self.bad.policy == "error":
-            self._refuse_first(rows)
+        _without_rounding(rows.values)
+        self._judge(rows)
         keep = np.ones(len(rows.line), np.bool_)
         for kind in ("cells", "time"):
             keep &= self._dropped(kind, rows, rows.trouble[kind] & keep)
@@ -59,13 +72,43 @@ class Checker:
             self.last = bars[-1:]
         return bars
 
-    def _refuse_first(self, rows: RawRows) -> None:
-        found = [(int(rows.line[flags.argmax()]), kind) for kind, flags in self._all_trouble(rows) if flags.any()]
-        if found:
-            line, kind = min(found, key=lambda pair: pair[0])
-            row = int(np.flatnonzero(rows.line == line)[0])
-            cause = "gap" if kind == "time" and row in rows.shown.get("gap", {}) else kind
-            raise self.bad.refuse(kind, line, _complaint(cause, rows, row), cause)
+    def finish(self) -> None:
+        """Raise the first bad row's error under the policy `few` where more than few were dropped."""
+        if self.bad.policy == "few" and self.first is not None and not self.bad.few(self.rows):
+            lost = sum(self.bad.dropped.values())
+            what = f"{self.first.what} (one of {lost:,} bad rows of {self.rows:,}: too many to be left out unasked)"
+            odd = lost - sum(self.bad.dropped.get(kind, 0) for kind in EMPTY)
+            advice = MOST if 2 * odd > self.rows else self.first.next
+            raise TrainerError(self.first.code, what=what, where=self.first.where, why=self.first.why, next=advice)
+
+    def _judge(self, rows: RawRows) -> None:
+        refusal = self._refusal(rows) if self.bad.policy in ("error", "few") else None
+        if refusal is None:
+            pass
+        elif self.bad.policy == "error":
+            raise refusal
+        elif rows.shown.get("gap") or rows.trouble["zone"].any():
+            raise self._refusal(rows, ("time", "zone")) or refusal
+        self.first = self.first or refusal
+        self.rows += len(rows.line)
+
+    def _refusal(self, rows: RawRows, kinds: tuple[str, ...] = ()) -> TrainerError | None:
+        """Return the error for the first bad row of some kinds, of all where none is named; None where all are sound.
+
+        Args:
+            kinds: names of kinds of bad rows.
+        """
+        found = [
+            (int(rows.line[flags.argmax()]), kind)
+            for kind, flags in self._all_trouble(rows)
+            if flags.any() and (not kinds or kind in kinds)
+        ]
+        if not found:
+            return None
+        line, kind = min(found, key=lambda pair: pair[0])
+        row = int(np.flatnonzero(rows.line == line)[0])
+        cause = "gap" if kind == "time" and row in rows.shown.get("gap", {}) else kind
+        return self.bad.refuse(kind, line, _complaint(cause, rows, row), cause)
 
     def _all_trouble(self, rows: RawRows) -> Iterator[tuple[str, Flags]]:
         yield from rows.trouble.items()
@@ -158,6 +201,15 @@ def _rules(values: dict[str, Floats]) -> dict[str, Flags]:
         "range": upside_down,
         "outside": usable & ~upside_down & outside,
     }
+
+
+def _without_rounding(values: dict[str, Floats]) -> None:
+    """Widen low to high where open or close is outside by rounding alone, as of prices adjusted for dividends."""
+    first, last, high, low = (values[name] for name in ("open", "close", "high", "low"))
+    top, bottom = np.maximum(first, last), np.minimum(first, last)
+    above = (top > high) & (top <= high * (1 + ROUNDING))
+    below = (bottom < low) & (bottom >= low * (1 - ROUNDING))
+    high[above], low[below] = top[above], bottom[below]
 
 
 def _usable(values: Floats, above: bool | int) -> Flags:

@@ -16,9 +16,10 @@ from trainer.data.bar import NUMBERS, Bars, joined
 from trainer.data.readers.arrow import is_columnar, open_columnar, read_columnar
 from trainer.data.readers.bad_rows import BadRows
 from trainer.data.readers.bar_checks import PRICES, Checker, Flags, RawRows
-from trainer.data.readers.column_names import MIDNIGHT, NONE, Columns, plain, with_epochs
+from trainer.data.readers.column_names import MIDNIGHT, Columns, with_epochs
 from trainer.data.readers.csv_rows import Dialect, TextRows, find_dialect, read_text
 from trainer.data.readers.forms.marks import fraction
+from trainer.data.readers.forms.naming import NONE, plain
 from trainer.data.readers.joined_series import ROLE, Join, Joining, Series, open_series, usual_step
 from trainer.data.readers.numbers import numbers_of
 from trainer.data.readers.timestamps import TimeFormat, falls, find_format, parse
@@ -127,7 +128,8 @@ class Source:
         return Checker(bad=self.bad)
 
     def _in_file_order(self, checker: Checker) -> Iterator[Bars]:
-        return (bars for bars in map(checker.bars, self._rows(checker)) if len(bars))
+        yield from (bars for bars in map(checker.bars, self._rows(checker)) if len(bars))
+        checker.finish()
 
     def _out_of_order(self) -> bool:
         checker = self._checker()
@@ -156,6 +158,8 @@ class Source:
         for text in texts:
             if text.cut_off:
                 self._cut_off(text)
+            if text.open_end:
+                self.bad.note("open_end", [int(text.line.max())], repaired=True)
             if len(text.line):
                 last = None if checker.last is None else checker.last.date[0]
                 yield raw_rows(text, self, last)
@@ -173,7 +177,7 @@ class Source:
 
     def _cut_off(self, text: TextRows) -> None:
         what = "the file does not end with a line end, or its compressed data breaks off"
-        if self.bad.policy == "error":
+        if self.bad.policy in ("error", "few"):
             raise TrainerError("RM516", what=what, where=str(self.path))
         self.bad.note("cut_off", [int(text.line[-1]) + 1 if len(text.line) else 1], repaired=False)
 
@@ -231,7 +235,7 @@ def _require_one_instrument(sample: pl.DataFrame, columns: Columns, stamps: pl.S
 
 def _require_volume(sample: pl.DataFrame, columns: Columns, reading: Reading, where: str) -> None:
     """Raise RM512 where the column of volumes is empty throughout, unless empty cells are to be repaired."""
-    if "volume" in columns.place and reading.on_bad_row == "error":
+    if "volume" in columns.place and reading.on_bad_row in ("error", "few"):
         cells = sample[:, columns.place["volume"]]
         _, empty, _ = numbers_of(cells, ".")
         if empty.all():
@@ -299,7 +303,8 @@ def raw_rows(text: TextRows, source: Source, previous: np.datetime64 | None) -> 
                 values[role], empty, wrong = values[role] + more, empty | none, wrong | odd
             if scale != 1.0 and role in PRICES:
                 values[role] = np.round(values[role] * scale, 9)
-            _show(shown["missing"], empty & ~trouble["missing"], f"'' in column {role} is no number")
+            for row in np.flatnonzero(empty & ~trouble["missing"])[:1].tolist():
+                shown["missing"].setdefault(row, f"{column[row] or ''!r} in column {role} is no number")
             for row in np.flatnonzero(wrong & ~trouble["number"])[:1].tolist():
                 shown["number"].setdefault(row, f"{column[row]!r} in column {role} is no number")
             trouble["missing"] |= empty & ~ragged
@@ -325,8 +330,3 @@ def _is_gap(stamp: pl.Series, source: Source) -> bool:
 def _gap(stamp: str, source: Source) -> str:
     zone = source.times.zone or source.reading.zone
     return f"{stamp!r} never was in {zone}, as which such times are taken: clocks were put forward over it"
-
-
-def _show(shown: dict[int, str], flags: Flags, reason: str) -> None:
-    for row in np.flatnonzero(flags)[:1].tolist():
-        shown.setdefault(row, reason)

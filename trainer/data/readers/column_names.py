@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
 
-from trainer.data.readers.forms.by_content import in_parts, is_other_time, no_bars, time_column
+from trainer.data.readers.forms.by_content import counts_rows, in_parts, is_other_time, time_column, within_range
 from trainer.data.readers.forms.clocks import clock_digits
+from trainer.data.readers.forms.naming import NONE, chosen_column, missing_columns, plain
 from trainer.data.readers.forms.spellings import CLOCK, SPELLINGS, ZONES
-from trainer.data.readers.forms.volume_names import volume_of_parts
-from trainer.runtime.errors import TrainerError, suggestion
+from trainer.data.readers.forms.volume_names import is_without_volume, volume_of_parts
+from trainer.runtime.errors import TrainerError
 
 PRICES = ("open", "high", "low", "close")
 
@@ -23,8 +23,8 @@ LETTERS = {"open": "o", "high": "h", "low": "l", "close": "c", "volume": "v"}
 MIDNIGHT = r"[ T]0?0:00(:00(\.0+)?)?$"
 WHOLE = r"^\s*\d{14}(\d{3})?\s*$|^\s*\d{4}[-/.]\d{2}[-/.]\d{2}[ T]\d"  # a day and its clock
 BRACKETS = re.compile(r"\s*[(（\[].*?[)）\]]")  # units, as in 开盘价(元)  # noqa: RUF001
+INDEX = ("index", "unnamed_0", "index_level_0", "")
 REQUIRED = ("date", *PRICES, "volume")
-NONE = "none"  # --columns volume=none: the file has no volume, as those of an index or a currency pair
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,13 +56,6 @@ class Columns:
         if self.more_volume is not None:
             named["volume"] += f" + {self.names[self.more_volume]}"
         return named if "volume" in named else {**named, "volume": NONE}
-
-
-def plain(name: str) -> str:
-    """Return a header's name as it is compared: lower case, words joined by `_`, also those of BidOpen, no brackets."""
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", unicodedata.normalize("NFC", name.strip().strip("<>")))
-    kept = "".join(each if each.isalnum() or unicodedata.category(each)[0] == "M" else "_" for each in words.lower())
-    return re.sub("_+", "_", kept).strip("_")  # marks are letters' parts in Thai and Hindi
 
 
 def named_zone(names: Sequence[str]) -> str | None:
@@ -104,19 +97,25 @@ def find_columns(
     chosen = dict(chosen or {})
     known = _bare_names([plain(name) for name in names], where, chosen)
     absent = ("volume",) if chosen.get("volume") == NONE and NONE not in names else ()
-    given = {role: _chosen(role, column, names, where) for role, column in chosen.items() if role not in absent}
+    given = {role: chosen_column(role, column, names, where) for role, column in chosen.items() if role not in absent}
     roles = [role for role in SPELLINGS if role not in given and role not in absent]
-    place = {role: found for role in roles if (found := _find(known, SPELLINGS[role], names, where)) is not None}
+    place = {role: found for role in roles if (found := _find(known, SPELLINGS[role], names, where, table)) is not None}
     place |= {role: found for role, found in given.items() if role != "time"}
     more = None
     if "volume" in roles and "volume" not in place:
         more = volume_of_parts(known, place)
     place |= _without_units(names, [role for role in roles if role not in place])
+    if "date" in roles and "date" in place and known[place["date"]] in INDEX and counts_rows(table, place["date"]):
+        del place["date"]  # pandas' index of rows, next to the times or without any
     if "date" in roles and "date" not in place:
         place |= _called_time(known, place) or _by_cells(known, place, table)
-    if missing := [role for role in REQUIRED if role not in place and role not in absent]:
+    missing = [role for role in REQUIRED if role not in place and role not in absent]
+    if missing == ["volume"] and is_without_volume(names, place, table):
+        missing = []
+    if missing:
         spare = [name for at, name in enumerate(names) if at not in place.values() and name]
-        raise _missing(missing, spare, names, where)
+        likely = within_range(names, place, table) if missing in (["open"], ["close"]) else None
+        raise missing_columns(missing, spare, names, where, likely)
     if "date" in roles and in_parts(known) and place["date"] == known.index("day"):
         what = "year, month and day stand in columns of their own"
         raise TrainerError("RM512", what=what, where=where, next="Join them to one column, as in 2024-03-04.")
@@ -263,33 +262,17 @@ def _without(name: str, shared: tuple[str, str]) -> str:
     return next((role for role in LETTERS if name in _spelled(role, *shared)), name)
 
 
-def _missing(missing: list[str], spare: list[str], names: Sequence[str], where: str) -> TrainerError:
-    """Return the error that names all missing columns at once."""
-    hint = suggestion(missing[0], spare or list(names))
-    which = " and ".join([", ".join(map(repr, missing[:-1]))] * (len(missing) > 1) + [repr(missing[-1])])
-    advice = f"Say which column it is: --columns {','.join(f'{role}=NAME' for role in missing)}; "
-    advice += "a column may be given by its number, too"
-    advice += f", and volume={NONE} states that there is no volume." if "volume" in missing else "."
-    if missing == ["volume"]:
-        advice = f"State that there is none: --columns volume={NONE}; or name the column: --columns volume=NAME."
-    if len(names) == 1:
-        advice = "The cells of a line stand between one of , ; tab or |: replace what is between them here; "
-        advice += "columns of fixed widths are split first, as with pandas: read_fwf(FILE).to_csv(OTHER)."
-    advice = no_bars(names, [plain(name) for name in names], missing) or advice
-    return TrainerError("RM512", what=f"no column {which}; {hint}", where=where, next=advice)
+def _alike(known: Sequence[str], name: str, table: pl.DataFrame | None) -> bool:
+    """Return whether all columns of one name hold the same cells."""
+    if table is None or not len(table):
+        return False
+    first, *others = (table[:, place] for place, each in enumerate(known) if each == name)
+    return all(first.equals(each) for each in others)
 
 
-def _chosen(role: str, column: str, names: Sequence[str], where: str) -> int:
-    """Return the place of a column that was given by its name or its number, from 1."""
-    if column in names:
-        return list(names).index(column)
-    if column.isdecimal() and 1 <= int(column) <= len(names):
-        return int(column) - 1
-    hint = suggestion(column, [name for name in names if name])
-    raise TrainerError("RM731", what=f"--columns {role}={column}: {hint}", where=where)
-
-
-def _find(known: list[str], spellings: tuple[str, ...], names: Sequence[str], where: str) -> int | None:
+def _find(
+    known: list[str], spellings: tuple[str, ...], names: Sequence[str], where: str, table: pl.DataFrame | None
+) -> int | None:
     """Return the place of the first spelling that is there; the earlier ones are the surer ones."""
     for spelling in spellings:
         count = known.count(spelling)
@@ -297,7 +280,7 @@ def _find(known: list[str], spellings: tuple[str, ...], names: Sequence[str], wh
             count > 1 and len(spelling) == 1 and [*names].count(spelling) == 1
         ):  # t and T are the begin and the end of a bar
             return [*names].index(spelling)
-        if count > 1:
+        if count > 1 and not _alike(known, spelling, table):
             twice = [f"{place + 1} ({names[place]!r})" for place, name in enumerate(known) if name == spelling]
             raise TrainerError("RM512", what=f"one column stands at two places: {' and '.join(twice)}", where=where)
         if count:

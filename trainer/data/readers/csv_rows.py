@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from trainer.data.readers.column_names import PRICES, Columns, find_columns
+from trainer.data.readers.forms.last_line import BEFORE, is_whole
 from trainer.data.readers.forms.marks import decimal_of
 from trainer.data.readers.headers import EMPTY, SEPARATORS, find_header, first_line, fixed_point
 from trainer.data.readers.stream import LineBlock, kind_of, line_blocks
@@ -44,12 +45,16 @@ class Dialect:
 
 @dataclass(frozen=True, kw_only=True)
 class TextRows:
-    """Cells as text, (rows,) by column; `ragged` rows have another number of cells, given in `cells`."""
+    """Cells as text, (rows,) by column; `ragged` rows have another number of cells, given in `cells`.
+
+    open_end: the last line is whole, though it has no line end.
+    """
 
     line: NDArray[np.int64]
     table: pl.DataFrame
     cells: NDArray[np.int64]
     cut_off: bool
+    open_end: bool = False
 
     def turned(self) -> TextRows:
         """Return the rows in opposite order."""
@@ -160,9 +165,9 @@ def text_rows(block: LineBlock, dialect: Dialect, path: Path) -> TextRows:
     Args:
         path: path of the file, for messages.
     """
-    text = block.text
+    text, open_end = block.text, _ends_whole(block, dialect)
     if block.cut_off:
-        text = text[: text.rfind(b"\n") + 1]
+        text = text + b"\n" if open_end else text[: text.rfind(b"\n") + 1]
     data = np.frombuffer(text, np.uint8)
     ends = np.flatnonzero(data == 10)
     begins = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends
@@ -177,7 +182,15 @@ def text_rows(block: LineBlock, dialect: Dialect, path: Path) -> TextRows:
         table, cells = _cell_by_cell(text.decode(), dialect, path)
     else:
         table = _plain(text, dialect)
-    return TextRows(line=line, table=table, cells=cells, cut_off=block.cut_off)
+    return TextRows(line=line, table=table, cells=cells, cut_off=block.cut_off and not open_end, open_end=open_end)
+
+
+def _ends_whole(block: LineBlock, dialect: Dialect) -> bool:
+    """Return whether the last line of the file has no end and is whole nevertheless, as those before it show."""
+    if not block.open_end:
+        return False
+    lines = (block.before + block.text).decode(errors="replace").rsplit("\n", BEFORE + 1)
+    return is_whole(lines[-BEFORE - 1 :], dialect.separator, len(dialect.columns.names))
 
 
 def _blank(

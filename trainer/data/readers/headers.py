@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from trainer.data.readers.column_names import PRICES, Columns, plain
+from trainer.data.readers.column_names import PRICES, Columns
 from trainer.data.readers.forms.by_content import TRADES
+from trainer.data.readers.forms.naming import plain
 from trainer.data.readers.forms.spellings import SPELLINGS
 from trainer.runtime.errors import TrainerError
 
@@ -20,12 +21,14 @@ SEPARATORS = ",;\t|"
 EMPTY = " ,;\t|\"'\r\n"  # of a line that holds nothing: a spreadsheet writes rows of empty cells
 PREAMBLE_LINES = 20  # in front of a header, at most
 OHLCV = ("open", "high", "low", "close", "volume")
+USUAL = (("open", 0), ("high", 1), ("low", 2), ("close", 3))
 BINANCE = (
     "open_time", *OHLCV, "close_time", "quote_volume", "trades", "taker_base", "taker_quote", "ignore",
 )  # fmt: skip
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
 CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?")
 BARE_CLOCK = re.compile(r"([01]\d|2[0-3])[0-5]\d([0-5]\d)?")  # 0930, as Portara and TickData write it
+METATRADER = re.compile(r"\d{4}\.\d{2}\.\d{2}( \d{2}:\d{2})?")
 EPOCH = re.compile(r"\d{10}(\d{3}){0,3}")
 DATED = re.compile(r"\d{4}[-./]?\d{2}[-./]?\d{2}([ T].*)?|\d{1,2}[-./]\d{1,2}[-./]\d{2,4}([ T].*)?|\d{9,19}")
 FIXED_POINT = {"rtype", "publisher_id", "instrument_id"}  # Databento's CSV: prices in units of 1e-9, as it documents
@@ -98,7 +101,20 @@ def find_header(rows: Sequence[Sequence[str]], number: int, where: str, chosen: 
         return Header(
             names=("Date", *first[1:]), line=number + 2, chosen=dict(chosen), known_as="yfinance, three lines"
         )
-    return Header(names=tuple(first), line=number, chosen=dict(chosen))
+    return Header(names=_with_front(rows), line=number, chosen=dict(chosen))
+
+
+def _with_front(rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return the header's names, and one more where all rows have one cell more: a clock's, or that of R's row names.
+
+    Args:
+        rows: cells of the first lines.
+    """
+    first, *others = rows
+    longer = others and all(len(row) == len(first) + 1 and row[-1] and DATED.fullmatch(row[0]) for row in others)
+    if not longer or len(first) < len(OHLCV):
+        return tuple(first)
+    return (first[0], "time", *first[1:]) if all(_is_clock(row[1]) for row in others) else ("", *first)
 
 
 def is_data(cells: Sequence[str]) -> bool:
@@ -149,8 +165,15 @@ def _by_shape(cells: Sequence[str]) -> tuple[tuple[str, ...], str]:
         return (*words, "date", *OHLCV), "taken as date and OHLCV" if not words else "taken as words, date and OHLCV"
     if len(behind) == 6 and _is_clock(behind[0]):
         return (*words, "date", "time", *OHLCV), "taken as date, time and OHLCV" if words else "MetaTrader 4"
-    if len(behind) == 6 and not words and EPOCH.fullmatch(cells[0]) and behind[5].isdecimal():
+    return _by_counts(cells[0], behind) if len(behind) == 6 and not words else ((), "")
+
+
+def _by_counts(date: str, behind: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """Return the columns' names of a bar with a count behind its volume, and whose layout it is; none for others."""
+    if EPOCH.fullmatch(date) and behind[5].isdecimal():
         return ("date", *OHLCV, "trades"), "Kraken OHLCVT"
+    if METATRADER.fullmatch(date) and all(map(str.isdecimal, behind[4:])):
+        return ("date", *OHLCV[:-1], "tickvol", "vol"), "MetaTrader 5"
     return (), ""
 
 
@@ -171,7 +194,8 @@ def numbered(rows: Sequence[Sequence[str]]) -> str:
     if len(cells) - begin < 5:
         return TRADES
     prices = [row for row in prices if len(row) == 4 and max(row) > min(row)]
-    if len(set(order := [_order(row) for row in prices])) != 1:
+    usual = all(_is_bar([*map(str, row)]) for row in prices)
+    if len(set(order := [USUAL if usual else _order(row) for row in prices])) != 1:
         return ""
     roles = {"date": day, **({"time": begin - 1} if begin > day + 1 else {})}
     roles |= {role: begin + place for role, place in order[0]} | {"volume": begin + 4}

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from trainer.config.choices import BarTime, JoinOutside
 from trainer.data.bar import Bars, Dates, Floats
 from trainer.data.readers.arrow import is_columnar, read_columnar
-from trainer.data.readers.column_names import named_zone, plain
+from trainer.data.readers.column_names import named_zone
+from trainer.data.readers.forms.naming import plain
 from trainer.data.readers.forms.plain_table import plain_table
 from trainer.data.readers.forms.spellings import CLOCK, SPELLINGS
 from trainer.data.readers.numbers import numbers_of

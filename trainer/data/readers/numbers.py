@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trainer.data.readers.forms.marks import CURRENCY
 
-NOTHING = ("", "-", "null", "none", "n/a", "na")  # how exports write that there is no value
+NOTHING = ("", "-", "--", "null", "none", "n/a", "na")  # how exports write that there is no value
 GROUPED = r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?[KMBTkmbt万萬만亿億억]?$"
 SPACED = r"^[+-]?\d{1,3}([ '\u2019\u00a0\u202f]\d{3})+([.,]\d+)?$"  # groups as in Switzerland, France and SI
 LETTERS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12, "万": 1e4, "萬": 1e4, "만": 1e4, "亿": 1e8, "億": 1e8, "억": 1e8}

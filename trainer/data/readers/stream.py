@@ -30,6 +30,7 @@ from trainer.data.readers.forms.spellings import SPELLINGS
 from trainer.runtime.errors import TrainerError
 
 READ = 1 << 22  # bytes at a time
+TAIL = 1 << 13
 MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
 BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
@@ -49,11 +50,14 @@ class CutOffError(Exception):
 @dataclass(frozen=True, kw_only=True)
 class LineBlock:
     """Whole lines as they stand in the file. `first` is the number of the first, from 1; `cut_off`: the last
-    line has no end, or the compressed data broke off behind it."""
+    line has no end, or the compressed data broke off behind it; `open_end`: it only has no end, and `before` is what
+    stands in front of the block, at most TAIL bytes."""
 
     text: bytes
     first: int
     cut_off: bool = False
+    open_end: bool = False
+    before: bytes = b""
 
 
 def kind_of(path: Path) -> tuple[str, str]:
@@ -231,7 +235,7 @@ def line_blocks(path: Path, lines: int) -> Iterator[LineBlock]:
         TrainerError: RM510 where the file is no text in UTF-8 or UTF-16.
     """
     packed, encoding = kind_of(path)
-    waiting, first = bytearray(), 1
+    waiting, first, before = bytearray(), 1, b""
     pieces = _pieces(path, packed, encoding)
     broken = False
     while True:
@@ -244,11 +248,13 @@ def line_blocks(path: Path, lines: int) -> Iterator[LineBlock]:
         waiting += piece
         while (end := _end_of_line(waiting, lines)) is not None:
             yield LineBlock(text=bytes(waiting[:end]), first=first)
+            before = bytes(waiting[max(0, end - TAIL) : end])
             del waiting[:end]
             first += lines
     if waiting or broken:
         open_end = bool(waiting) and not waiting.endswith(b"\n")
-        yield LineBlock(text=bytes(waiting), first=first, cut_off=open_end or broken)
+        alone = open_end and not broken
+        yield LineBlock(text=bytes(waiting), first=first, cut_off=open_end or broken, open_end=alone, before=before)
 
 
 def _end_of_line(text: bytearray, lines: int) -> int | None:

@@ -21,7 +21,7 @@ from trainer.runtime.errors import TrainerError
 DATES = (
     "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%m/%d/%Y", "%d/%m/%Y", "%m-%d-%Y", "%d-%m-%Y", "%d.%m.%Y",
     "%m/%d/%y", "%d/%m/%y", "%d-%b-%Y", "%d %b %Y", "%b %d, %Y", "%d-%b-%y", "%d %b %y", "%B %d, %Y", "%d %B %Y",
-    "%d.%m.%y", "%d-%B-%Y", "%b %d %Y", "%y/%m/%d", "%y-%m-%d", "%y.%m.%d",
+    "%d.%m.%y", "%d-%B-%Y", "%b %d %Y", "%d-%m-%y", "%m-%d-%y", "%y/%m/%d", "%y-%m-%d", "%y.%m.%d",
 )  # fmt: skip
 CLOCKS = ("", " %H:%M", " %H:%M:%S%.f", " %H%M", " %H%M%S", " %I:%M %p", " %I:%M:%S %p", " %H:%M:%S:%3f", "-%H:%M:%S")
 GLUED = ("%Y%m%d%H%M", "%Y%m%d%H%M%S", "%Y%m%d%H%M%S%3f")
@@ -34,6 +34,7 @@ EPOCHS = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanosecon
 EPOCH_DIGITS = {9: "seconds", 10: "seconds", 12: "milliseconds", 13: "milliseconds", 15: "microseconds",
                 16: "microseconds", 18: "nanoseconds", 19: "nanoseconds"}  # fmt: skip
 FIRST_YEAR = 1000  # `%Y` also takes 24 for the year 24, which no market has seen
+DAY, WEEK = 86_400, 7 * 86_400  # seconds
 SERIAL = r"[2-6]\d{4}(\.\d+)?"  # how a spreadsheet counts the days of 1954 to 2091
 SHORTENED = r"\d(\.\d+)?[eE]\+?\d{1,2}"  # how a spreadsheet shows a long count of seconds, with digits lost
 ZONE = r"\s*(Z|UTC|GMT|(?:UTC|GMT)?[+-]\d{2}:?\d{2}|(?:UTC|GMT)?[+-]\d{2}|(?:UTC|GMT)[+-]\d)$"
@@ -184,11 +185,14 @@ def _decided(text: pl.Series, patterns: list[str], where: str) -> str:
         ordered = [pattern for pattern in readings if known(readings[pattern])]
         if len(ordered) == 1:
             return ordered[0]
+    if len(near := _days_together(readings)) == 1:
+        return near[0]
     sides = _years_apart(readings)
     if len(sides) < len(readings):
         return _decided(text, sides, where)
     what = f"{text[earliest]!r} can be read as {first} and as {different[0]}"
-    raise TrainerError("RM574", what=what, where=where)
+    advice = f"Name the right one: --time-format '{first}' or --time-format '{different[0]}'."
+    raise TrainerError("RM574", what=what, where=where, next=advice)
 
 
 def _years_apart(readings: dict[str, pl.Series]) -> list[str]:
@@ -202,6 +206,19 @@ def _years_apart(readings: dict[str, pl.Series]) -> list[str]:
     if not front or not behind:
         return list(readings)
     return list(front if min(front.values()) < min(behind.values()) else behind)
+
+
+def _days_together(readings: dict[str, pl.Series]) -> list[str]:
+    """Return the patterns under which bars of minutes or hours have no gap of more than WEEK; none where days count.
+
+    11/5/2019 9:31 and 11/6/2019 9:31 are days of one week, not the fifths and sixths of a month's eleventh.
+    """
+    found = []
+    for pattern, times in readings.items():
+        steps = np.abs(np.diff(times.drop_nulls().to_numpy().astype("M8[s]").astype(np.int64)))
+        if len(steps) and int(np.median(steps)) < DAY and int(steps.max()) <= WEEK:
+            found.append(pattern)
+    return found
 
 
 def _rises(times: pl.Series) -> bool:

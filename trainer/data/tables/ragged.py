@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trainer.config.choices import BadRowPolicy
+from trainer.config.choices import REFUSING, BadRowPolicy
 from trainer.runtime.errors import TrainerError
 
 ROW_NAMES = "If the first cell of each row is its name, as R's write.table writes it, put a name for it and the mark "
@@ -39,7 +39,7 @@ class Ragged:
             first: it is the first row behind the header.
         """
         error = self._error(line, cells, width, first=first)
-        if self.policy in (None, "error"):
+        if self.policy in (None, *REFUSING):
             raise error
         self.first = self.first or error
         self.lines.append(line)

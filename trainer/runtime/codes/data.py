@@ -44,7 +44,7 @@ DATA: tuple[CatalogEntry, ...] = entries(
     (
         "RM516",
         "Data file looks cut off",
-        "The last line has no line end, or compressed data breaks off, so the last number may have lost digits.",
+        "The last line is not as those before it, or compressed data breaks off: the last number may have lost digits.",
         "Get the file again; to a text file that is complete add the missing line end, or use --on-bad-row drop.",
     ),
     (

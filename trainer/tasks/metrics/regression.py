@@ -16,8 +16,8 @@ Apart = Mapping[int, NDArray[np.int64]]
 BASELINES = {
     "mean": "the mean of the training targets, always",
     "persistence": "the target's own statistic over the last horizon bars",
-    "linear": "least squares on the same features, fitted to the training part; collinear ones share their weight, and "
-    "so do the rarest words above 500",
+    "linear": "least squares on the same features, fitted to the training part; collinear ones share their weight, as "
+    "do words beyond the 500 commonest of a column",
 }
 SPARE = 64  # roundings of the features' own format below which a direction is taken for none
 APART = 500  # values of codes that a fit takes apart: the time grows with their square, to minutes and gigabytes

@@ -12,11 +12,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from trainer.config.choices import REFUSING
 from trainer.config.sections.table import TableConfig
 from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset, Target, class_weights
-from trainer.data.readers.column_names import plain
 from trainer.data.readers.data_file import DataFile, digest_of, recorded_source
+from trainer.data.readers.forms.naming import plain
 from trainer.data.readers.forms.spellings import SPELLINGS
 from trainer.data.readers.timestamps import find_format, parse
 from trainer.data.split import Scaler, Split
@@ -287,7 +288,7 @@ def times_of(reading: Reading, time: str | None, config: TableConfig) -> NDArray
     form = find_format(text.head(1000), cells.place(0), config.reading.time_format)
     read = parse(text, form, zone, None)
     unreadable = read.unreadable & reading.kept
-    if unreadable.any() and config.reading.on_bad_row == "error":
+    if unreadable.any() and config.reading.on_bad_row in REFUSING:
         raise refuse_time(reading, time, text, unreadable, zone)
     reading.drop(read.unreadable, f"{time} is no time")
     return read.at

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from trainer.config.choices import REFUSING
 from trainer.config.name_list import as_word
 from trainer.config.sections.table import TableConfig
 from trainer.data.tables.encoding import MISSING, Parsed, fault, is_marked, parse_cells
@@ -123,7 +124,7 @@ def settle_wrong(reading: Reading, name: str, kind: str, config: TableConfig) ->
     otherwise = f"name the column in --categories {as_word([name])}"
     if name == config.target:
         otherwise = "give --task classification"
-    if config.reading.on_bad_row == "error":
+    if config.reading.on_bad_row in REFUSING:
         row = int(np.flatnonzero(wrong)[0])
         raise TrainerError(
             "RM580",

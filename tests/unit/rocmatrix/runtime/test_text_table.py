@@ -2,6 +2,7 @@
 
 import pytest
 
+from rocmatrix.runtime import text_table
 from rocmatrix.runtime.text_table import lines
 
 HEAD = ("CELL", "GPU", "WHY")
@@ -33,3 +34,18 @@ def test_name_longer_than_the_terminal_stays_whole():
 
 def test_table_without_rows_is_its_head():
     assert lines(HEAD, [], width=80) == ["CELL  GPU  WHY"]
+
+
+@pytest.mark.parametrize(
+    ("terminal", "expected"),
+    [
+        (False, ["  cause: a word and others", "", "end"]),
+        (True, ["  cause: a", "       word and", "       others", "", "end"]),
+    ],
+)
+def test_lines_are_folded_on_a_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool, expected: list[str]
+) -> None:
+    monkeypatch.setattr(text_table.sys.stdout, "isatty", lambda: terminal)
+    monkeypatch.setattr(text_table, "width", lambda: 17)
+    assert text_table.folded(["  cause: a word and others", "", "end"]) == expected

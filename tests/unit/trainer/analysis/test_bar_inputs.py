@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -168,3 +169,14 @@ def test_days_for_a_model_of_minutes_are_refused_with_what_they_are(
     message = refused(capsys, folder / "two", "--data", str(path))
     assert "RM578" in message and "session, 09:30-16:00 America/New_York" in message
     assert "intraday bars, 60 seconds long" in message and "these are days" in message
+
+
+def test_new_bars_without_the_volume_of_the_training_are_refused_unless_that_is_stated(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pl.read_csv(folder / "both.csv")
+    table.drop("volume").write_csv(folder / "bare.csv")
+    new, stated = ["--data", str(folder / "bare.csv")], ["--columns", "volume=none"]
+    message = refused(capsys, folder / "two", *new)
+    assert "has no volume, and the run was trained with that of column 'volume'" in message
+    assert main(["predict", "--model", str(folder / "two"), *new, *stated, "--output", os.devnull]) == 0

@@ -114,10 +114,10 @@ def test_bad_rows_are_in_the_metadata_and_reported(
     lines[100] = lines[100].rsplit(",", 1)[0] + ",nonsense"
     minutes.write_text("\n".join(lines) + "\n")
     arguments = ["features", f"--data={minutes}", f"--out={tmp_path / 'f.arrow'}"]
-    assert main(arguments) == 2
+    assert main([*arguments, "--on-bad-row=error"]) == 2
     assert "line 101" in capsys.readouterr().err
     assert not (tmp_path / "f.arrow").exists()
-    assert main([*arguments, "--on-bad-row=drop"]) == 0
+    assert main(arguments) == 0
     assert "1 dropped, a cell is no number (first: line 101)" in capsys.readouterr().err
     metadata = json.loads((tmp_path / "f.arrow.json").read_text())
     assert metadata["input"]["read"]["bad_rows"]["dropped"] == {"number": 1}
@@ -145,7 +145,8 @@ def test_daily_bars_have_no_intraday_features(
 
 def test_hours_that_hold_no_bar_are_named(minutes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["features", f"--data={minutes}", f"--out={tmp_path / 'f.arrow'}", "--session=02:00-03:00"]) == 2
-    assert "RM578" in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert "RM578" in message and "--session 00:00-24:00" in message and "02:00-03:00" in message
 
 
 def test_list_needs_nothing_but_python() -> None:

@@ -36,11 +36,16 @@ KINDS = {
 }
 
 
+def others_of(name: str) -> dict[str, str]:
+    """Return settings of rows whose default changed, which a run of tokens does not have: it writes the default."""
+    return {"on_bad_row": "few"} if KINDS[name][0] is TokensConfig else {}
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_recorded_settings_are_read_as_their_kind_and_written_as_they_were(name: str) -> None:
     config = TrainConfig.of(**values_of(RECORDED[name]))
     assert (type(config.data), type(config.model)) == KINDS[name]
-    assert json.loads(json.dumps(config.as_dict())) == RECORDED[name]
+    assert json.loads(json.dumps(config.as_dict())) == RECORDED[name] | others_of(name)
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -51,7 +56,8 @@ def test_recorded_run_is_resumed_under_its_own_settings(name: str) -> None:
     own = {"run", "resume", "origin"}
     again = {key: value for key, value in json.loads(json.dumps(resumed.as_dict())).items() if key not in own}
     new = ("output", "checkpoint_every", "keep", "feed")  # of the attempt, not of the run
-    assert {key: value for key, value in RECORDED[name].items() if key not in {*own, *new}} == {
+    recorded = RECORDED[name] | others_of(name)
+    assert {key: value for key, value in recorded.items() if key not in {*own, *new}} == {
         key: value for key, value in again.items() if key not in new
     }
 

@@ -17,9 +17,11 @@ from tests.fixtures.synthetic_bars import write_synthetic
 from trainer.config.train import TrainConfig
 from trainer.data.conventions import SessionConventions
 from trainer.data.features.build_features import at_bounds
+from trainer.data.features.inspect import inspect_data
+from trainer.data.readers.bars import Reading, open_source
 from trainer.run.stored_settings import values_of
 from trainer.runtime.errors import TrainerError
-from trainer.tasks.assumptions import of_sessions, too_short, unmoved
+from trainer.tasks.assumptions import of_days, of_file, of_sessions, too_short, unmoved
 from trainer.tasks.bars import prepare
 
 
@@ -39,7 +41,7 @@ def test_intraday_training_prints_five_lines(tmp_path: Path) -> None:
     heads = [line.partition(":")[0] for line in task.assumptions]
     assert heads == ["read", "times", "sessions", "rows", "features"]
     words = " ".join(task.assumptions)
-    assert "America/New_York (--time-zone)" in words
+    assert "America/New_York (the default; --time-zone names another)" in words
     assert "09:30-16:00" in words
     assert "tick 0.25" in words
     assert f"{len(task.split.train) + len(task.split.validation) + len(task.split.test) + 2 * 5:,} of" in words
@@ -127,6 +129,11 @@ def test_split_of_bars_around_the_clock_names_those_outside_of_the_session() -> 
     made["rows"]["in_day_and_night"] = 1150  # a coin's: all hours are alike
     found = too_short(TrainerError("RM517", what="30 usable rows", why="each part needs 10 rows"), made)
     assert "--session 00:00-24:00, which keeps 1,200 bars" in found.next
+    made["rows"]["sessions"] = 15  # 7/5 of them are 21
+    assert "--session" in too_short(TrainerError("RM517", what="none"), made).next
+    made["rows"]["sessions"] = 14
+    found = too_short(TrainerError("RM517", what="none"), made)
+    assert "--session" not in found.next and "more than 21 sessions" in found.next
 
 
 @pytest.mark.parametrize(
@@ -161,3 +168,43 @@ def test_half_days_are_named_where_sessions_have_them_alone(zone: str, named: st
     rows = {"bars": 9, "in_sessions": 9, "sessions": 1, "outside_sessions": 0}
     record = {"conventions": {"session": session, "profile": {"tick": 0.25, "row_ticks": 1}}, "rows": rows}
     assert f"{named} half days" in of_sessions(record, 0)
+
+
+@pytest.mark.parametrize(
+    ("header", "days", "zone", "words"),
+    [
+        ("time,open,high,low,close,volume", ("08", "09"), "America/New_York", "exchanges of coins"),
+        ("time,open,high,low,close,volume", ("07", "08"), "America/New_York", "the default; --time-zone names another"),
+        ("time,open,high,low,close,<TICKVOL>", ("07", "08"), "America/New_York", "--time-zone Europe/Athens"),
+        ("time,open,high,low,close,volume", ("08", "09"), "UTC", "taken as UTC (--time-zone)"),
+    ],
+)
+def test_zone_is_doubted_where_bars_are_of_coins_or_of_metatrader(
+    tmp_path: Path, header: str, days: tuple[str, ...], zone: str, words: str
+) -> None:
+    rows = [f"2024-03-{day} {hour:02d}:00,1,2,1,2,5" for day in days for hour in range(24)]  # the 9th is a Saturday
+    (tmp_path / "bars.csv").write_text("\n".join([header, *rows, ""]))
+    source = open_source(tmp_path / "bars.csv", Reading(zone=zone))
+    assert words in of_file(source, weekend=inspect_data(source).weekend)[1]
+
+
+def test_rows_that_are_left_out_are_named_by_kind_and_first_line(tmp_path: Path) -> None:
+    rows = [f"2024-03-{day:02d},1,2,1,{3 if day == 5 else 2},5" for day in range(1, 9)]
+    (tmp_path / "bars.csv").write_text("\n".join(["date,open,high,low,close,volume", *rows]))
+    source = open_source(tmp_path / "bars.csv", Reading(on_bad_row="drop"))
+    list(source.chunks())
+    line = of_file(source)[0]
+    assert ", 1 row dropped (outside 1, first line 6), the last line without a line end; date=date" in line
+
+
+@pytest.mark.parametrize(
+    ("spacing", "words"),
+    [
+        (86_400, "bars are days"),
+        (72_000, "bars are days"),
+        (7 * 86_400, "bars are 7 days apart; features and --horizon count bars"),
+        (31 * 86_400, "bars are 31 days apart; features and --horizon count bars"),
+    ],
+)
+def test_bars_longer_than_days_are_named_so(spacing: int, words: str) -> None:
+    assert of_days(spacing) == f"sessions: none, {words}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -15,6 +15,7 @@ from trainer.runtime.errors import TrainerError
 
 FIRST = np.datetime64("1980-01-01", "s")  # numbers that count seconds before it are volumes or identifiers
 NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+FIRST_OF_ROWS = 1_000_000  # 20240304 and 20240305 are days
 RANGE = {"open", "high", "low"}
 TIME = re.compile(r"\d{8} \d{2}:?\d{2}|\d{4}-\d\d-\d\d[ T]\d\d:|\d{13}")
 CALENDAR = ("year", "month", "day")
@@ -68,6 +69,35 @@ def _are_times(cells: pl.Series, *, again: bool) -> bool:
     rises, falls = (steps >= 0, steps <= 0) if again else (steps > 0, steps < 0)
     early = form.pattern.startswith("epoch") and bool((times.at < FIRST).any())
     return not times.unreadable.any() and not early and bool(rises.all() or falls.all())
+
+
+def counts_rows(table: pl.DataFrame | None, place: int) -> bool:
+    """Return whether a column's cells are the numbers of the rows, as pandas writes its index."""
+    if table is None or len(table) < 2:
+        return False
+    number = table[:, place].cast(pl.String).str.strip_chars().cast(pl.Int64, strict=False)
+    return not number.has_nulls() and bool((number.diff().drop_nulls() == 1).all()) and int(number[0]) < FIRST_OF_ROWS
+
+
+def within_range(names: Sequence[str], place: Mapping[str, int], table: pl.DataFrame | None) -> str | None:
+    """Return the only column without a role whose numbers lie between low and high of every row; None for no such one.
+
+    Args:
+        names: the header's cells.
+        place: places by role, with high and low.
+        table: the first rows.
+    """
+    if table is None or not len(table) or not {"high", "low"} <= place.keys():
+        return None
+    text = {at: table[:, at].cast(pl.String).str.strip_chars() for at in range(len(names))}
+    numbers = {at: cells.cast(pl.Float64, strict=False) for at, cells in text.items()}
+    high, low = numbers[place["high"]], numbers[place["low"]]
+    found = [
+        names[at]
+        for at, each in numbers.items()
+        if at not in place.values() and bool(((each >= low) & (each <= high)).fill_null(False).all())
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 AS_TABLE = "A table's column of that name is learned with `train --data FILE"

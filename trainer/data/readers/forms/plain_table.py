@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 import polars as pl
 
-from trainer.data.readers.column_names import plain
+from trainer.data.readers.forms.naming import plain
 from trainer.data.readers.headers import DATED, PREAMBLE_LINES, SEPARATORS, is_yfinance
 
 

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import polars as pl
 
 from trainer.data.readers.forms.spellings import COUNTED, DERIVED, DESCRIBED, QUOTES
 
+COUNT = r"^\d{1,3}(,\d{3})+(\.0+)?$|^\d+(\.0+)?$|^\d+([.,]\d+)?[KMBkmb]$"
+# Words of names that state what else a column of counts is
+NO_VOLUME = {
+    "year", "month", "week", "day", "weekday", "hour", "minute", "sno", "no", "id", "rank", "order", "range", "cap",
+    "change", "chg", "diff", "spread", "adj", "adjusted", "open", "high", "low", "close", "interest", "oi",
+}  # fmt: skip
 UP_AND_DOWN = ("up", "down")  # TradeStation's volumes of rising and of falling ticks, which add up
 
 
@@ -41,3 +49,26 @@ def _described_volumes(known: Sequence[str]) -> list[int]:
         for at, (*words, last) in found.items()
         if words and not {*words} & other and (last == "volume" or (last == "vol" and {*words} <= COUNTED))
     ]
+
+
+def is_without_volume(names: Sequence[str], place: Mapping[str, int], table: pl.DataFrame | None) -> bool:
+    """Return whether no column that is left over may be a volume: none is called one, and none holds counts.
+
+    Args:
+        names: the header's cells.
+        place: places by role.
+        table: the first rows.
+    """
+    if table is None or not len(table):
+        return False
+    left = [at for at in range(len(names)) if at not in place.values()]
+    words = {at: {*re.split(r"[^a-z]+", names[at].lower())} for at in left}
+    left = [at for at in left if not words[at] & NO_VOLUME or "vol" in names[at].lower()]
+    return not any("vol" in names[at].lower() or _counts(table[:, at]) for at in left)
+
+
+def _counts(cells: pl.Series) -> bool:
+    """Return whether cells are whole numbers of zero or more, of which some differ where there are several."""
+    text = cells.cast(pl.String).str.strip_chars().drop_nulls()
+    text = text.filter(text != "")
+    return len(text) > 0 and bool(text.str.contains(COUNT).all()) and (len(text) < 3 or text.n_unique() > 1)

@@ -183,11 +183,11 @@ def answered(document):
     ("query", "answer"),
     one_of(
         [
-            ("RX%207900%20XT", ["Radeon RX 7900 XT is gfx1100", "supported", "./invokew train --gpu gfx1100"]),
+            ("rx7900xt%2020gb", ["Radeon RX 7900 XT is gfx1100", "supported", "./invokew train --gpu gfx1100"]),
             ("gfx803", ["gfx803: ", "broken", "./invokew explain --gpu gfx803"]),
             ("no%20such%20'card", ["No card or architecture here is called", "./invokew explain --gpu 'no such card'"]),
             ("MI50", ["Instinct MI50 is gfx906", "reported", "./invokew train --gpu gfx906"]),
-            ("gfx1030", ["gfx1030: ", "./invokew train --gpu gfx1030"]),
+            ("ai%20max%20395%20gpu", ["Ryzen AI Max+ 395 is gfx1151", "./invokew train --gpu gfx1151"]),
             ("RX%206800%20XT", ["Radeon RX 6800 XT is gfx1030", "expected", "not on AMD's list"]),
         ],
         3,

@@ -28,7 +28,7 @@ def test_figure_is_drawn_for_both_widths_with_its_description() -> None:
 
 @pytest.mark.parametrize("canvas", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_words_of_an_axis_fit_into_the_drawing(canvas: Canvas) -> None:
-    label = "what came less the forecast, ln of volatility per bar and further words"
+    label = "actual minus forecast, ln of volatility per bar and some further words, too"
     lines = canvas.lines(label)
     assert " ".join(lines) == label and (len(lines) == 1) is (canvas is WIDE)
     frame = Frame(canvas=canvas, x=(0, 1), y=(0, 1), x_label=label, y_label="y")
@@ -61,7 +61,7 @@ def test_page_with_faults_is_found_to_have_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize("canvas", [WIDE, NARROW], ids=lambda canvas: canvas.name)
 @pytest.mark.parametrize("low", [-1_200_000.0, 14_282.25, -98_765_432_109.0, 1e-5])
 def test_numbers_of_the_y_axis_are_right_of_its_words(canvas: Canvas, low: float) -> None:
-    frame = Frame(canvas=canvas, x=(0, 1), y=(low, low + abs(low) * 0.3), x_label="x", y_label="what came")
+    frame = Frame(canvas=canvas, x=(0, 1), y=(low, low + abs(low) * 0.3), x_label="x", y_label="actual")
     drawn = "".join(axes(frame))
     ends = re.findall(r'<text x="([\d.]+)"[^>]*text-anchor="end">([^<]+)<', drawn)
     assert ends

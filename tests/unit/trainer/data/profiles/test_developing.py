@@ -31,8 +31,9 @@ def test_tile_size_changes_no_profile(bars: list[tuple[int, int, int, int]], c: 
 def test_price_far_from_all_others_is_refused_not_computed() -> None:
     low, high = np.array([50.0, 2e6]), np.array([50.0, 2e6])
     c = ProfileConventions()
-    with pytest.raises(TrainerError, match="RM572"):
+    with pytest.raises(TrainerError, match="RM572") as caught:
         developing_levels(bar_rows(low, high, high, np.ones(2), c), np.array([0]), c)
+    assert "--row-ticks 1000 times the present" in caught.value.next  # 8 million rows of a quarter
 
 
 @pytest.mark.parametrize("allocation", ["uniform", "proportional"])

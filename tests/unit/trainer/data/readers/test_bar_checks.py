@@ -115,3 +115,41 @@ def test_row_with_a_wrong_number_of_cells_is_counted_once() -> None:
     found.trouble["cells"][1] = True
     assert len(dropping.bars(found)) == 1
     assert (dropping.bad.dropped, dropping.bad.repaired) == ({"cells": 1}, {})
+
+
+@pytest.mark.parametrize(
+    ("bad", "sound", "few"), [(1, 99, True), (1, 98, False), (2, 198, True), (0, 1, True), (4, 4, False), (5, 4, False)]
+)
+def test_few_bad_rows_are_left_out_and_more_are_refused_with_their_share(bad: int, sound: int, few: bool) -> None:
+    checking = checker("few")
+    kept = sum(len(checking.bars(rows({"open": 20.0} if at < bad else {}, first=at + 2))) for at in range(bad + sound))
+    assert (kept, checking.bad.dropped) == (sound, {"outside": bad} if bad else {})
+    if few:
+        return checking.finish()
+    with pytest.raises(TrainerError, match="RM514") as caught:
+        checking.finish()
+    assert f"one of {bad} bad rows of {bad + sound}" in caught.value.what and caught.value.where == "a.csv, line 2"
+    assert ("--columns" in caught.value.next) is (bad > sound)
+
+
+def test_offset_that_other_times_lack_is_refused_however_few() -> None:
+    mixed = rows(*({} for _ in range(500)))
+    mixed.trouble["zone"][400] = True
+    with pytest.raises(TrainerError, match="RM575"):
+        checker("few").bars(mixed)
+
+
+@pytest.mark.parametrize("change", [{"close": 12.000001}, {"open": 8.999999}])
+def test_bar_outside_by_rounding_is_widened(change: dict[str, float]) -> None:
+    strict = checker("error")
+    kept = strict.bars(rows(change))
+    assert (kept.high[0], kept.low[0]) == (max(12.0, *change.values()), min(9.0, *change.values()))
+    assert strict.bad.dropped == strict.bad.repaired == {}
+
+
+def test_days_without_trades_are_left_out_by_the_option_however_many() -> None:
+    checking = checker("few")
+    checking.bars(rows(*({"open": 0.0} for _ in range(9)), {}))
+    with pytest.raises(TrainerError, match="9 bad rows of 10") as caught:
+        checking.finish()
+    assert "--on-bad-row drop" in caught.value.next

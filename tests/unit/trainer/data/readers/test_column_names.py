@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.data.readers.column_names import REQUIRED, find_columns, plain
+from trainer.data.readers.column_names import REQUIRED, find_columns
+from trainer.data.readers.forms.naming import plain
 from trainer.data.readers.forms.spellings import SPELLINGS
 from trainer.runtime.errors import TrainerError
 

@@ -266,7 +266,7 @@ REFUSED = {
     "JSON": (b'[{"date": "2024-03-04", "open": 1}]\n', "RM510", "Write it as CSV first"),
     "an unknown encoding": ("Date;Cl\x81ture\n2024-03-04;1\n".encode("latin-1"), "RM510", "iconv"),
     "spaces between cells": (HEADER.replace(b",", b" ") + b"2024-03-04 1 2 1 2 5\n", "RM512", "replace what is"),
-    "no volume": (b"time,open,high,low,close\n2024-03-04,1,2,1,2\n", "RM512", "volume=none"),
+    "perhaps a volume": (b"time,open,high,low,close,number\n2024-03-04,1,2,1,2,5\n", "RM512", "volume=none"),
     "a volume without a number": (HEADER + b"2024-03-04,1,2,1,2,-\n", "RM512", "volume=none"),
     "unknown words": (b"a,b,c,d,e,f\n2024-03-04,1,2,1,2,5\n", "RM512", "date=NAME,open=NAME,high=NAME,low=NAME"),
     "days as a spreadsheet counts them": (HEADER + b"45355,1,2,1,2,5\n", "RM513", "a date format"),

@@ -95,5 +95,13 @@ def test_columns_of_bars_without_a_header_are_proposed_by_their_size(row, named)
     assert named in numbered([row]) and bool(named) == bool(numbered([row]))
 
 
+def test_columns_in_the_usual_order_are_proposed_where_equal_prices_leave_the_size_open():
+    rows = [
+        ["93/02/11", "48.5", "48.5", "48.26", "48.37", "52", "9"],
+        ["93/02/12", "48.37", "48.9", "48.26", "48.3", "5"],
+    ]
+    assert "date=1,open=2,high=3,low=4,close=5,volume=6" in numbered(rows)
+
+
 def test_columns_are_not_proposed_where_rows_differ_in_their_order():
     assert numbered([["2024-03-04", "1", "4", "2", "3", "9"], ["2024-03-05", "4", "1", "2", "3", "9"]]) == ""

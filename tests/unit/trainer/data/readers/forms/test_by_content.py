@@ -7,7 +7,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from trainer.data.readers.forms.by_content import in_parts, is_other_time, no_bars, time_column
+from trainer.data.readers.forms.by_content import (
+    counts_rows,
+    in_parts,
+    is_other_time,
+    no_bars,
+    time_column,
+    within_range,
+)
 
 DAYS = ["2024-03-04", "2024-03-05", "2024-03-06"]
 CAPITAL = ["1234567890123", "1234567990123", "1234567790123"]
@@ -70,3 +77,29 @@ def test_file_of_something_else_is_answered_with_what_it_is(
 
 def test_date_in_three_columns_is_known() -> None:
     assert in_parts(["year", "month", "day", "open"]) and not in_parts(["day", "open"])
+
+
+@pytest.mark.parametrize(
+    ("cells", "counted"),
+    [(["0", "1", "2"], True), ([5, 6, 7], True), (["0", "2"], False), (["20240304", "20240305"], False),
+     (["0"], False), (["0", None], False), (DAYS, False)],
+)  # fmt: skip
+def test_index_of_rows_differs_from_days_by_its_cells(cells: list[Any], counted: bool) -> None:
+    assert counts_rows(pl.DataFrame({"": cells}), 0) is counted
+    assert not counts_rows(None, 0)
+
+
+@pytest.mark.parametrize(
+    ("columns", "named"),
+    [
+        ({"em": ["1.5", "1"]}, "em"),
+        ({"em": ["1.5", "2.5"]}, None),
+        ({"em": ["1.5", ""]}, None),
+        ({"em": ["1.5", "1"], "adj": ["1", "1"]}, None),
+        ({"change": ["5%", "1%"], "em": ["2", "0.5"]}, "em"),
+    ],
+)
+def test_column_within_the_range_of_all_rows_is_the_likely_price(columns: dict[str, Any], named: str | None) -> None:
+    table = pl.DataFrame({"high": ["2", "2"], "low": ["0.5", "0.5"]} | columns)
+    assert within_range(table.columns, {"high": 0, "low": 1}, table) == named
+    assert within_range(table.columns, {"high": 0}, table) is within_range(table.columns, {}, None) is None

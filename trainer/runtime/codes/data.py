@@ -122,7 +122,7 @@ DATA: tuple[CatalogEntry, ...] = entries(
     (
         "RM580",
         "The table cannot be used as it is",
-        "A column is missing or stands twice, a line has another number of cells, or a cell does not fit its column.",
+        "A column is missing or a needed one stands twice, a line has another number of cells, or a cell does not fit its column.",
         "Correct the file at the named place, or choose other columns with --target, --ignore and --categories.",
     ),
     (
@@ -134,13 +134,13 @@ DATA: tuple[CatalogEntry, ...] = entries(
     (
         "RM582",
         "Nearly every value in the column is unique",
-        "A network cannot generalize from such a column, which is an identifier or free text.",
-        "Leave the column out with --ignore.",
+        "No classes can be learned from such a target; other such columns are left out, unless --categories names them.",
+        "Choose another --target, or leave the column out with --ignore.",
     ),
     (
         "RM583",
         "The training split lacks a class or category",
-        "A column has no value there, or a class has too few rows for every split.",
+        "No column has a value there, or more than 5 % of the rows are of classes with too few rows for every split.",
         "Give more rows; leave the column out with --ignore, or split otherwise with --time-column none.",
     ),
     (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -68,9 +69,55 @@ def _stop_once(number: int) -> None:
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """Interrupt as Python's own handler of Ctrl-C does, but not within an import."""
-    if not _deferred.by(number, frame, _stop):
+    """Interrupt as Python's own handler of Ctrl-C does, but not within an import, and once for a signal.
+
+    For a signal that comes while polars computes polars raises a KeyboardInterrupt itself, and Python calls this for
+    the same signal while that one unwinds: a second one would break off what is cleaned up. What is raised while a
+    generator is closed Python drops, and prints it with a traceback, so there it waits for a moment.
+    """
+    again, _Seen.signal = _Seen.signal, True
+    if _deferred.by(number, frame, _stop) or (not again and handled(KeyboardInterrupt)):
+        return
+    if again or not handled(GeneratorExit):
         _stop(number)
+    begin = time.monotonic()
+
+    def look(_: int, later: FrameType | None) -> None:
+        if handled(GeneratorExit) and time.monotonic() - begin < LONGEST:
+            signal.setitimer(signal.ITIMER_REAL, AGAIN)
+        elif not handled(KeyboardInterrupt):
+            _stop(number)
+
+    signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, AGAIN)
+
+
+class _Seen:
+    """Whether Ctrl-C has come."""
+
+    signal = False
+
+
+def interrupted() -> bool:
+    """Return whether Ctrl-C has come."""
+    return _Seen.signal
+
+
+def handled(kind: type[BaseException]) -> bool:
+    """Return whether an exception of a kind is being handled: by `except`, `finally`, the end of a `with`, a generator.
+
+    Args:
+        kind: class of the exception.
+    """
+    error = sys.exc_info()[1]
+    while error is not None and not isinstance(error, kind):
+        error = error.__context__
+    return error is not None
+
+
+def forget() -> None:
+    """Drop a stop that still waits for its moment: another one has ended the command."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _stop(number: int) -> None:

@@ -47,6 +47,29 @@ def stop_on_sigterm() -> Iterator[Stop]:
             signal.signal(number, handler)
 
 
+@contextlib.contextmanager
+def held_back() -> Iterator[None]:
+    """Hold Ctrl-C, SIGTERM and SIGHUP back until the block is left; processes that are started in it begin with them blocked.
+
+    A process that is started in the block unblocks the signals once it has its own answers to them.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    numbers = (signal.SIGINT, *ending_signals())
+    before = {number: signal.signal(number, lambda each, _: came.append(each)) for number in numbers}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)  # another thread may still be the one that is told
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in came:
+            signal.raise_signal(number)
+
+
 def ending_signals() -> tuple[signal.Signals, ...]:
     """Return SIGTERM, and SIGHUP where it is not ignored."""
     ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
@@ -93,7 +116,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
 
 
 class _Seen:
-    """Whether Ctrl-C has come."""
+    """Whether Ctrl-C has come to this process."""
 
     signal = False
 

@@ -15,6 +15,8 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from types import FrameType
 from typing import ParamSpec, TypeVar
 
+from trainer.runtime.signals import ending_signals, held_back
+
 Taken = ParamSpec("Taken")
 Given = TypeVar("Given")
 
@@ -30,18 +32,12 @@ class _Now:
     stopped = False
 
 
-HELD = frozenset({signal.SIGINT, signal.SIGTERM})  # until a worker has its own answers to them
-
-
 class _Pool(ProcessPoolExecutor):
-    """A pool whose workers, which `submit` starts, are reached by signals once they listen."""
+    """A pool whose workers, which `submit` starts, are started whole, and reached by signals once they listen."""
 
     def submit(self, fn: Callable[Taken, Given], /, *args: Taken.args, **kwargs: Taken.kwargs) -> Future[Given]:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
-        try:
+        with held_back():
             return super().submit(fn, *args, **kwargs)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager
@@ -67,7 +63,7 @@ def _listen() -> None:
     """Leave Ctrl-C, which a terminal sends to every process, to the parent, and let SIGTERM stop computing."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _stop)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, *ending_signals()))
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -3,6 +3,8 @@
 import importlib
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -230,3 +232,13 @@ def test_ctrl_c_that_waits_is_dropped_where_another_has_ended_the_command(ctrl_c
     del generator
     signals.forget()
     time.sleep(2 * signals.AGAIN)
+
+
+def test_signals_are_held_back_until_the_block_is_left_and_blocked_in_what_is_started_there(ctrl_c):
+    done, blocked = [], "import signal; print(signal.SIGINT in signal.pthread_sigmask(0, []))"
+    with pytest.raises(KeyboardInterrupt), signals.held_back():
+        ctrl_c()
+        done.append(subprocess.run([sys.executable, "-c", blocked], capture_output=True, text=True, check=True).stdout)
+    assert done == ["True\n"]
+    assert signal.getsignal(signal.SIGINT) is signals.interrupt
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])

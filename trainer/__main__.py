@@ -1,6 +1,6 @@
 """`python -m trainer`."""
 
-import _signal  # of C: what `signal` imports could be interrupted
+import _signal  # type: ignore[import-not-found]  # of C: what `signal` imports could be interrupted
 
 STOPPABLE = __name__ == "__main__" and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
 if STOPPABLE:  # Ctrl-C while what follows is imported has no traceback; a shell's `&` has it ignored

@@ -49,9 +49,9 @@ def stop_on_sigterm() -> Iterator[Stop]:
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """Hold Ctrl-C, SIGTERM and SIGHUP back until the block is left; processes that are started in it begin with them blocked.
+    """Hold Ctrl-C, SIGTERM and SIGHUP back until the block is left.
 
-    A process that is started in the block unblocks the signals once it has its own answers to them.
+    A process that is started in the block begins with them blocked, and unblocks them once it has its own answers.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -59,15 +59,15 @@ def held_back() -> Iterator[None]:
     came: list[int] = []
     numbers = (signal.SIGINT, *ending_signals())
     before = {number: signal.signal(number, lambda each, _: came.append(each)) for number in numbers}
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)  # another thread may still be the one that is told
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)  # another thread may still receive them
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for number, handler in before.items():
             signal.signal(number, handler)
-        for number in came:
-            signal.raise_signal(number)
+        for each in came:
+            signal.raise_signal(each)
 
 
 def ending_signals() -> tuple[signal.Signals, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import numpy as np
-
 import polars as pl
 
 from trainer.data.tables.encoding import MOST_CATEGORIES, Flags, Parsed

@@ -122,7 +122,7 @@ DATA: tuple[CatalogEntry, ...] = entries(
     (
         "RM580",
         "The table cannot be used as it is",
-        "A column is missing or a needed one stands twice, a line has another number of cells, or a cell does not fit its column.",
+        "A column is missing or stands twice, a line has another number of cells, or a cell does not fit its column.",
         "Correct the file at the named place, or choose other columns with --target, --ignore and --categories.",
     ),
     (
@@ -134,7 +134,7 @@ DATA: tuple[CatalogEntry, ...] = entries(
     (
         "RM582",
         "Nearly every value in the column is unique",
-        "No classes can be learned from such a target; other such columns are left out, unless --categories names them.",
+        "No classes can be learned from such a target; such an input is left out unless --categories names it.",
         "Choose another --target, or leave the column out with --ignore.",
     ),
     (

@@ -1,8 +1,8 @@
 """Gradient boosted trees over histograms in numpy, for a comparison where scikit-learn is not installed.
 
-Settings are those of scikit-learn's HistGradientBoosting (as of Ke et al., LightGBM, 2017), but for 64 bins a column in place
-of 255, which take half the time: trees grow best split first to 31 leaves of at least 20 rows, categories are ordered by
-their gradients. Rows to forecast are led down each tree as it grows, so no tree is kept.
+Settings are those of scikit-learn's HistGradientBoosting (as of Ke et al., LightGBM, 2017), but for 64 bins a column in
+place of 255, which take half the time: trees grow best split first to 31 leaves of at least 20 rows, categories are
+ordered by their gradients. Rows to forecast are led down each tree as it grows, so no tree is kept.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def probabilities_of(scores: Floats) -> Floats:
     if scores.shape[1] == 1:
         return 1 / (1 + np.exp(-np.clip(scores, -500, 500)))
     raised = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return raised / raised.sum(axis=1, keepdims=True)
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True), np.float64)
 
 
 def add_tree(rows: Binned, scores: Floats, gradient: Floats, hessian: Floats | None, rate: float) -> None:
@@ -159,7 +159,8 @@ def _sums(rows: Binned, train: Rows, gradient: Floats, hessian: Floats | None) -
         for values in (gradient, hessian)
         if values is not None
     ]
-    return np.stack([found[0], found[-1] if hessian is not None else count, count]).reshape(3, columns, rows.width)
+    three = np.stack([found[0], found[-1] if hessian is not None else count, count])
+    return np.asarray(three.reshape(3, columns, rows.width), np.float64)
 
 
 def _children(rows: Binned, node: Node, gradient: Floats, hessian: Floats | None) -> list[Node]:

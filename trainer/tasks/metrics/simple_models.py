@@ -1,4 +1,4 @@
-"""Simpler models on the rows of a network: logistic regression, and boosted trees, by scikit-learn where it is installed.
+"""Simpler models on the rows of a network: logistic regression, and boosted trees, of scikit-learn where it is there.
 
 Each has a fixed amount of work, counted in numbers and trees and not by a clock: the same on every machine for the same
 data. Figures may differ by the rounding of BLAS, which L-BFGS and splits of trees carry on. A fit is for the comparison
@@ -46,8 +46,8 @@ class Cost:
 
 
 SKLEARN = Cost(seconds=3.0, of_a_tree=2e-3, of_a_column=5e-5, of_a_row=0.0, of_a_number=15e-9, least_rounds=10)
-# A column's is that at 64 bins. Measured from 600 rows of 5 columns, 1.1 ms of processor time a tree, to 300,000 of 10 and
-# 2,000 of 1,000, 98 and 73 ms (SYNTHETIC rows, AMD EPYC, 2026-11-29)
+# A column's is that at 64 bins. Measured from 600 rows of 5 columns, 1.1 ms of processor time a tree, to 300,000 of 10
+# and 2,000 of 1,000, 98 and 73 ms (SYNTHETIC rows, AMD EPYC, 2026-11-29)
 NUMPY = Cost(seconds=0.8, of_a_tree=15e-4, of_a_column=4e-5, of_a_row=175e-9, of_a_number=10e-9, least_rounds=20)
 
 
@@ -175,6 +175,7 @@ def sklearn_trees(kind: Callable[..., Any], task: Task, parts: dict[str, Dataset
 
     Args:
         kind: class of the model.
+        parts: rows to forecast, by name.
     """
     from threadpoolctl import threadpool_limits
 

@@ -60,7 +60,7 @@ def classes_of(reading: Reading, config: TableConfig) -> tuple[tuple[str, ...] |
 
 
 def common_classes(reading: Reading, labels: Sequence[str], config: TableConfig) -> tuple[str, ...]:
-    """Return the classes that have a row for each part; those of fewer are left out with their rows, where they are few.
+    """Return the classes with a row for each part; those of fewer are left out with their rows, where these are few.
 
     Args:
         labels: names of all classes, in their order.

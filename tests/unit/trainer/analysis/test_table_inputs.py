@@ -108,7 +108,7 @@ def test_column_of_mostly_new_words_is_named(tmp_path: Path, capsys) -> None:
 def test_column_of_the_training_that_stands_twice_in_new_rows_is_refused(tmp_path: Path) -> None:
     made = task_of(numbers(tmp_path / "t.csv", POINTS)).made
     (tmp_path / "n.csv").write_text("x,word,x\n1,a,2\n")
-    with pytest.raises(TrainerError, match="(?s)RM580.*several columns are called 'x'"):
+    with pytest.raises(TrainerError, match=r"(?s)RM580.*several columns are called 'x'"):
         recorded_inputs(made, tmp_path / "n.csv")
 
 

@@ -195,7 +195,7 @@ def test_ctrl_c_while_polars_own_interrupt_unwinds_is_that_one(ctrl_c):
             ctrl_c()
             cleaned.append(True)
     assert cleaned
-    with pytest.raises(KeyboardInterrupt, match="^$"):
+    with pytest.raises(KeyboardInterrupt, match=r"^$"):
         try:
             raise KeyboardInterrupt("of polars")
         finally:

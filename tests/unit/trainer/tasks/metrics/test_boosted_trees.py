@@ -145,8 +145,8 @@ def test_figures_on_bundled_sets_are_those_of_scikit_learn(name: str) -> None:
         ours = boosted(binned(values[train], values[test], [False] * values.shape[1]), target[train], classes, 100)
         for whose, answer in (("theirs", model.predict(values[test])), ("ours", ours)):
             if classes:
-                answer = answer if whose == "theirs" else answer.argmax(axis=1)
-                figures[whose].append(float((answer == target[test]).mean()))
+                chosen = answer if whose == "theirs" else answer.argmax(axis=1)
+                figures[whose].append(float((chosen == target[test]).mean()))
             else:
                 figures[whose].append(float(metrics.r2_score(target[test], answer)))
     error = 2 * np.sqrt(np.mean(figures["theirs"]) * (1 - np.mean(figures["theirs"])) / len(target)) if classes else 0.0

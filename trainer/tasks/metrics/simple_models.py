@@ -49,6 +49,7 @@ SKLEARN = Cost(seconds=3.0, of_a_tree=2e-3, of_a_column=5e-5, of_a_row=0.0, of_a
 # A column's is that at 64 bins. Measured from 600 rows of 5 columns, 1.1 ms of processor time a tree, to 300,000 of 10
 # and 2,000 of 1,000, 98 and 73 ms (SYNTHETIC rows, AMD EPYC, 2026-11-29)
 NUMPY = Cost(seconds=0.8, of_a_tree=15e-4, of_a_column=4e-5, of_a_row=175e-9, of_a_number=10e-9, least_rounds=20)
+OF_A_CLASS = 0.15  # seconds that trees in numpy take where there are many, up to scikit-learn's
 
 
 class AbsentError(Exception):
@@ -200,7 +201,8 @@ def numpy_trees(task: Task, parts: dict[str, Dataset]) -> Fitted:
     train = some_rows(task.split.train, TREE_NUMBERS // len(task.features))
     others = np.concatenate([part.features for part in parts.values()])
     rows = binned(train.features, others, coded_columns(task))
-    cost = replace(NUMPY, of_a_column=NUMPY.of_a_column * rows.width / BINS)
+    seconds = min(SKLEARN.seconds, max(NUMPY.seconds, OF_A_CLASS * len(task.labels or ())))
+    cost = replace(NUMPY, seconds=seconds, of_a_column=NUMPY.of_a_column * rows.width / BINS)
     most, rounds = work_of(len(train), len(task.features), len(task.labels or ()), cost)
     if most < len(train):
         train = some_rows(train, most)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from tests.fixtures.later import imported_later
 from tests.fixtures.tables import task_of
+from trainer.data.dataset import Dataset
 from trainer.tasks.metrics import simple_models
 from trainer.tasks.metrics.simple_models import (
     NUMPY,
@@ -69,6 +71,24 @@ def test_trees_in_numpy_are_about_those_of_scikit_learn(folder: Path) -> None:
         for name in parts:
             assert ours.answers[name].shape == theirs.answers[name].shape
             assert np.corrcoef(ours.answers[name].ravel(), theirs.answers[name].ravel())[0, 1] > 0.95
+
+
+def test_table_of_20_classes_has_trees_in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(15_000, 25))
+    target = np.floor(20 * rng.random(15_000))
+    rows = Dataset(date=np.arange(15_000), features=features, target=target, persistence=target)
+    task: Any = SimpleNamespace(
+        split=SimpleNamespace(train=rows), features=range(25), labels=[str(n) for n in range(20)], embeddings=()
+    )
+    work: list[Any] = []
+    monkeypatch.setattr(
+        simple_models,
+        "boosted",
+        lambda _, target, classes, rounds: work.append((len(target), rounds)) or np.zeros((9, 20)),
+    )
+    fitted = numpy_trees(task, {"test": rows[:9]})
+    assert work == [(fitted.rows, NUMPY.least_rounds)] and 5_000 < fitted.rows < 15_000
 
 
 def test_rows_in_excess_are_left_out_of_trees(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

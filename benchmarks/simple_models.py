@@ -57,7 +57,7 @@ def timed(model: str, rows: int, width: int, classes: int) -> dict[str, Any]:
     """Return size, work and seconds of one fit.
 
     Args:
-        model: logistic or trees.
+        model: logistic, trees or numpy_trees.
         rows: number of training rows there are.
         width: number of columns.
         classes: number of classes, 0 for a number.
@@ -89,7 +89,7 @@ def main() -> None:
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     torch.set_num_threads(1)
     results: dict[str, Any] = {"machine": machine(), "data": "SYNTHETIC", "cases": []}
-    for model, sizes in (("logistic", LOGISTIC), ("trees", TREES)):
+    for model, sizes in (("logistic", LOGISTIC), ("trees", TREES), ("numpy_trees", TREES)):
         for size in sizes:
             results["cases"].append(timed(model, *size))
             print(results["cases"][-1], flush=True)

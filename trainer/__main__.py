@@ -1,5 +1,12 @@
 """`python -m trainer`."""
 
+import _signal  # type: ignore[import-not-found]  # of C: what `signal` imports could be interrupted
+
+STOPPABLE = __name__ == "__main__" and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
+if STOPPABLE:  # Ctrl-C while what follows is imported has no traceback; a shell's `&` has it ignored
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, {_signal.SIGINT})  # `./invokew` has it blocked while Python starts
+
 import os
 import signal
 import sys
@@ -18,6 +25,6 @@ if __name__ == "__main__":
     # As process 1 of a container Python would ignore SIGTERM; this way a stop cleans up like Ctrl-C.
     for number in ending_signals():
         signal.signal(number, interrupt_once)
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else a shell's `&` had it ignored
+    if STOPPABLE:
         signal.signal(signal.SIGINT, interrupt)
     leave(main())

@@ -30,7 +30,7 @@ from trainer.runtime.advice import fitted
 from trainer.runtime.error_report import coded, report
 from trainer.runtime.errors import CATALOG, TrainerError, suggestion
 from trainer.runtime.events import emit, say
-from trainer.runtime.signals import TerminatedError, status_of
+from trainer.runtime.signals import TerminatedError, forget, status_of
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -57,7 +57,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             if isinstance(several.ranks, int) and several.ranks > 1:
                 return launched(words, config, several.ranks)
         return run(command, arguments)
-    except (Exception, KeyboardInterrupt, TerminatedError) as error:
+    except BaseException as error:  # pyo3's PanicException is no Exception, and may have come of Ctrl-C
+        if isinstance(error, SystemExit) and not isinstance(error, TerminatedError):
+            raise
+        forget()
         known = coded(error, folder_given(arguments))
         if command:
             known.next = fitted(known.next, known_flags(command))

@@ -7,6 +7,7 @@ ended it: a container that could not be made or started, or an engine that was l
 from __future__ import annotations
 
 import contextlib
+import signal
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 RUN = ("docker", "run")
 JUST_BEFORE = 0.1  # seconds in which a client that ends may lose lines
+BETWEEN_LOOKS = 0.05  # seconds between attempts to reach a container that is being started
 OF_THE_IMAGE = (126, 127)  # the program that the image names cannot be executed, or is not in it
 
 
@@ -47,23 +50,92 @@ def run(argv: Sequence[str], *, show: Callable[[runner.Event], None], log: Path 
         show: called with each event as it arrives.
         log: file for all output of the job; None keeps none.
     """
-    with runner.interruptible():
+    with runner.interruptible(), _stops_held() as release:
+        made = _created(argv)
+        if not isinstance(made, Finished):
+            return _attended(made, show, log, release)
         try:
-            made = _created(argv)
+            release()
         except KeyboardInterrupt as error:
             raise Interrupted(runner.stopped_by_signal(), str(error)) from error
-        return made if isinstance(made, Finished) else _attended(made, show, log)
+        return made
 
 
-def _attended(made: _Made, show: Callable[[runner.Event], None], log: Path | None) -> Finished:
+@contextmanager
+def _stops_held() -> Iterator[Callable[[], None]]:
+    """Hold a stop back until what is handed out is called, which raises it; a second stop is raised at once.
+
+    A container that is made meanwhile would otherwise be left behind, its id unread.
+    """
+    came: list[KeyboardInterrupt] = []
+
+    def hold(number: int, _: object) -> None:
+        came.append(KeyboardInterrupt(*(() if number == signal.SIGINT else (signal.Signals(number).name,))))
+        if len(came) > 1:
+            raise came.pop()
+
+    numbers = (signal.SIGINT, *(signal.Signals[name] for name in runner.SENT))
+    before = {each: signal.signal(each, hold) for each in numbers if signal.getsignal(each) is not signal.SIG_IGN}
+
+    def release() -> None:
+        while before:
+            signal.signal(*before.popitem())
+        if came:
+            raise came.pop()
+
+    try:
+        yield release
+    finally:
+        while before:
+            signal.signal(*before.popitem())
+
+
+def _attended(
+    made: _Made, show: Callable[[runner.Event], None], log: Path | None, release: Callable[[], None]
+) -> Finished:
+    argv = ["docker", "start", "--attach", made.container.id]
     with contextlib.closing(made.client), _removed(made):
         try:
-            done = runner.attached(["docker", "start", "--attach", made.container.id], show=show, log=log)
+            release()
+            done = runner.attached(argv, show=show, log=log, own_group_stop=partial(_stop, made))
         except Interrupted as stopped:
             _let_end(made)
             stopped.finished = replace(stopped.finished, container=made.container)
             raise
+        except KeyboardInterrupt as error:  # before it was started
+            finished = replace(runner.stopped_by_signal(), container=made.container)
+            raise Interrupted(finished, str(error)) from error
         return _judged(replace(done, container=made.container), made)
+
+
+def _stop(made: _Made, client: subprocess.Popen[str], stop: BaseException) -> None:
+    """Pass a stop on to the container and wait for its end, of which its client prints the rest.
+
+    Ctrl-C is passed on as such once the trainer answers it; Python ends by it with a traceback while it starts.
+
+    Args:
+        client: `docker start --attach`, which no terminal has sent the signal.
+        stop: what the signal raised here.
+    """
+    name = "SIGTERM" if str(stop) in runner.SENT or not _answers(made) else "SIGINT"
+    end = time.monotonic() + runner.SECONDS_IF_SENT_TO_BOTH
+    while client.poll() is None and time.monotonic() < end:
+        try:
+            made.client.api.kill(made.container.id, signal=name)
+            break
+        except engine.failures():  # it is still being started
+            time.sleep(BETWEEN_LOOKS)
+    try:
+        client.communicate(timeout=runner.SECONDS_TO_END)
+    except subprocess.TimeoutExpired:
+        runner.end(client, stop)
+
+
+def _answers(made: _Made) -> bool:
+    """Return whether the program of the container has written something: the trainer answers signals before that."""
+    with contextlib.suppress(*engine.failures()):
+        return bool(made.client.api.logs(made.container.id, tail=1))
+    return False
 
 
 def _let_end(made: _Made) -> None:
@@ -92,7 +164,7 @@ class _Made:
 
 def _created(argv: Sequence[str]) -> _Made | Finished:
     try:
-        done = subprocess.run(create_argv(argv), capture_output=True, text=True, check=False)
+        done = subprocess.run(create_argv(argv), capture_output=True, text=True, check=False, process_group=0)
     except FileNotFoundError as error:
         raise RocmatrixError("RM201", what=f"there is no `{error.filename}` command on the PATH") from error
     if done.returncode != 0:

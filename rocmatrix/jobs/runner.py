@@ -32,8 +32,9 @@ Where = Literal["container", "native"]
 SECONDS_IF_SENT_TO_BOTH = 3.0  # Ctrl-C reaches every program of the terminal
 SECONDS_IF_SENT_HERE = 0.3  # a scheduler may send its signal to the first process alone
 SECONDS_TO_END = 45.0  # torchrun gives its ranks 30 s for a checkpoint before it kills them
-_SENT = ("SIGTERM", "SIGHUP")
+SENT = ("SIGTERM", "SIGHUP")
 Event = dict[str, Any]
+Stop = Callable[["subprocess.Popen[str]", BaseException], None]
 _WRONG_USAGE = ("RM500", "RM525", "RM590")  # the trainer's: a flag, a benchmark, a probe that it does not know
 # The trainer's, before its `start`: settings, a data file or a run's folder of the person's, with which nothing is run.
 _WRONG_INPUT = re.compile(
@@ -215,6 +216,7 @@ def attached(
     environment: Mapping[str, str] | None = None,
     show: Callable[[Event], None],
     log: Path | None = None,
+    own_group_stop: Stop | None = None,
 ) -> Finished:
     """Run a program to its end and read its events. Raises Interrupted on a signal.
 
@@ -225,13 +227,15 @@ def attached(
         environment: all its variables; None for those of this process.
         show: called with each event as it arrives.
         log: file for all its output; None keeps none.
+        own_group_stop: ends the program at a signal to this one, which a terminal does not send to it as well: it is in
+            a group of processes of its own. None for a program in this one's group, which `end` waits for.
     """
     events: list[Event] = []
     try:
         with (
             job_log.opened(log) as kept,
             stderr_tee.tee_stderr(sys.stderr, kept.write) as stderr,
-            _started(argv, environment, stderr.writable) as process,
+            _started(argv, environment, stderr.writable, own_group_stop) as process,
         ):
             assert process.stdout is not None
             for event in _events(process.stdout, kept.line):
@@ -246,26 +250,39 @@ def attached(
 
 
 @contextmanager
-def _started(argv: list[str], environment: Mapping[str, str] | None, stderr: int) -> Iterator[subprocess.Popen[str]]:
+def _started(
+    argv: list[str], environment: Mapping[str, str] | None, stderr: int, own_group_stop: Stop | None
+) -> Iterator[subprocess.Popen[str]]:
     """Run a program to its end; an interrupt or a termination of this one ends it, and is waited for.
 
-    `docker run` hands the signal on, so a container does not outlive the call that started it.
+    It begins with Ctrl-C blocked, which would end Python with a traceback before the trainer has its own answer to it.
     Raises RM201 when the engine's client is not installed.
     """
-    try:
-        with (
-            interruptible(),
-            subprocess.Popen(
-                argv, stdout=subprocess.PIPE, stderr=stderr, env=environment, text=True, errors="replace"
-            ) as process,
-        ):
+    group = None if own_group_stop is None else 0
+    with interruptible():
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            process = subprocess.Popen(
+                argv,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env=environment,
+                text=True,
+                errors="replace",
+                process_group=group,
+            )
+        except OSError as error:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            if not isinstance(error, FileNotFoundError):
+                raise
+            raise RocmatrixError("RM201", what=f"there is no `{error.filename}` command on the PATH") from error
+        with process:
             try:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)  # one that came meanwhile is raised here
                 yield process
             except BaseException as stop:
-                end(process, stop)
+                (own_group_stop or end)(process, stop)
                 raise
-    except FileNotFoundError as error:
-        raise RocmatrixError("RM201", what=f"there is no `{error.filename}` command on the PATH") from error
 
 
 @contextmanager
@@ -297,7 +314,7 @@ def end(process: subprocess.Popen[str], stop: BaseException) -> None:
         process: the program.
         stop: what the signal raised here; its text is the signal's name, none for Ctrl-C.
     """
-    seconds = SECONDS_IF_SENT_HERE if str(stop) in _SENT else SECONDS_IF_SENT_TO_BOTH
+    seconds = SECONDS_IF_SENT_HERE if str(stop) in SENT else SECONDS_IF_SENT_TO_BOTH
     for signal_sent in (None, signal.SIGTERM, signal.SIGKILL):
         if signal_sent is not None:
             process.send_signal(signal_sent)

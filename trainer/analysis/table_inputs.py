@@ -18,7 +18,7 @@ from trainer.data.tables.reader import Cells, read_cells
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import say
 from trainer.tasks.tables.marked_numbers import marks_of
-from trainer.tasks.tables.requirements import require_all
+from trainer.tasks.tables.requirements import require_all, require_single
 from trainer.tasks.tables.row_policy import Reading
 
 MOSTLY_NEW = 0.5  # of the cells of a column of words
@@ -38,6 +38,7 @@ def recorded_inputs(made: Mapping[str, Any], path: Path) -> tuple[dict[str, list
     cells = read_cells(path)
     columns = [Column.from_dict(column_record) for column_record in made["columns"]]
     require_all(cells, [column.name for column in columns])
+    require_single(cells, [column.name for column in columns])
     inputs: list[Floats] = []
     refused, empty = np.zeros(len(cells.line), np.bool_), np.ones(len(cells.line), np.bool_)
     unknown: dict[str, NDArray[np.bool_]] = {}

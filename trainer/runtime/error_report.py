@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trainer.runtime.errors import TrainerError, from_log_settings, from_os_error, of_system
 from trainer.runtime.events import emit, say
-from trainer.runtime.signals import TerminatedError
+from trainer.runtime.signals import TerminatedError, interrupted
 
 SHARED = ("RM554", "RM598")  # a stop ends all ranks with the same error: the first one reports it
 
@@ -20,7 +20,8 @@ def coded(error: BaseException, output: Path | None) -> TrainerError:
     """Return `error` as one of the catalog; the traceback of an unknown one goes to a file in `output`."""
     if isinstance(error, TrainerError):
         return error
-    if isinstance(error, KeyboardInterrupt | TerminatedError):
+    of_a_panic = interrupted() and not isinstance(error, Exception)  # Rust's, for a stop that C code took for a failure
+    if of_a_panic or isinstance(error, KeyboardInterrupt | TerminatedError):
         return TrainerError("RM598", what="the run was stopped before its end")
     if isinstance(error, ImportError):
         return TrainerError("RM501", what=str(error))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -46,6 +47,29 @@ def stop_on_sigterm() -> Iterator[Stop]:
             signal.signal(number, handler)
 
 
+@contextlib.contextmanager
+def held_back() -> Iterator[None]:
+    """Hold Ctrl-C, SIGTERM and SIGHUP back until the block is left.
+
+    A process that is started in the block begins with them blocked, and unblocks them once it has its own answers.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    numbers = (signal.SIGINT, *ending_signals())
+    before = {number: signal.signal(number, lambda each, _: came.append(each)) for number in numbers}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)  # another thread may still receive them
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for each in came:
+            signal.raise_signal(each)
+
+
 def ending_signals() -> tuple[signal.Signals, ...]:
     """Return SIGTERM, and SIGHUP where it is not ignored."""
     ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
@@ -68,9 +92,55 @@ def _stop_once(number: int) -> None:
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """Interrupt as Python's own handler of Ctrl-C does, but not within an import."""
-    if not _deferred.by(number, frame, _stop):
+    """Interrupt as Python's own handler of Ctrl-C does, but not within an import, and once for a signal.
+
+    For a signal that comes while polars computes polars raises a KeyboardInterrupt itself, and Python calls this for
+    the same signal while that one unwinds: a second one would break off what is cleaned up. What is raised while a
+    generator is closed Python drops, and prints it with a traceback, so there it waits for a moment.
+    """
+    again, _Seen.signal = _Seen.signal, True
+    if _deferred.by(number, frame, _stop) or (not again and handled(KeyboardInterrupt)):
+        return
+    if again or not handled(GeneratorExit):
         _stop(number)
+    begin = time.monotonic()
+
+    def look(_: int, later: FrameType | None) -> None:
+        if handled(GeneratorExit) and time.monotonic() - begin < LONGEST:
+            signal.setitimer(signal.ITIMER_REAL, AGAIN)
+        elif not handled(KeyboardInterrupt):
+            _stop(number)
+
+    signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, AGAIN)
+
+
+class _Seen:
+    """Whether Ctrl-C has come to this process."""
+
+    signal = False
+
+
+def interrupted() -> bool:
+    """Return whether Ctrl-C has come."""
+    return _Seen.signal
+
+
+def handled(kind: type[BaseException]) -> bool:
+    """Return whether an exception of a kind is being handled: by `except`, `finally`, the end of a `with`, a generator.
+
+    Args:
+        kind: class of the exception.
+    """
+    error = sys.exc_info()[1]
+    while error is not None and not isinstance(error, kind):
+        error = error.__context__
+    return error is not None
+
+
+def forget() -> None:
+    """Drop a stop that still waits for its moment: another one has ended the command."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _stop(number: int) -> None:

@@ -57,7 +57,7 @@ def train(job_request: JobRequest, _: Kept) -> None:
             say(sudden.render())
         sys.exit(done.exit_status)
     if (end := done.last("done")) is not None and not job_request.as_json:
-        _print_end(end, job_request.output / end["run"])
+        _print_end(end, job_request.output / end["run"], " --use-installed-torch" * job_request.use_installed_torch)
 
 
 def sudden_end(done: Finished) -> RocmatrixError | None:
@@ -79,12 +79,16 @@ def sudden_end(done: Finished) -> RocmatrixError | None:
     return RocmatrixError("RM656", what=what, where=str(done.log or ""), why=why, next=advice)
 
 
-def _print_end(end: Event, folder: Path) -> None:
-    """Print the run's folder on this machine and the next commands, on standard output: a pipe has them, too."""
+def _print_end(end: Event, folder: Path, choice: str) -> None:
+    """Print the run's folder on this machine and the next commands, on standard output: a pipe has them, too.
+
+    Args:
+        choice: flag behind each command, so that it takes the torch that trained; "" for the usual one.
+    """
     place = shlex.quote(_from_here(folder))
     print(f"model   {place}")
     for each in end.get("next", ()):
-        print(f"next    {each.replace(NEXT_RUN, place)}")
+        print(f"next    {each.replace(NEXT_RUN, place)}{choice}")
     sys.stdout.flush()
 
 

@@ -29,7 +29,7 @@ def run(program: str, args: TrainerCommandOptions, options: TrainerOptions) -> N
         program: name of the trainer's command.
         options: values by the name of the option; None is left out.
     """
-    after_training(program, [], options, dry_run=args.dry_run, as_json=args.as_json)
+    after_training(program, [], options, args)
 
 
 for _name, _about in COMMANDS.items():

@@ -20,7 +20,7 @@ from rocmatrix.runtime.paths import ROOT
 @command(TrainerCommandOptions, trainer="predict", about="Forecast with a finished run's model.")
 def predict(args: TrainerCommandOptions, options: TrainerOptions) -> None:
     """Run the trainer's `predict`."""
-    after_training("predict", [], options, dry_run=args.dry_run, as_json=args.as_json)
+    after_training("predict", [], options, args)
 
 
 @command(
@@ -30,7 +30,7 @@ def predict(args: TrainerCommandOptions, options: TrainerOptions) -> None:
 )
 def compress(args: TrainerCommandOptions, options: TrainerOptions) -> None:
     """Run the trainer's `compress`."""
-    after_training("compress", [], options, dry_run=args.dry_run, as_json=args.as_json)
+    after_training("compress", [], options, args)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,35 +47,36 @@ class Report(TrainerCommandOptions):
 )
 def report(args: Report, options: TrainerOptions) -> None:
     """Run the trainer's `report` on the folder of a run."""
-    after_training("report", [args.run], options, dry_run=args.dry_run, as_json=args.as_json)
+    after_training("report", [args.run], options, args)
 
 
-def after_training(
-    program: str, arguments: list[str], options: Mapping[str, Any], *, dry_run: bool, as_json: bool = False
-) -> None:
-    """Run a command of the trainer with the locked CPU wheels, or with the active environment's torch.
+def after_training(program: str, arguments: list[str], options: Mapping[str, Any], args: TrainerCommandOptions) -> None:
+    """Run a command of the trainer with the locked CPU wheels, or with the active environment's or the machine's torch.
 
-    Raises RM404 for a missing option, before wheels are installed, and RM403 where no torch fits this machine's Python.
+    Raises RM404 for a missing option, before wheels are installed, RM403 where no torch fits this machine's Python, and
+    RM655 where it has none.
 
     Args:
         program: name of the trainer's command.
         arguments: arguments before the options.
         options: values by the name of the option; None is left out.
-        dry_run: print the command and run nothing.
-        as_json: print events as JSON lines; otherwise data alone, such as forecasts.
+        args: what is asked of this side: with `as_json` events are printed as JSON lines, otherwise data alone.
     """
     require_options(program, options)
     from rocmatrix.images import native_env
     from rocmatrix.jobs import programs
     from rocmatrix.jobs import runner as launch
 
-    runner = native_env.prepare(common.known_matrix(), ROOT, cell=None, install_wheels=not dry_run)
+    if args.use_installed_torch:
+        runner = native_env.installed()
+    else:
+        runner = native_env.prepare(common.known_matrix(), ROOT, cell=None, install_wheels=not args.dry_run)
     argv = launch.native_argv(runner.python, [program, *arguments, *programs.flags(options)])
     say(f"torch: {runner.why}")
-    if dry_run:
+    if args.dry_run:
         print(launch.Job(argv=argv, environment=None, why="").summary)
         return
-    show = common.event_printer(as_json=as_json)
+    show = common.event_printer(as_json=args.as_json)
     done = launch.attached(argv, environment=launch.native_environment(ROOT, os.environ), show=show)
     if done.status != 0:
         sys.exit(done.exit_status)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rocmatrix.jobs.job import JobRequest
     from rocmatrix.matrix.resolver.resolve import Request
 
+INSTALLED_TORCH = "take the torch of this machine's own Python; nothing is installed"
 AS_JSON = "print events as JSON lines on standard output, for programs"
 ALLOW_UNLOCKED = "build a cell without recorded hashes from whatever its index serves, unchecked"
 BASE = "another base image, for a mirror or an air-gapped site"
@@ -135,6 +136,7 @@ class TrainerCommandOptions(DryRun):
     """Options of every command of the trainer that is no job."""
 
     as_json: bool = option(AS_JSON, default=False, typed="json")
+    use_installed_torch: bool = option(INSTALLED_TORCH, default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,7 +248,7 @@ class Job(JobOptions):
     cards: str = option(CARDS, metavar="INT,...")
     as_json: bool = option(AS_JSON, default=False, typed="json")
     use_installed_torch: bool = option(
-        "run natively with the torch of this machine's own Python; it is recorded, and nothing is installed",
+        f"run natively, and {INSTALLED_TORCH}; it is recorded",
         default=False,
     )
     expandable_segments: bool = option(

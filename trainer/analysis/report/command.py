@@ -130,12 +130,12 @@ def simpler(subject: Subject) -> Sections:
     for model, each in found.items():
         own = each.get("test", {})
         cells = (each["absent"], "", NO) if "absent" in each else (own[headline], span_of(own, headline), verdict(own))
-        rows.append((name_of(model, classes=classes), *cells))
+        rows.append((name_of(model, each, classes=classes), *cells))
     columns = ["model", words_of(headline), "95 % interval", "difference"]
     if not any(row[2] for row in rows):  # bars that follow each other are not independent, so they have none
         rows, columns = [(*row[:2], row[3]) for row in rows], [*columns[:2], columns[3]]
     how = "; ".join(
-        f"{name_of(m, classes=classes)}: {e['how']} ({e['rows']:,} rows)" for m, e in found.items() if "how" in e
+        f"{name_of(m, e, classes=classes)}: {e['how']} ({e['rows']:,} rows)" for m, e in found.items() if "how" in e
     )
     content = table(columns, rows) + f'<p class="dim">On the test part; {escape(how)}.</p>'
     return [("Was a network worth it?", content)] if found else []

@@ -79,7 +79,7 @@ class RowsConfig(TargetConfig, FileConfig):
     baselines: Annotated[
         str,
         Flag(
-            "simpler models next to the network; trees need scikit-learn; auto: both, on bars linear",
+            "simpler models next to the network; auto: linear and trees, on bars linear",
             one_of(*BASELINES),
             "data",
             OnResume.KEPT,

@@ -1,7 +1,8 @@
 """Processes that compute blocks, and end at once when they are asked to.
 
 A process that is ended while it hands over a result leaves half a message behind, and its parent waits for the rest for
-ever. So a worker is not ended: SIGTERM makes what it computes fail, and all that it is given later.
+ever. So a worker is not ended: SIGTERM makes what it computes fail, and all that it is given later. One that is still
+starting would end by it, and leave the pool broken amid a message: it begins with the signal blocked.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import contextlib
 import multiprocessing
 import signal
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from types import FrameType
 from typing import ParamSpec, TypeVar
+
+from trainer.runtime.signals import ending_signals, held_back
 
 Taken = ParamSpec("Taken")
 Given = TypeVar("Given")
@@ -29,6 +32,14 @@ class _Now:
     stopped = False
 
 
+class _Pool(ProcessPoolExecutor):
+    """A pool whose workers, which `submit` starts, are started whole, and reached by signals once they listen."""
+
+    def submit(self, fn: Callable[Taken, Given], /, *args: Taken.args, **kwargs: Taken.kwargs) -> Future[Given]:
+        with held_back():
+            return super().submit(fn, *args, **kwargs)
+
+
 @contextlib.contextmanager
 def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     """Hand out a pool; on an error its processes stop computing, and it ends in less than a second of their time.
@@ -36,7 +47,7 @@ def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     Workers are started afresh, because a fork of a program that has threads may hang.
     """
     others = {process.pid for process in multiprocessing.active_children()}
-    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_listen)
+    pool = _Pool(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_listen)
     try:
         yield pool
     except BaseException:  # Ctrl-C and the end of a generator, too
@@ -52,6 +63,7 @@ def _listen() -> None:
     """Leave Ctrl-C, which a terminal sends to every process, to the parent, and let SIGTERM stop computing."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _stop)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, *ending_signals()))
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

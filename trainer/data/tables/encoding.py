@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from trainer.config.name_list import as_word
 from trainer.data.bar import Floats
 from trainer.data.readers.timestamps import find_format
-from trainer.data.tables.number_marks import CURRENCY, Decimal, numbers, units, without_unit
+from trainer.data.tables.number_marks import CURRENCY, Decimal, numbers, without_unit
 from trainer.runtime.errors import TrainerError
 
 # Words for a missing value, in any case; the later ones are those of pandas, of spreadsheets' errors, of SAS, dashes of
@@ -204,27 +203,19 @@ def fit_column(name: str, kind: Kind, why: str, cells: Parsed, train: NDArray[np
         train: numbers of the training rows, shape (rows,).
 
     Raises:
-        TrainerError: RM582 for words of which nearly every row has another, RM583 where training knows no value.
+        TrainerError: RM582 for more words than MOST_CATEGORIES, which only a column that --categories names may have.
     """
     known = ~cells.missing[train]
-    if not known.any():
-        what = f"column {name!r} has no value in the training part"
-        raise TrainerError("RM583", what=what, next=f"Leave it out with --ignore {as_word([name])}.")
     if kind == "number":
         fill = float(np.median(cells.number[train][known]))
         indicator = not known.all()
         number = Column(name=name, kind=kind, why=why, fill=fill, indicator=indicator)
         return replace(number, decimal=cells.decimal, unit=cells.unit)
     values = sorted(cells.text.gather(train[known]).unique().to_list())
-    if len(values) > max(20, min(MOST_CATEGORIES, known.sum() // 2)):
+    if len(values) > MOST_CATEGORIES:
         what = f"column {name!r} holds {len(values):,} different words in {int(known.sum()):,} training rows"
-        leave = f"Leave it out with --ignore {as_word([name])}, or make fewer words of it."
-        if unit := units(pl.Series(values)):
-            what += f", numbers with {' or '.join(map(repr, unit))} behind"
-            leave = f"Write the numbers alone, or leave the column out with --ignore {as_word([name])}."
-        if are_times(pl.Series(values)):
-            leave = f"If these are the rows' times, give --time-column {shlex.quote(name)}. {leave}"
-        raise TrainerError("RM582", what=what, next=leave)
+        advice = f"Leave it out with --ignore {as_word([name])}, or make at most {MOST_CATEGORIES:,} words of it."
+        raise TrainerError("RM582", what=what, next=advice)
     return Column(name=name, kind=kind, why=why, categories=tuple(values))
 
 

@@ -127,7 +127,7 @@ def _text(path: Path, chunk: int, folder: Path | None, ragged: Ragged) -> Cells:
     text = map(_doubled, itertools.chain(head, lines))
     reader = csv.reader(text, delimiter=separator, skipinitialspace=True, strict=True)
     written = next(_rows(reader, path, before))
-    names = _header(written, f"{path}, line {reader.line_num + before}")
+    names, numbered = _header(written, f"{path}, line {reader.line_num + before}")
     column, line = _gathered(_parts(_numbered(reader, len(names), path, before, ragged), names, chunk), names, folder)
     empty = {name for name, cell in zip(names, written, strict=True) if not cell.strip() and _is_blank(column(name))}
     types = {name: pl.String() for name in names if name not in empty}
@@ -136,6 +136,7 @@ def _text(path: Path, chunk: int, folder: Path | None, ragged: Ragged) -> Cells:
         {} if encoding.startswith("utf") else {"encoding": encoding}
     )
     read |= {"lines_in_front": before} if before else {}
+    read |= {"numbered_names": numbered} if numbered else {}
     lines_out = tuple(ragged.lines)
     return Cells(types=types, column=column, line=line, unit="line", path=path, read=read, ragged=lines_out)
 
@@ -241,15 +242,28 @@ def _gathered(
     return table.__getitem__, np.concatenate(lines)
 
 
-def _header(written: list[str], where: str) -> list[str]:
+def _header(written: list[str], where: str) -> tuple[list[str], list[str]]:
+    """Return the columns' names, and those among them that got a number, as the same name stands before them.
+
+    Args:
+        written: cells of the header.
+        where: the header's place, for the message.
+
+    Raises:
+        TrainerError: RM580 for a name that stands twice where the header seems to be a row.
+    """
     names = [name.strip() or f"column {place}" for place, name in enumerate(written, 1)]
     twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
+    if not twice:
+        return names, []
+    if sum(bool(NUMBER.fullmatch(name)) for name in names) > len(names) / 2:
         shown = ", ".join(map(repr, twice[:SHOWN])) + (f" and {len(twice) - SHOWN} more" if len(twice) > SHOWN else "")
-        numbers = sum(bool(NUMBER.fullmatch(name)) for name in names)
-        advice = NO_HEADER if numbers > len(names) / 2 else "Give each column a name of its own in that line."
-        raise TrainerError("RM580", what=f"columns have the same name: {shown}", where=where, next=advice)
-    return names
+        raise TrainerError("RM580", what=f"columns have the same name: {shown}", where=where, next=NO_HEADER)
+    found: list[str] = []
+    for name in names:
+        free = (f"{name} ({number})" for number in itertools.count(2))
+        found.append(name if name not in found else next(each for each in free if each not in (*found, *names)))
+    return found, [name for name, first in zip(found, names, strict=True) if name != first]
 
 
 def _parts(

@@ -134,13 +134,13 @@ DATA: tuple[CatalogEntry, ...] = entries(
     (
         "RM582",
         "Nearly every value in the column is unique",
-        "A network cannot generalize from such a column, which is an identifier or free text.",
-        "Leave the column out with --ignore.",
+        "No classes can be learned from such a target; such an input is left out unless --categories names it.",
+        "Choose another --target, or leave the column out with --ignore.",
     ),
     (
         "RM583",
         "The training split lacks a class or category",
-        "A column has no value there, or a class has too few rows for every split.",
+        "No column has a value there, or more than 5 % of the rows are of classes with too few rows for every split.",
         "Give more rows; leave the column out with --ignore, or split otherwise with --time-column none.",
     ),
     (

@@ -12,7 +12,7 @@ from trainer.data.dataset import Dataset
 from trainer.tasks.metrics.classification import auc, log_loss, probabilities
 from trainer.tasks.metrics.intervals import accuracy_interval, r2_interval, ratio_interval
 from trainer.tasks.metrics.regression import BASELINES, r2, rmse
-from trainer.tasks.metrics.simple_models import NOT_INSTALLED, AbsentError, Fitted, logistic, trees
+from trainer.tasks.metrics.simple_models import AbsentError, Fitted, logistic, trees
 from trainer.tasks.prepared import Task
 
 Answers = dict[str, tuple[Dataset, Floats]]
@@ -43,8 +43,6 @@ def simpler_models(task: Task, outputs: Answers, against: Forecasts, requested: 
             continue
         try:
             found[name] = _compared(task, outputs, fit())
-        except ModuleNotFoundError as error:
-            found[name] = {"absent": NOT_INSTALLED if error.name == "sklearn" else f"no module {error.name}"}
         except AbsentError as error:
             found[name] = {"absent": str(error)}
         except Exception as error:  # a comparison may not take the trained network with it
@@ -54,7 +52,8 @@ def simpler_models(task: Task, outputs: Answers, against: Forecasts, requested: 
 
 def _compared(task: Task, outputs: Answers, fitted: Fitted) -> dict[str, Any]:
     by_part = {part: _figures(task, *outputs[part], fitted.answers[part]) for part in outputs}
-    return {"how": fitted.how, "rows": fitted.rows, **by_part}
+    name = {"name": fitted.name} if fitted.name else {}
+    return {"how": fitted.how, **name, "rows": fitted.rows, **by_part}
 
 
 def _linear(task: Task, parts: dict[str, Dataset], against: Forecasts) -> Fitted:
@@ -96,13 +95,16 @@ def _between(above: Floats, below: Floats) -> dict[str, float]:
 NAMES = {"linear": "a linear fit", "logistic": "logistic regression", "trees": "boosted trees"}
 
 
-def name_of(model: str, *, classes: bool) -> str:
+def name_of(model: str, record: Mapping[str, Any], *, classes: bool) -> str:
     """Return what a simpler model is called.
 
     Args:
         model: linear or trees.
+        record: what `simpler_models` returned for it.
         classes: whether the target is one of several classes.
     """
+    if "name" in record:
+        return str(record["name"])
     return NAMES["logistic" if model == "linear" and classes else model]
 
 

@@ -1,4 +1,4 @@
-"""Simpler models on the rows of a network: logistic regression, and boosted trees where scikit-learn is installed.
+"""Simpler models on the rows of a network: logistic regression, and boosted trees, of scikit-learn where it is there.
 
 Each has a fixed amount of work, counted in numbers and trees and not by a clock: the same on every machine for the same
 data. Figures may differ by the rounding of BLAS, which L-BFGS and splits of trees carry on. A fit is for the comparison
@@ -8,8 +8,8 @@ alone: whatever goes wrong in one, the trained network stays.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset
 from trainer.data.loading.chunks import chunks
+from trainer.tasks.metrics.boosted_trees import BINS, binned, boosted
 from trainer.tasks.metrics.classification import probabilities
 from trainer.tasks.prepared import Task
 
@@ -26,11 +27,29 @@ from trainer.tasks.prepared import Task
 # them one thread of an AMD EPYC took at most 1.3 CPU seconds for logistic regression and 2.8 for trees on SYNTHETIC
 # rows, 7.7 seconds by the clock of that busy machine (2026-11-23, `python -m benchmarks.simple_models`).
 LOGISTIC_NUMBERS, LOGISTIC_PASSES, PENALTY = 5_000_000, 100, 1.0
-TREE_NUMBERS, TREE_SECONDS, OF_A_TREE, OF_A_COLUMN, OF_A_NUMBER = 3_000_000, 3.0, 2e-3, 5e-5, 15e-9
-LEAST_ROUNDS, MOST_ROUNDS = 10, 100
+TREE_NUMBERS, MOST_ROUNDS = 3_000_000, 100
 LEAST_ROWS = 1000  # a model of fewer rows than there are would be none to compare with
-MOST_CATEGORIES = 255  # of a column, in scikit-learn's trees
-NOT_INSTALLED = "scikit-learn is not installed in the Python that trained"
+MOST_CATEGORIES = 255  # of a column, in scikit-learn's trees and ours
+MOST_FORECASTS = 500_000  # rows that trees in numpy take 40 ms each for
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """Seconds that trees may take; those of a tree, of each of its columns, rows and numbers; and the fewest rounds."""
+
+    seconds: float
+    of_a_tree: float
+    of_a_column: float
+    of_a_row: float
+    of_a_number: float
+    least_rounds: int
+
+
+SKLEARN = Cost(seconds=3.0, of_a_tree=2e-3, of_a_column=5e-5, of_a_row=0.0, of_a_number=15e-9, least_rounds=10)
+# A column's is that at 64 bins. Measured from 600 rows of 5 columns, 1.1 ms of processor time a tree, to 300,000 of 10
+# and 2,000 of 1,000, 98 and 73 ms (SYNTHETIC rows, AMD EPYC, 2026-11-29)
+NUMPY = Cost(seconds=0.8, of_a_tree=15e-4, of_a_column=4e-5, of_a_row=175e-9, of_a_number=10e-9, least_rounds=20)
+OF_A_CLASS = 0.15  # seconds that trees in numpy take where there are many, up to scikit-learn's
 
 
 class AbsentError(Exception):
@@ -41,10 +60,12 @@ class AbsentError(Exception):
 class Fitted:
     """Results of a simpler model by part: forecasts (rows,) in the target's unit, or probabilities (rows, classes).
 
-    how: its name and settings as text. rows: of the training part, that it was fitted to.
+    how: its name and settings as text. name: where it has another than such a model usually has; "" for the usual one.
+    rows: of the training part, that it was fitted to.
     """
 
     how: str
+    name: str = ""
     rows: int
     answers: dict[str, Floats]
 
@@ -131,42 +152,81 @@ class _Logistic:
 
 
 def trees(task: Task, parts: dict[str, Dataset]) -> Fitted:
-    """Return scikit-learn's histogram gradient boosting with its defaults, but for at most so many rounds.
+    """Return histogram gradient boosting: scikit-learn's, or that of `boosted_trees` where it is not installed.
 
     Raises:
-        ModuleNotFoundError: where scikit-learn is not installed.
         AbsentError: where enough trees and rows would take too long.
         ValueError: where scikit-learn refuses the rows.
     """
-    from sklearn import ensemble
+    try:
+        from sklearn import ensemble
+    except ModuleNotFoundError:
+        return numpy_trees(task, parts)
+    kind = ensemble.HistGradientBoostingClassifier if task.labels else ensemble.HistGradientBoostingRegressor
+    return sklearn_trees(kind, task, parts)
+
+
+def coded_columns(task: Task) -> list[bool]:
+    """Return which columns are categories to trees: those of few enough values."""
+    return [0 < values <= MOST_CATEGORIES for values in codes_apart(task)]
+
+
+def sklearn_trees(kind: Callable[..., Any], task: Task, parts: dict[str, Dataset]) -> Fitted:
+    """Return scikit-learn's trees with its defaults, but for at most so many rounds.
+
+    Args:
+        kind: class of the model.
+        parts: rows to forecast, by name.
+    """
     from threadpoolctl import threadpool_limits
 
-    most, rounds = work_of(len(task.split.train), len(task.features), len(task.labels or ()))
+    most, rounds = work_of(len(task.split.train), len(task.features), len(task.labels or ()), SKLEARN)
     train = some_rows(task.split.train, most)
-    kind = ensemble.HistGradientBoostingClassifier if task.labels else ensemble.HistGradientBoostingRegressor
-    categories = [0 < values <= MOST_CATEGORIES for values in codes_apart(task)]
+    categories = coded_columns(task)
     model = kind(random_state=0, max_iter=rounds, categorical_features=categories if any(categories) else None)
     # one thread: more would wait for each other on a busy machine far longer than they gain
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(train.features, train.target)
         answers = {name: _answers(task, model, part.features) for name, part in parts.items()}
-    how = f"scikit-learn's {kind.__name__}, at most {rounds} rounds"
+    how = f"scikit-learn's {type(model).__name__}, at most {rounds} rounds"
     return Fitted(how=how, rows=len(train), answers=answers)
 
 
-def work_of(rows: int, width: int, classes: int) -> tuple[int, int]:
-    """Return rows and rounds of trees that take about TREE_SECONDS; a round has a tree for each of 3 or more classes.
+def numpy_trees(task: Task, parts: dict[str, Dataset]) -> Fitted:
+    """Return trees of `boosted_trees`, as `trees` does."""
+    forecasts = sum(map(len, parts.values()))
+    if forecasts > MOST_FORECASTS:
+        raise AbsentError(f"scikit-learn is not installed, and without it {forecasts:,} forecasts take too long")
+    train = some_rows(task.split.train, TREE_NUMBERS // len(task.features))
+    others = np.concatenate([part.features for part in parts.values()])
+    rows = binned(train.features, others, coded_columns(task))
+    seconds = min(SKLEARN.seconds, max(NUMPY.seconds, OF_A_CLASS * len(task.labels or ())))
+    cost = replace(NUMPY, seconds=seconds, of_a_column=NUMPY.of_a_column * rows.width / BINS)
+    most, rounds = work_of(len(train), len(task.features), len(task.labels or ()), cost)
+    if most < len(train):
+        train = some_rows(train, most)
+        rows = binned(train.features, others, coded_columns(task))
+    found = boosted(rows, train.target, len(task.labels or ()), rounds)
+    ends = np.cumsum([len(part) for part in parts.values()])[:-1]
+    how = f"histogram gradient boosting in numpy, {rounds} rounds; scikit-learn is not installed"
+    answers = dict(zip(parts, np.split(found, ends), strict=True))
+    return Fitted(how=how, name="boosted trees in numpy", rows=len(train), answers=answers)
+
+
+def work_of(rows: int, width: int, classes: int, cost: Cost) -> tuple[int, int]:
+    """Return rows and rounds of trees that take about `cost.seconds`; a round has a tree for each of 3 or more classes.
 
     Args:
         rows: number of rows there are.
         width: number of columns.
         classes: number of classes, 0 for a number.
     """
-    outputs, base = (classes if classes > 2 else 1), OF_A_TREE + OF_A_COLUMN * width
-    affordable = int((TREE_SECONDS / (outputs * LEAST_ROUNDS) - base) / (OF_A_NUMBER * width))
+    outputs, base = (classes if classes > 2 else 1), cost.of_a_tree + cost.of_a_column * width
+    of_a_row = cost.of_a_row + cost.of_a_number * width
+    affordable = int((cost.seconds / (outputs * cost.least_rounds) - base) / of_a_row)
     used = max(0, min(rows, TREE_NUMBERS // width, affordable))
-    return used, min(MOST_ROUNDS, int(TREE_SECONDS / (outputs * (base + OF_A_NUMBER * used * width))))
+    return used, min(MOST_ROUNDS, int(cost.seconds / (outputs * (base + of_a_row * used))))
 
 
 def _answers(task: Task, model: Any, features: NDArray[Any]) -> Floats:

@@ -55,7 +55,7 @@ def _simpler(record: Mapping[str, Any]) -> dict[str, str]:
     found, classes = record["metrics"].get("baselines", {}), bool(record["target"]["classes"])
     headline = "accuracy" if classes else "r2_vs_mean"
     shown = [
-        f"{name_of(model, classes=classes)} "
+        f"{name_of(model, each, classes=classes)} "
         + (
             f"absent: {each['absent']}"
             if "absent" in each

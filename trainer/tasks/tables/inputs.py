@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer.config.name_list import as_word
 from trainer.data.bar import Floats
 from trainer.data.dataset import Dataset
 from trainer.data.loading.chunks import chunks, mapped
@@ -19,6 +18,8 @@ from trainer.data.tables.encoding import Column, Kind, encode, fit_column
 from trainer.data.tables.reader import Cells
 from trainer.data.tables.split import Parts
 from trainer.runtime.errors import TrainerError
+from trainer.tasks.tables.left_out import report_late
+from trainer.tasks.tables.remarks import listed
 from trainer.tasks.tables.row_policy import Reading
 
 Kinds = Mapping[str, tuple[Kind, str]]  # of each column, with the reason
@@ -43,41 +44,28 @@ def matrix_of(reading: Reading, kinds: Kinds, parts: Parts, folder: Path | None)
     Args:
         folder: folder for mapped files; None keeps the inputs in memory.
 
+    Columns without a value in the training part are left out, and reported.
+
     Raises:
-        TrainerError: RM582, RM583 for a column that training rows cannot describe.
+        TrainerError: RM582 for a column of too many words, RM583 where no column has a value in the training part.
         OSError: where `folder` has no room.
     """
     order = np.concatenate([parts.train, parts.validation, parts.test])
-    columns, missing, inputs = [], {}, []
-    unfit: dict[str, TrainerError] = {}
+    columns, missing, inputs, late = [], {}, [], []
     for name, kind in kinds.items():
         cells = reading.parsed(name)
-        try:
+        if cells.missing[parts.train].all():
+            late.append(name)
+        else:
             columns.append(fit_column(name, *kind, cells, parts.train))
-        except TrainerError as error:
-            if error.code not in ("RM582", "RM583"):
-                raise
-            unfit[name] = error
-        if unfit:  # only the other columns of words are of interest now
-            reading.forget(name)
-            continue
-        missing[name] = int(cells.missing[reading.kept].sum())
-        ordered = (values[order] for values in encode(columns[-1], cells)[0])
-        inputs += [values if folder is None else mapped([values], folder) for values in ordered]
+            missing[name] = int(cells.missing[reading.kept].sum())
+            ordered = (values[order] for values in encode(columns[-1], cells)[0])
+            inputs += [values if folder is None else mapped([values], folder) for values in ordered]
         reading.forget(name)
-    if unfit:
-        raise of_all(unfit)
+    if not columns:
+        raise TrainerError("RM583", what=f"no column has a value in the training part: {listed(late)}")
+    report_late(late)
     return Matrix(columns=columns, missing=missing, order=order, values=side_by_side(inputs, folder))
-
-
-def of_all(unfit: Mapping[str, TrainerError]) -> TrainerError:
-    """Return one error for all columns of too many words or without a value, so that one command leaves them out."""
-    errors = list(unfit.values())
-    if len(errors) == 1:
-        return errors[0]
-    what = "; ".join(str(error.what) for error in errors)
-    advice = f"Leave them out with --ignore {as_word(unfit)}, or make numbers or fewer words of them."
-    return TrainerError(errors[0].code, what=what, next=advice)
 
 
 def side_by_side(inputs: Sequence[Floats], folder: Path | None) -> Floats:

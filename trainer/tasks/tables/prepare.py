@@ -22,7 +22,7 @@ from trainer.data.readers.forms.spellings import SPELLINGS
 from trainer.data.readers.timestamps import find_format, parse
 from trainer.data.split import Scaler, Split
 from trainer.data.tables.encoding import MISSING, Column, are_times, features_of, kind_of
-from trainer.data.tables.identifiers import called_identifier, is_identifier
+from trainer.data.tables.identifiers import unique_words
 from trainer.data.tables.reader import Cells, read_cells
 from trainer.data.tables.split import Parts, at_random, by_time
 from trainer.models.embedded import embedding_width
@@ -31,10 +31,12 @@ from trainer.runtime.events import say
 from trainer.runtime.short_names import shortened
 from trainer.tasks.prepared import Task, folder_for
 from trainer.tasks.tables.inputs import Kinds, Matrix, datasets, matrix_of, require_near
+from trainer.tasks.tables.left_out import flat_of, identifiers_of, report_unique
 from trainer.tasks.tables.marked_numbers import settle_marks
 from trainer.tasks.tables.remarks import (
     counted,
     is_coded,
+    listed,
     mixed,
     report_coded,
     report_columns,
@@ -42,7 +44,7 @@ from trainer.tasks.tables.remarks import (
     report_mixed,
     report_unused,
 )
-from trainer.tasks.tables.requirements import require_columns, require_flat, require_rows
+from trainer.tasks.tables.requirements import require_columns, require_flat, require_rows, require_single
 from trainer.tasks.tables.row_policy import (
     Reading,
     first_marked,
@@ -52,7 +54,7 @@ from trainer.tasks.tables.row_policy import (
     settle_wrong,
 )
 from trainer.tasks.tables.suspicions import report_alike, report_sentinels, report_total, words_of
-from trainer.tasks.tables.target import classes_of, require_apart, target_values
+from trainer.tasks.tables.target import classes_of, common_classes, require_apart, target_values
 
 MOST_SHOWN = 5  # classes that are named
 RAGGED = "another number of cells than the header has"
@@ -70,8 +72,9 @@ def prepare_table(config: TableConfig, *, disk: Path | None = None) -> Task:
     reading, names, time = opened(config, disk)
     identifiers = identifiers_of(reading, names, config)
     kinds = settled(reading, [name for name in names if name not in identifiers], config)
-    empty = [name for name in names if name not in (*identifiers, *kinds)]
     labels, why = classes_of(reading, config)
+    if labels and time is None:  # in a split by time a class may be whole in one part
+        labels = common_classes(reading, labels, config)
     values = target_values(reading, config, labels)
     dates = times_of(reading, time, config)
     parts = split_of(reading, dates, values if labels else None, config, labels)
@@ -80,7 +83,7 @@ def prepare_table(config: TableConfig, *, disk: Path | None = None) -> Task:
     when: NDArray[Any] = cells.line if dates is None else dates
     split = Split(**datasets(matrix, parts, when, values), embargo=config.embargo or 0 if dates is not None else 0)
     require_varied(split.train.target, labels, reading)
-    made = made_of(config, matrix, [*identifiers, *empty])
+    made = made_of(config, matrix, reading, time)
     made |= {"time": time, "dropped_rows": reading.dropped, "task_why": why}
     report_columns(made, matrix.columns, parts)
     report_target(reading, matrix, config.target, labels)
@@ -133,17 +136,20 @@ def opened(config: TableConfig, disk: Path | None) -> tuple[Reading, list[str], 
         say(f"table   lines in front of the header are left out: {cells.read['lines_in_front']}")
     if "encoding" in cells.read:
         say(f"table   not UTF-8, so read as {cells.read['encoding']}")
+    require_single(cells, [config.target])
+    if "numbered_names" in cells.read:
+        say(f"table   its name stands before it, too, so called: {listed(cells.read['numbered_names'])}")
     require_columns(cells, [config.target, *config.columns.ignore, *config.columns.categories])
     time = time_column(cells, config)
     left_out = {config.target, time, *config.columns.ignore}
-    names = [name for name in cells.types if name not in left_out]
+    names = flat_of(cells, [name for name in cells.types if name not in left_out])
     if not names:
         what, advice = "no column is left as an input", ""
         if time:
             what += f": {time!r} orders the rows, and times are no inputs"
             advice = "Give the table another column, such as the hour or the month as a number."
         raise TrainerError("RM580", what=what, where=str(cells.path), next=advice)
-    require_flat(cells, config.target, names)
+    require_flat(cells, config.target)
     held = {config.target} if folder else {config.target, *names}
     reading = Reading(cells=cells, held=held, kept=np.ones(len(cells.line), np.bool_))
     if cells.ragged:
@@ -155,15 +161,15 @@ def opened(config: TableConfig, disk: Path | None) -> tuple[Reading, list[str], 
 def settled(reading: Reading, names: Sequence[str], config: TableConfig) -> Kinds:
     """Return what each column is taken for; wrong and missing cells are treated by the policies.
 
-    Columns without any value are left out, and reported.
+    Columns without any value and those of names or free text are left out, and reported.
 
     Args:
         names: columns that are inputs.
 
     Raises:
-        TrainerError: RM580 where no column has a value, or numbers would become words.
+        TrainerError: RM580 where no column is left, or numbers would become words.
     """
-    kinds, marked, half, coded = {}, {}, {}, []
+    kinds, marked, half, coded, unique = {}, {}, {}, [], {}
     empty = [name for name in names if reading.parsed(name).missing[reading.kept].all()]
     if empty and len(empty) == len(names):
         raise TrainerError("RM580", what="no column has a value as an input", where=str(reading.cells.path))
@@ -173,6 +179,11 @@ def settled(reading: Reading, names: Sequence[str], config: TableConfig) -> Kind
         kinds[name] = kind_of(name, reading.parsed(name), config.columns.categories)
         if kinds[name][0] == "category" and name not in config.columns.categories:
             marked[name] = first_marked(reading, name)
+            words = None if marked[name] else unique_words(reading.parsed(name), reading.kept)
+            if words is not None:
+                unique[name] = words
+                del kinds[name]
+                continue
             report_total(name, reading.parsed(name))
             if marked[name] is None and (found_mixed := mixed(reading.parsed(name), reading.kept)):
                 half[name] = found_mixed
@@ -184,38 +195,23 @@ def settled(reading: Reading, names: Sequence[str], config: TableConfig) -> Kind
             report_sentinels(reading, [name])
     if found := {name: cell for name, cell in marked.items() if cell is not None}:
         raise refuse_marked(found, reading.cells.path)
+    report_unique(unique)
+    if not kinds:
+        advice = "Give the table a column of numbers or of fewer words, or keep words with --categories."
+        what = "no column but names or free text is left as an input"
+        raise TrainerError("RM580", what=what, where=str(reading.cells.path), next=advice)
     report_mixed(half)
     report_coded(coded)
     return kinds
 
 
-def identifiers_of(reading: Reading, names: Sequence[str], config: TableConfig) -> tuple[str, ...]:
-    """Return the columns that are left out as identifiers, and report them.
-
-    Args:
-        names: columns that may be inputs, by their names in the header.
-
-    Raises:
-        TrainerError: RM580 where no other column is left.
-    """
-    if config.columns.identifiers == "keep":
-        return ()
-    candidates = [name for name in names if called_identifier(name) and name not in config.columns.categories]
-    found = tuple(name for name in candidates if is_identifier(name, reading.parsed(name), reading.kept))
-    if found and len(found) == len(names):
-        what = f"no column but identifiers is left as an input: {', '.join(found)}"
-        raise TrainerError("RM580", what=what, where=str(reading.cells.path), next="With --identifiers keep they stay.")
-    if found:
-        say(f"table   left out as identifiers, another value in every row: {', '.join(found)} (--identifiers keep)")
-    return found
-
-
-def made_of(config: TableConfig, matrix: Matrix, identifiers: Sequence[str]) -> dict[str, Any]:
+def made_of(config: TableConfig, matrix: Matrix, reading: Reading, time: str | None) -> dict[str, Any]:
     """Return how inputs were made, for the metadata.
 
     Args:
-        identifiers: columns that were left out, see `identifiers_of`.
+        time: name of the column that orders the rows; None without one.
     """
+    used = {config.target, time, *config.columns.ignore, *(column.name for column in matrix.columns)}
     return {
         "set": "table",
         "why": "--features table" if config.features == "table" else f"--target names the column {config.target!r}",
@@ -227,7 +223,7 @@ def made_of(config: TableConfig, matrix: Matrix, identifiers: Sequence[str]) -> 
             "cells": {name: count for name, count in matrix.missing.items() if count},
         },
         "unknown": config.columns.unknown,
-        "ignored": [*config.columns.ignore, *identifiers],
+        "ignored": [*config.columns.ignore, *(name for name in reading.cells.types if name not in used)],
     }
 
 

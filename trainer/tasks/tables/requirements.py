@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from trainer.config.name_list import as_word
 from trainer.data.bar import Floats
 from trainer.data.readers.headers import NUMBER
 from trainer.data.tables.reader import NO_HEADER, Cells
@@ -61,26 +60,34 @@ def _remedy(name: str, names: Sequence[str]) -> str:
     return ""
 
 
-def require_flat(cells: Cells, target: str, names: Sequence[str]) -> None:
-    """Raise RM580 for columns of lists, records or bytes, which are neither numbers nor words; all are named.
+def require_flat(cells: Cells, target: str) -> None:
+    """Raise RM580 for a target of lists, records or bytes, which are neither numbers nor words.
 
     Args:
         target: name of the column that is learned.
-        names: columns that may be inputs.
     """
-    found = [name for name in (target, *names) if _is_nested(cells.types[name])]
-    if not found:
-        return
-    what = f"neither numbers nor words are in {', '.join(f'{name!r} ({cells.types[name]})' for name in found)}"
-    left_out = [name for name in found if name != target]
-    advice = "Choose another column with --target."
-    if left_out:
-        advice = f"Leave them out with --ignore {as_word(left_out)}."
-    raise TrainerError("RM580", what=what, where=str(cells.path), next=f"{advice} Or write their parts as columns.")
+    if is_nested(cells.types[target]):
+        what = f"neither numbers nor words are in the target {target!r} ({cells.types[target]})"
+        advice = "Choose another column with --target. Or write its parts as columns."
+        raise TrainerError("RM580", what=what, where=str(cells.path), next=advice)
 
 
-def _is_nested(kind: pl.DataType) -> bool:
+def is_nested(kind: pl.DataType) -> bool:
+    """Return whether cells of this type are lists, records or bytes."""
     return kind.is_nested() or kind in (pl.Binary, pl.Object)
+
+
+def require_single(cells: Cells, names: Sequence[str]) -> None:
+    """Raise RM580 where one of `names` stands in the header again, so that its values could be those of either column.
+
+    Args:
+        names: target of a training, or columns that a finished run learned from.
+    """
+    again = {name.rpartition(" (")[0] for name in cells.read.get("numbered_names", []) if name not in names}
+    if found := [name for name in names if name in again]:
+        advice = "Give each of them a name of its own in the header, or take out all but one."
+        what = f"several columns are called {', '.join(map(repr, found[:MOST_SHOWN]))}"
+        raise TrainerError("RM580", what=what, where=str(cells.path), next=advice)
 
 
 def require_rows(classes: Floats, labels: Sequence[str], target: str) -> None:

@@ -12,11 +12,13 @@ from trainer.config.sections.table import TableConfig
 from trainer.data.bar import Floats
 from trainer.data.tables.encoding import Parsed, as_words, is_marked, kind_of, parse_cells
 from trainer.runtime.errors import TrainerError
-from trainer.tasks.tables.requirements import PARTS
+from trainer.runtime.short_names import shortened
+from trainer.tasks.tables.requirements import MOST_SHOWN, PARTS
 from trainer.tasks.tables.row_policy import Reading, settle_missing, settle_wrong
 
 MOST_CLASSES = 20  # different whole numbers up to which `auto` takes a target for classes
 ROWS_A_CLASS = 10
+MOST_LEFT_OUT = 0.05  # of the rows, in classes of fewer rows than parts; more of them are a mistake in the target
 MOST_RARE = 10  # different whole numbers up to which they stay classes although one of them has fewer rows than parts
 
 
@@ -55,6 +57,25 @@ def classes_of(reading: Reading, config: TableConfig) -> tuple[tuple[str, ...] |
         advice = "Choose a column of numbers or of few classes with --target."
         raise TrainerError("RM582", what=what, where=str(reading.cells.path), next=advice)
     return tuple(sorted(labels, key=_numbers_first)), why
+
+
+def common_classes(reading: Reading, labels: Sequence[str], config: TableConfig) -> tuple[str, ...]:
+    """Return the classes with a row for each part; those of fewer are left out with their rows, where these are few.
+
+    Args:
+        labels: names of all classes, in their order.
+    """
+    words = class_words(reading.parsed(config.target))
+    counts = dict(words.filter(pl.Series(reading.kept)).value_counts().iter_rows())
+    rare = [label for label in labels if counts[label] < PARTS]
+    rows = sum(counts[label] for label in rare)
+    if not rare or len(labels) - len(rare) < 2 or rows > MOST_LEFT_OUT * reading.kept.sum():
+        return tuple(labels)
+    more = f" and {len(rare) - MOST_SHOWN} more" if len(rare) > MOST_SHOWN else ""
+    shown = ", ".join(repr(shortened(label)) for label in rare[:MOST_SHOWN]) + more
+    why = f"{config.target} is of a class with less than {PARTS} rows, {shown}"
+    reading.drop(words.is_in(rare).fill_null(False).to_numpy(), why)
+    return tuple(label for label in labels if label not in rare)
 
 
 def class_words(cells: Parsed) -> pl.Series:

@@ -1,5 +1,8 @@
 """How a job's container ended is read from the container itself; its state and the engine are STAND-INS."""
 
+import os
+import signal
+import subprocess
 from types import SimpleNamespace
 
 import pytest
@@ -7,7 +10,7 @@ import pytest
 from rocmatrix.containers import orphan_cleanup
 from rocmatrix.jobs import contained
 from rocmatrix.jobs.interactive import NOT_STARTED
-from rocmatrix.jobs.runner import Finished
+from rocmatrix.jobs.runner import Finished, Interrupted
 
 STARTED = "2026-11-22T10:00:00Z"
 
@@ -96,3 +99,65 @@ def test_container_whose_client_ended_first_is_waited_for_and_its_last_words_are
     contained._let_end(contained._Made(container=SimpleNamespace(id="c"), client=SimpleNamespace(api=api)))
     assert done == calls
     assert ("RM554" in capsys.readouterr().err) is running
+
+
+@pytest.mark.parametrize(
+    ("stop", "written", "expected"),
+    [
+        (KeyboardInterrupt(), b"read: bars.csv\n", "SIGINT"),
+        (KeyboardInterrupt(), b"", "SIGTERM"),  # Python that starts would print a traceback
+        (KeyboardInterrupt("SIGHUP"), b"read: bars.csv\n", "SIGTERM"),
+    ],
+)
+def test_stop_is_passed_on_to_a_container_that_is_still_being_started(stop, written, expected):
+    sent = []
+
+    def kill(_, signal):
+        sent.append(signal)
+        if len(sent) < 3:
+            raise OSError("container is not running")
+
+    ended = SimpleNamespace(poll=lambda: None, communicate=lambda timeout: None)
+    api = SimpleNamespace(kill=kill, logs=lambda _, tail: written)
+    made = contained._Made(container=SimpleNamespace(id="c"), client=SimpleNamespace(api=api))
+    contained._stop(made, ended, stop)
+    assert sent == [expected] * 3
+
+
+def test_client_of_a_container_that_does_not_end_is_ended(monkeypatch):
+    def late(timeout):
+        raise subprocess.TimeoutExpired("docker", timeout)
+
+    ended, api = [], SimpleNamespace(kill=lambda _, signal: None, logs=lambda _, tail: b"x")
+    monkeypatch.setattr(contained.runner, "end", lambda client, stop: ended.append(client))
+    client = SimpleNamespace(poll=lambda: None, communicate=late)
+    contained._stop(
+        contained._Made(container=SimpleNamespace(id="c"), client=SimpleNamespace(api=api)), client, KeyboardInterrupt()
+    )
+    assert ended == [client]
+
+
+@pytest.mark.parametrize(("number", "text"), [(signal.SIGINT, ""), (signal.SIGTERM, "SIGTERM")])
+def test_stop_while_a_container_is_made_comes_once_it_is_known(number, text):
+    before = signal.getsignal(number)
+    with contained._stops_held() as release:
+        os.kill(os.getpid(), number)
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            release()
+        assert str(stopped.value) == text
+        assert signal.getsignal(number) == before
+    with pytest.raises(KeyboardInterrupt), contained._stops_held():
+        os.kill(os.getpid(), number)
+        os.kill(os.getpid(), number)  # a second one is not held back
+    assert signal.getsignal(number) == before
+
+
+def test_stop_while_a_container_could_not_be_made_is_a_stop(monkeypatch):
+    def create(*_, **__):
+        os.kill(os.getpid(), signal.SIGINT)
+        return SimpleNamespace(returncode=125, stdout="", stderr="no such image\n")
+
+    monkeypatch.setattr(contained.subprocess, "run", create)
+    with pytest.raises(Interrupted) as stopped:
+        contained.run(["docker", "run", "image"], show=print, log=None)
+    assert stopped.value.finished.trouble.stage == "signal"

@@ -1,5 +1,6 @@
 """Where a job runs follows from what is there; its events arrive one by one, its words pass through."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -73,6 +74,33 @@ def test_signal_to_the_host_side_alone_ends_the_job_it_started(number, tmp_path)
     mark.unlink(missing_ok=True)
     time.sleep(0.3)
     assert not mark.exists()
+
+
+def test_stop_reaches_a_program_of_another_group_by_its_own_way_alone(tmp_path):
+    job = "import os, time; print('{}', flush=True); print(os.getpgrp(), flush=True); time.sleep(60)"
+    stop = "lambda process, error: (print('stop', process.pid, flush=True), process.kill(), process.wait())"
+    run = f"runner.attached([sys.executable, '-c', sys.argv[1]], show=print, own_group_stop={stop})"
+    host = f"import sys; from rocmatrix.jobs import runner; sys.stderr = sys.stdout; {run}"
+    with subprocess.Popen(
+        [sys.executable, "-c", host, job],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    ) as started:
+        assert started.stdout.readline().strip() == "{}"
+        group = started.stdout.readline().strip()
+        os.killpg(started.pid, signal.SIGINT)
+        written, _ = started.communicate(timeout=30)
+    assert f"stop {group}" in written  # first of its group
+
+
+def test_program_begins_with_ctrl_c_blocked(capfd):
+    blocked = "import json, signal; print(json.dumps({'blocked': signal.SIGINT in signal.pthread_sigmask(0, [])}))"
+    done = runner.attached([sys.executable, "-c", blocked], show=lambda _: None)
+    assert done.events == ({"blocked": True},)
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 def test_missing_client_is_rm201():

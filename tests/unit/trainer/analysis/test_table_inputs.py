@@ -103,3 +103,22 @@ def test_column_of_mostly_new_words_is_named(tmp_path: Path, capsys) -> None:
     (new := tmp_path / "n.csv").write_text("x,word\n2600.5,0\n2601.5,1\n2602.5,a\n")
     recorded_inputs(made, new)
     assert "RM519 67% of the cells of 'word' are words that training never met" in capsys.readouterr().err
+
+
+def test_column_of_the_training_that_stands_twice_in_new_rows_is_refused(tmp_path: Path) -> None:
+    made = task_of(numbers(tmp_path / "t.csv", POINTS)).made
+    (tmp_path / "n.csv").write_text("x,word,x\n1,a,2\n")
+    with pytest.raises(TrainerError, match=r"(?s)RM580.*several columns are called 'x'"):
+        recorded_inputs(made, tmp_path / "n.csv")
+
+
+def test_new_rows_need_no_column_that_the_training_left_out(tmp_path: Path) -> None:
+    made = task_of(numbers(tmp_path / "t.csv", POINTS)).made
+    text = (tmp_path / "t.csv").read_text()
+    (tmp_path / "n.csv").write_text(
+        "\n".join(f"{line},{'name' if not row else f'n {row}'}" for row, line in enumerate(text.split()))
+    )
+    named = task_of(tmp_path / "n.csv").made
+    assert named["ignored"] == ["name"] and named["columns"] == made["columns"]
+    found = [recorded_inputs(named, tmp_path / name)[1] for name in ("t.csv", "n.csv")]
+    assert np.array_equal(*found)

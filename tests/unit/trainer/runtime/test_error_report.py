@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from trainer.runtime import signals
 from trainer.runtime.error_report import coded, report
 from trainer.runtime.errors import TrainerError
 
@@ -26,6 +27,19 @@ from trainer.runtime.errors import TrainerError
 )
 def test_exception_has_the_code_of_its_kind(error: BaseException, code: str, tmp_path: Path) -> None:
     assert coded(error, tmp_path).code == code
+
+
+class PanicError(BaseException):
+    """A STAND-IN for pyo3's PanicException."""
+
+
+@pytest.mark.parametrize(("stopped", "code"), [(True, "RM598"), (False, "RM599")])
+def test_panic_of_rust_after_ctrl_c_is_the_stop(
+    stopped: bool, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signals._Seen, "signal", stopped)
+    assert coded(PanicError("KeyboardInterrupt"), tmp_path).code == code
+    assert coded(ValueError("a defect"), tmp_path).code == "RM599"
 
 
 def test_traceback_of_an_unexpected_error_is_kept_in_the_output_folder(tmp_path: Path) -> None:

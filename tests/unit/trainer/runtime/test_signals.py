@@ -3,6 +3,8 @@
 import importlib
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -165,3 +167,78 @@ def test_second_signal_within_an_import_ends_it_at_once(tmp_path, monkeypatch, e
 )
 def test_status_of_a_stop_is_that_of_a_shell(stop, status):
     assert signals.status_of(stop, 130) == status
+
+
+@pytest.fixture
+def ctrl_c():
+    """Send Ctrl-C to this process as the trainer answers it, for the first time."""
+    before, signals._Seen.signal = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGALRM)], False
+    signal.signal(signal.SIGINT, signals.interrupt)
+    yield lambda: os.kill(os.getpid(), signal.SIGINT)
+    signals.forget()
+    for number, handler in zip((signal.SIGINT, signal.SIGALRM), before, strict=True):
+        signal.signal(number, handler)
+
+
+def wait_for_stop():
+    end = time.monotonic() + 5
+    while time.monotonic() < end:
+        time.sleep(0.01)
+
+
+def test_ctrl_c_while_polars_own_interrupt_unwinds_is_that_one(ctrl_c):
+    cleaned = []
+    with pytest.raises(KeyboardInterrupt, match="of polars"):
+        try:
+            raise KeyboardInterrupt("of polars")
+        finally:
+            ctrl_c()
+            cleaned.append(True)
+    assert cleaned
+    with pytest.raises(KeyboardInterrupt, match=r"^$"):
+        try:
+            raise KeyboardInterrupt("of polars")
+        finally:
+            ctrl_c()  # a person's second one
+
+
+def closing(ctrl_c):
+    try:
+        yield
+    finally:
+        ctrl_c()
+
+
+def test_ctrl_c_while_a_generator_is_closed_comes_behind_it(ctrl_c, capsys):
+    generator = closing(ctrl_c)
+    next(generator)
+    with pytest.raises(KeyboardInterrupt):
+        del generator
+        wait_for_stop()
+    assert "ignored" not in capsys.readouterr().err
+
+
+def test_ctrl_c_that_waits_is_dropped_where_another_has_ended_the_command(ctrl_c):
+    generator = closing(ctrl_c)
+    next(generator)
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        del generator
+        time.sleep(3 * signals.AGAIN)  # it looks, and finds that one handled
+    signals._Seen.signal = False
+    generator = closing(ctrl_c)
+    next(generator)
+    del generator
+    signals.forget()
+    time.sleep(2 * signals.AGAIN)
+
+
+def test_signals_are_held_back_until_the_block_is_left_and_blocked_in_what_is_started_there(ctrl_c):
+    done, blocked = [], "import signal; print(signal.SIGINT in signal.pthread_sigmask(0, []))"
+    with pytest.raises(KeyboardInterrupt), signals.held_back():
+        ctrl_c()
+        done.append(subprocess.run([sys.executable, "-c", blocked], capture_output=True, text=True, check=True).stdout)
+    assert done == ["True\n"]
+    assert signal.getsignal(signal.SIGINT) is signals.interrupt
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])

@@ -44,4 +44,4 @@ def test_missing_option_is_named_before_any_install(name, monkeypatch, capsys):
 def test_tasks_take_the_trainers_options(name):
     options = {option["name"].replace("_", "-") for option in trainer_options(name)}
     assert options
-    assert {flag.name for flag in known()[name].flags} == options | {"dry-run", "json"}
+    assert {flag.name for flag in known()[name].flags} == options | {"dry-run", "json", "use-installed-torch"}

@@ -55,12 +55,23 @@ def test_missing_option_is_named_before_any_install(task, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("name", "own"),
     [
-        ("compress", {"dry-run", "json"}),
-        ("predict", {"dry-run", "json"}),
-        ("report", {"dry-run", "json", "run"}),
+        ("compress", {"dry-run", "json", "use-installed-torch"}),
+        ("predict", {"dry-run", "json", "use-installed-torch"}),
+        ("report", {"dry-run", "json", "use-installed-torch", "run"}),
     ],
 )
 def test_command_takes_its_own_and_the_trainers_options(name, own):
     assert {flag.name for flag in known()[name].flags} == own | {
         each["name"].replace("_", "-") for each in trainer_options(name)
     }
+
+
+def test_installed_torch_forecasts_and_nothing_is_fetched(monkeypatch, capsys):
+    monkeypatch.setattr(native_env, "prepare", lambda *args, **kwargs: pytest.fail("wheels were asked for"))
+    own = native_env.Native(python="/usr/bin/python3.13", cell=None, why="torch 2.6.0; --use-installed-torch")
+    monkeypatch.setattr(native_env, "installed", lambda: own)
+    args = TrainerCommandOptions(dry_run=True, use_installed_torch=True)
+    command.predict(args, {"model": "TRAINING/one", "data": "bars.csv"})
+    written = capsys.readouterr()
+    assert written.out == "/usr/bin/python3.13 -P -m trainer predict --model=TRAINING/one --data=bars.csv\n"
+    assert "--use-installed-torch" in written.err

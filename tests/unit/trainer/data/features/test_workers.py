@@ -33,3 +33,13 @@ def test_worker_pool_on_an_error_stops_what_runs_and_what_waits(tmp_path: Path) 
     assert time.monotonic() - left < LONG / 2
     for future in futures:
         assert future.cancelled() or isinstance(future.exception(), StoppedError)
+
+
+def test_worker_pool_whose_workers_are_still_starting_ends_at_once() -> None:
+    began = time.monotonic()
+    with pytest.raises(ValueError, match="not wanted"), worker_pool(2) as pool:
+        large = bytes(10_000_000)  # more than the pipe to a worker holds
+        futures = [pool.submit(unless_stopped, len, large) for _ in range(4)]
+        raise ValueError("not wanted")
+    assert time.monotonic() - began < LONG / 2
+    assert all(future.cancelled() or isinstance(future.exception(), StoppedError) for future in futures)

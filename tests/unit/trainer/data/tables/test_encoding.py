@@ -88,15 +88,13 @@ def test_flag_for_gaps_is_absent_without_a_gap_in_training() -> None:
     assert len(encode(fitted, parsed)[0]) == len(features_of(fitted)) == 1
 
 
-def test_identifiers_are_refused() -> None:
-    parsed = parse_cells(pl.Series([f"id-{n}" for n in range(100)]))
-    with pytest.raises(TrainerError) as caught:
-        fit_column("c", "category", "", parsed, np.arange(100))
-    assert caught.value.code == "RM582"
-    assert "--ignore c" in caught.value.next
-    with pytest.raises(TrainerError, match="numbers with 'kg' behind") as caught:
-        fit_column("my c", "category", "", parse_cells(pl.Series([f"{n} kg" for n in range(100)])), np.arange(100))
-    assert caught.value.next == "Write the numbers alone, or leave the column out with --ignore 'my c'."
+def test_named_column_of_more_words_than_categories_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "MOST_CATEGORIES", 99)
+    fit_column("c", "category", encoding.NAMED, parse_cells(pl.Series([f"id-{n}" for n in range(99)])), np.arange(99))
+    with pytest.raises(TrainerError, match="RM582") as caught:
+        parsed = parse_cells(pl.Series([f"id-{n}" for n in range(100)]))
+        fit_column("my c", "category", encoding.NAMED, parsed, np.arange(100))
+    assert "--ignore 'my c', or make at most 99 words" in caught.value.next
 
 
 def test_decimals_of_a_typed_file_are_numbers_and_classes() -> None:
@@ -113,12 +111,6 @@ def test_column_of_plain_numbers_is_read_in_one_pass(monkeypatch: pytest.MonkeyP
         cells = parse_cells(column("1", odd))
         assert cells.missing.tolist() == [False, odd in ("nan", "")]
         assert cells.wrong.tolist() == [False, odd in ("inf", "1e39")]
-
-
-def test_column_that_training_never_knows_is_refused() -> None:
-    with pytest.raises(TrainerError) as caught:
-        fit_column("c", "number", "", parse_cells(column("", "", "1")), np.arange(2))
-    assert caught.value.code == "RM583"
 
 
 def test_column_is_the_same_after_json() -> None:

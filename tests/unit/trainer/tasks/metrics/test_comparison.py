@@ -17,7 +17,8 @@ from trainer.analysis.report.command import simpler
 from trainer.cli import main
 from trainer.config.train import TrainConfig
 from trainer.tasks.bars import prepare
-from trainer.tasks.metrics.comparison import NOT_INSTALLED, ON_REQUEST, simpler_models, verdict
+from trainer.tasks.metrics import simple_models
+from trainer.tasks.metrics.comparison import ON_REQUEST, name_of, simpler_models, verdict
 from trainer.tasks.metrics.score import baselines_by_part
 from trainer.tasks.metrics.simple_models import codes_apart
 from trainer.tasks.metrics.summary import row_lines
@@ -78,7 +79,9 @@ def test_verdict_states_the_difference_and_whether_it_is_clear(figures: dict[str
     assert verdict(figures) == expected
 
 
-def test_missing_scikit_learn_is_named_and_the_linear_fit_stays(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trees_without_scikit_learn_are_those_of_numpy_and_named_so(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = builtins.__import__
 
     def without(name: str, *rest: Any, **more: Any) -> Any:
@@ -89,8 +92,13 @@ def test_missing_scikit_learn_is_named_and_the_linear_fit_stays(folder: Path, mo
     monkeypatch.setattr(builtins, "__import__", without)
     task = task_of(folder, "z")
     found = compared(task, outputs_of(task, lambda part: np.zeros((len(part), 1))), "auto")
-    assert found["trees"] == {"absent": NOT_INSTALLED}
-    assert found["linear"]["test"]["r2_vs_mean"] > 0
+    assert "in numpy, 100 rounds; scikit-learn is not installed" in found["trees"]["how"]
+    assert name_of("trees", found["trees"], classes=False) == "boosted trees in numpy"
+    assert name_of("linear", found["linear"], classes=False) == "a linear fit"
+    assert all(found[name]["test"]["r2_vs_mean"] > 0 for name in ("linear", "trees"))
+    monkeypatch.setattr(simple_models, "MOST_FORECASTS", 1)
+    found = compared(task, outputs_of(task, lambda part: np.zeros((len(part), 1))), "auto")
+    assert found["trees"]["absent"].startswith("scikit-learn is not installed, and without it ")
 
 
 def test_model_that_fails_is_named_and_takes_nothing_with_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from trainer.data.split import FURTHEST, Scaler
 from trainer.data.tables.reader import read_cells
 from trainer.data.tables.split import Parts
 from trainer.runtime.errors import TrainerError
-from trainer.tasks.tables.inputs import Matrix, datasets, of_all, require_near, side_by_side
+from trainer.tasks.tables.inputs import Matrix, datasets, require_near, side_by_side
 
 
 def test_column_that_reads_as_times_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -24,75 +24,21 @@ def test_column_that_reads_as_times_is_reported(tmp_path: Path, capsys: pytest.C
     assert "column 'when' reads as times, and rows are split without regard to it; --time-column when" in (
         capsys.readouterr().err
     )
-    error = refused(written(mixed().with_columns(pl.Series("when", hours(300))), tmp_path), "RM582")
-    assert error.next.startswith("If these are the rows' times, give --time-column when. Leave it out")
     task_of(written(mixed(), tmp_path))
     assert "times" not in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("PassengerId", list(range(1, 301))),
-        ("customer_id", [f"C{row:04}" for row in range(300)]),
-        ("ID", list(range(300, 0, -1))),
-        ("Unnamed: 0", list(range(300))),
-    ],
-)
-def test_identifier_is_left_out_and_reported(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, values: list[object]
-) -> None:
-    path = written(mixed().with_columns(pl.Series(name, values)), tmp_path)
-    task = task_of(path)
-    assert name not in columns(task)
-    assert task.made["ignored"] == [name]
-    assert f"left out as identifiers, another value in every row: {name}" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("humid", list(range(300))),  # no word that ends in id
-        ("paid", list(range(300))),
-        ("shop_id", [row % 299 for row in range(300)]),  # one comes twice
-        ("grid", list(range(300))),
-        ("fluid_id", [row / 2 for row in range(300)]),  # no whole numbers
-        ("价格", list(range(300))),
-    ],
-)
-def test_column_that_is_no_identifier_stays(tmp_path: Path, name: str, values: list[object]) -> None:
-    assert name in columns(task_of(written(mixed().with_columns(pl.Series(name, values)), tmp_path)))
-
-
-def test_identifier_is_kept_on_request(tmp_path: Path) -> None:
-    path = written(mixed().with_columns(pl.Series("PassengerId", list(range(300)))), tmp_path)
-    assert "PassengerId" in columns(task_of(path, identifiers="keep"))
-
-
-def test_columns_of_too_many_words_are_named_at_once(tmp_path: Path) -> None:
-    words = {name: pl.Series([f"{name} {row}" for row in range(300)]) for name in ("Name", "Ticket", "Cabin")}
-    error = refused(written(mixed().with_columns(**words), tmp_path), "RM582")
-    assert all(f"column {name!r}" in error.what for name in words)
-    assert "--ignore Name,Ticket,Cabin" in error.next
-
-
-def test_columns_without_a_value_in_training_are_named_at_once(tmp_path: Path) -> None:
-    late = {name: pl.Series([""] * 299 + ["5"]) for name in ("a", "b")}
-    error = refused(written(mixed().with_columns(pl.Series("date", hours(300)), **late), tmp_path), "RM583")
-    assert "column 'a' has no value" in error.what and "column 'b' has no value" in error.what
-    assert "--ignore a,b" in error.next
 
 
 def matrix(order: list[int], values: list[list[float]]) -> Matrix:
     return Matrix(columns=[], missing={}, order=np.array(order), values=np.array(values))
 
 
-def test_unfit_column_keeps_its_error_and_several_become_a_single_one() -> None:
-    errors = {name: TrainerError("RM582", what=f"column {name!r}", next=f"--ignore {name}") for name in ("a", "b")}
-    assert of_all({"a": errors["a"]}) is errors["a"]
-    joined = of_all(errors)
-    assert (joined.code, joined.what) == ("RM582", "column 'a'; column 'b'")
-    assert "--ignore a,b" in str(joined.next)
+def test_column_without_a_value_in_training_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    late = {name: pl.Series([""] * 299 + ["5"]) for name in ("a", "b")}
+    path = written(mixed().with_columns(pl.Series("date", hours(300)), **late), tmp_path)
+    task = task_of(path)
+    assert not {"a", "b"} & {*columns(task)} and task.made["ignored"] == ["a", "b"]
+    assert "left out, without any value in the training part: a, b\n" in capsys.readouterr().err
+    refused(written(mixed().select("y", a=late["a"], date=pl.Series(hours(300))), tmp_path), "RM583")
 
 
 @pytest.mark.parametrize("mapped", [False, True])

@@ -10,7 +10,7 @@ import pytest
 from trainer.data.tables.encoding import parse_cells
 from trainer.data.tables.reader import read_cells
 from trainer.runtime.errors import TrainerError
-from trainer.tasks.tables.requirements import require_columns, require_flat, require_rows
+from trainer.tasks.tables.requirements import is_nested, require_columns, require_flat, require_rows, require_single
 
 
 def cells(path: Path, text: str):
@@ -42,19 +42,29 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("of_target", [False, True])
-def test_column_that_is_neither_number_nor_word_is_refused_by_its_name(tmp_path, kind, of_target):
+def test_target_that_is_neither_number_nor_word_is_refused_by_its_name(tmp_path, kind):
     pl.DataFrame({"x": [1, 2], "odd": KINDS[kind]}).write_parquet(tmp_path / "t.parquet")
-    target, names = ("odd", ["x"]) if of_target else ("x", ["odd"])
     with pytest.raises(TrainerError, match="RM580") as caught:
-        require_flat(read_cells(tmp_path / "t.parquet"), target, names)
-    assert ("--target" if of_target else "--ignore odd") in caught.value.next and "'odd'" in caught.value.what
+        require_flat(read_cells(tmp_path / "t.parquet"), "odd")
+    assert "--target" in caught.value.next and "'odd'" in caught.value.what
+    assert is_nested(read_cells(tmp_path / "t.parquet").types["odd"])
 
 
 def test_columns_of_numbers_words_and_times_are_flat(tmp_path):
     table = {"x": [1, 2], "word": ["a", "b"], "day": pl.Series([1, 2]).cast(pl.Date), "is": [True, False]}
     pl.DataFrame(table).write_parquet(tmp_path / "t.parquet")
-    require_flat(read_cells(tmp_path / "t.parquet"), "x", ["word", "day", "is"])
+    for name in table:
+        require_flat(read_cells(tmp_path / "t.parquet"), name)
+
+
+def test_column_that_is_used_and_stands_twice_is_refused(tmp_path):
+    (tmp_path / "t.csv").write_text("x,y,x,z,z\n1,2,3,4,5\n")
+    cells = read_cells(tmp_path / "t.csv")
+    require_single(cells, ["y", "z", "z (2)"])
+    for names in (["x"], ["y", "x", "z"]):
+        with pytest.raises(TrainerError, match="RM580") as caught:
+            require_single(cells, names)
+        assert caught.value.what == f"several columns are called {', '.join(map(repr, sorted({*names} - {'y'})))}"
 
 
 def test_spans_of_time_are_seconds():

@@ -139,3 +139,26 @@ def test_target_of_marked_numbers_or_text_is_no_classes(
 def test_words_that_stand_in_several_rows_each_are_classes(tmp_path: Path) -> None:
     values: list[object] = [f"word {n % 40}" for n in range(120)]
     assert len(classes_of(*reading_of(tmp_path, values))[0] or ()) == 40
+
+
+@pytest.mark.parametrize(("rare", "left_out"), [(2, True), (3, False)])
+def test_class_of_few_rows_is_left_out_with_its_rows(tmp_path: Path, rare: int, left_out: bool) -> None:
+    kinds = pl.Series(["odd" if row < rare else "ab"[row % 2] for row in range(300)])
+    task = task_of(written(mixed().with_columns(y=kinds), tmp_path))
+    dropped = {"y is of a class with less than 3 rows, 'odd'": rare} if left_out else {}
+    assert (task.labels, task.made["dropped_rows"]) == (("a", "b") if left_out else ("a", "b", "odd"), dropped)
+
+
+@pytest.mark.parametrize("rare", [7, 8])
+def test_classes_of_few_rows_are_refused_where_they_are_many(tmp_path: Path, rare: int) -> None:
+    kinds = [f"odd {row // 2}" if row < 2 * rare else "ab"[row % 2] for row in range(300)]
+    path = written(mixed().with_columns(y=pl.Series(kinds)), tmp_path)
+    if 2 * rare > 15:  # 5 % of the rows
+        assert refused(path, "RM583").what.startswith(f"{rare} of {rare + 2} classes")
+    else:
+        assert task_of(path).labels == ("a", "b")
+
+
+def test_single_class_with_enough_rows_is_no_classification(tmp_path: Path) -> None:
+    kinds = pl.Series(["odd" if row == 1 else "a" for row in range(300)])
+    refused(written(mixed().with_columns(y=kinds), tmp_path), "RM583")

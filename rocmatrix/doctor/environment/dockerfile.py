@@ -18,7 +18,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from rocmatrix.doctor.environment.files import instructions, named_requirements
 from rocmatrix.doctor.environment.intent import means_amd
 from rocmatrix.doctor.environment.lint_input import Assignment, Command, FileFinding, Pair, Subject
-from rocmatrix.doctor.environment.shell import build_arguments, quotes, texts
+from rocmatrix.doctor.environment.shell import build_arguments, instruction_lines, quotes, texts
 from rocmatrix.doctor.environment.shell.words import parts
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -75,9 +75,9 @@ def of_dockerfile(path: Path) -> tuple[Subject, ...]:
     text = read_text(path)
     stages: list[_Stage] = []
     defaults: dict[str, str] = {}
-    divided: list[FileFinding] = []
+    divided = list(instruction_lines.unknown(text, str(path)))
     lines = text.splitlines()
-    for row in _instructions(text):
+    for row in _instructions(instruction_lines.without_gaps(text)):
         where = f"{path}:{row['startline'] + 1}"
         divided += quotes.of_argument(_words_of_argument(row, where), where)
         if row["instruction"] == "FROM":

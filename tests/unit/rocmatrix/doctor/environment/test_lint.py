@@ -223,7 +223,19 @@ CASES = [
         {"HSA_FORCE_FINE_GRAIN_PCIE": "1", **OLD},
         {"HSA_FORCE_FINE_GRAIN_PCIE": "1", "rocm": "5.6"},
     ),
-    ("rocm-arch-at-run-time", "warning", {"PYTORCH_ROCM_ARCH": "gfx906"}, {}),
+    (
+        "nccl-interface-name",
+        "warning",
+        {"NCCL_IFNAME": "hsn"},
+        {"NCCL_IFNAME": "hsn", "NCCL_SOCKET_IFNAME": "hsn"},
+    ),
+    (
+        "cmake-source-is-an-option",
+        "error",
+        {"commands": ("cmake -DCOMPUTE_BACKEND=hip -S -DBNB_ROCM_ARCH=gfx1030 .",)},
+        {"commands": ("cmake -DCOMPUTE_BACKEND=hip -S . -B build -DBNB_ROCM_ARCH=gfx1030",)},
+    ),
+    ("rocm-arch-at-run-time", "note", {"PYTORCH_ROCM_ARCH": "gfx906"}, {}),
     (
         "expandable-segments",
         "warning",

@@ -24,6 +24,7 @@ _SET = re.compile(
 )
 _MOST = 50  # options of a list; each of its lines is read with all of them
 _STARTS = re.compile(r"docker|podman|nerdctl")
+_WHOLE = re.compile(r"\$\{?(?P<name>[A-Za-z_]\w*)(?::?-[^{}]*)?\}?")
 _ALL = re.compile(r"\"?\$\{(?P<name>\w+)\[[@*]\]\}\"?")
 
 
@@ -75,7 +76,25 @@ def _of_script(path: Path) -> Iterator[Subject]:
         name=str(path), variables=rows, commands=commands, pairs=pairs, compiles=compiles, notes=notes
     )  # fmt: skip
     for command in commands:
-        yield from launches(command, str(path))
+        for one in launches(command, str(path)):
+            yield one
+            yield from _chosen(one, own, str(path))
+
+
+def _chosen(started: Subject, script: str, path: str) -> Iterator[Subject]:
+    """Yield the images of ROCm that a script puts into the variable it starts a container from, one of which counts.
+
+    Args:
+        started: the container.
+        script: the script's own text.
+        path: its file, for places.
+    """
+    name = _WHOLE.fullmatch(started.image or "")
+    for line in words.lines(script) if name else ():
+        for match in _SET.finditer(line.text.lstrip() + "\n"):
+            value = (match["value"] or "").strip("\"'")
+            if name and match["name"] == name["name"] and "rocm" in value and "$" not in value:
+                yield Subject(name=f"{path} {value}", image=value, where=f"{path}:{line.number}")
 
 
 def _constants(script: str) -> dict[str, str]:

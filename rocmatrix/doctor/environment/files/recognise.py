@@ -95,7 +95,8 @@ def _written(path: Path, text: heredocs.Heredoc, shell: Mapping[str, str]) -> tu
     name = text.name.lower()
     ending = Path(name).suffix
     read = _reader(name, ending) if name else None
-    if text.shell or (read is scripts.of_file and ending not in _LISTS):
+    constraints = "constraint" in name and ending in _LISTS  # which install nothing by themselves
+    if text.shell or constraints or (read is scripts.of_file and ending not in _LISTS):
         return ()
     with dockerfile.with_text(path, text.text):
         try:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from rocmatrix.doctor.environment.intent import file_is_for_amd, means_amd
+from rocmatrix.doctor.environment.intent import file_is_for_amd, file_name, means_amd
 from rocmatrix.doctor.environment.lint_input import FileFinding, Subject
 from rocmatrix.doctor.environment.packages.installs import Install
 from rocmatrix.doctor.environment.packages.requirement import PYTORCH_INDEX, separately
@@ -111,7 +111,8 @@ def _newer_on_pypi(torch: Install, matrix: Matrix) -> bool | None:
 
 def _without_index(subject: Subject, torch: Install) -> Iterator[FileFinding]:
     named = any(row.name.startswith(("PIP_", "UV_")) and "INDEX" in row.name for row in subject.variables)
-    if torch.local and not torch.indexed and not named and subject.image is None:
+    constraints = "constraint" in file_name(subject)  # which install nothing: the command that names them has the index
+    if torch.local and not torch.indexed and not named and not constraints and subject.image is None:
         yield FileFinding(
             rule="local-version-without-index", where=torch.where, what="torch with +rocm, and no index",
             severity="warning",

@@ -113,7 +113,7 @@ def found(installs: Sequence[Install], rocm: str | None) -> Iterator[FileFinding
     for one in installs:
         replacing = with_torch and not one.alone
         yield from _listed(one, _INVENTED)
-        if one.rocm is None or one.extra:
+        if (one.rocm is None or one.extra) and not one.for_rocm:
             yield from _listed(one, (*_OF_CUDA, *_OF_THE_PROCESSOR, *(_REPLACING if replacing else ())))
         yield from _listed(one, _TRITON if replacing else ())
         yield from _of_another(one, rocm)

@@ -178,11 +178,12 @@ def _malformed(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
 
 def _options(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
     """Yield options that do not give the card, or give more than it needs."""
-    if launch.gpus is not None and (launch.for_amd or "rocm" in launch.image):
+    if launch.gpus is not None and (launch.for_amd or "rocm" in launch.image) and "amd" not in launch.drivers:
         yield _finding_of(
-            "gpus-option-of-nvidia", subject, launch.line_of("gpus"), f"--gpus {launch.gpus}", "conflict", "error",
-            "--gpus asks for NVIDIA's container runtime; with an AMD card the engine refuses or gives none",
-            "--device /dev/kfd --device /dev/dri, or AMD's container toolkit with --runtime=amd",
+            "gpus-option-of-nvidia", subject, launch.line_of("gpus"), f"--gpus {launch.gpus}", "conflict", "warning",
+            "--gpus asks for NVIDIA's runtime, and the engine refuses or gives no AMD card; only young engines (Docker "
+            "29.3, Podman 6.0, nerdctl 2.3) with AMD's Container Toolkit give AMD cards by it",
+            "--device /dev/kfd --device /dev/dri; with that toolkit --runtime=amd --gpus, for Docker 28.3 and newer",
         )  # fmt: skip
     if launch.runner == "podman" and launch.for_amd and not launch.privileged and _loses_groups(launch):
         sure = launch.rootful is False and not launch.groups

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from rocmatrix.doctor.environment import compose, dockerfile, scripts
 from rocmatrix.doctor.environment.dockerfile import read_text
 from rocmatrix.doctor.environment.files import definition, manifests, poetry, projects, pyproject, units, workflows
 from rocmatrix.doctor.environment.lint_input import Subject
-from rocmatrix.doctor.environment.shell import blocks, heredocs
+from rocmatrix.doctor.environment.shell import blocks, heredocs, page_blocks
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -24,7 +24,7 @@ _YAML = (".yml", ".yaml")
 _UNITS = (".container", ".service", ".conf")
 _LISTS = (".txt", ".in")
 _MOST = 100  # texts that a script writes; each is read with the lines above it
-_PAGES, _RECIPES = (".md", ".markdown"), ("makefile", "gnumakefile", "justfile")
+_PAGES, _RECIPES = (".md", ".markdown", ".rst"), ("makefile", "gnumakefile", "justfile")
 # languages of a page's code blocks
 _SHELLS = ("bash", "sh", "shell", "zsh", "console", "shell-session", "terminal")
 _IMAGES, _YAML_BLOCKS = ("dockerfile", "containerfile", "docker"), ("yaml", "yml")
@@ -60,7 +60,12 @@ def subjects(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = No
 def _blocks_of(path: Path) -> list[blocks.Block]:
     """Return the code blocks of a page that can be read. Raises RM311 where it has none."""
     known = (*_SHELLS, *_IMAGES, *_YAML_BLOCKS)
-    found = [one for one in islice(blocks.fenced(read_text(path)), _MOST) if one.language in known]
+    text = read_text(path)
+    if path.suffix.lower() == ".rst":
+        rows = page_blocks.of_rst(text)
+    else:
+        rows = chain(blocks.fenced(text), page_blocks.indented(text))
+    found = [one for one in islice(rows, _MOST) if one.language in known]
     if not found:
         advice = "Name the language of its blocks (```bash), or give the file that it describes."
         what = "the page has no code block of a known language"
@@ -83,6 +88,11 @@ def _of_block(path: Path, block: blocks.Block, shell: Mapping[str, str]) -> tupl
             return dockerfile.of_dockerfile(path) if block.language in _IMAGES else _of_yaml(path, shell, None)
         except RocmatrixError:
             return ()
+
+
+def _of_notebook(path: Path) -> tuple[Subject, ...]:
+    with dockerfile.with_text(path, page_blocks.of_notebook(read_text(path))):
+        return scripts.of_file(path)
 
 
 def _of_recipes(path: Path) -> tuple[Subject, ...]:
@@ -122,7 +132,7 @@ def _reader(name: str, ending: str) -> _Reader | None:
 def _reader_of_ending(ending: str) -> _Reader | None:
     if ending in _SCRIPTS:
         return scripts.of_file
-    return {".toml": _of_toml, ".def": definition.of_definition}.get(ending)
+    return {".toml": _of_toml, ".def": definition.of_definition, ".ipynb": _of_notebook}.get(ending)
 
 
 def _reader_of_text(text: str) -> _Reader | None:

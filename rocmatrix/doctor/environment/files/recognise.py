@@ -11,6 +11,7 @@ from pathlib import Path
 from rocmatrix.doctor.environment import compose, dockerfile, scripts
 from rocmatrix.doctor.environment.dockerfile import read_text
 from rocmatrix.doctor.environment.files import definition, manifests, poetry, projects, pyproject, units, workflows
+from rocmatrix.doctor.environment.files.machines import nixos, tasks
 from rocmatrix.doctor.environment.lint_input import Subject
 from rocmatrix.doctor.environment.shell import blocks, heredocs, page_blocks
 from rocmatrix.matrix.matrix import Matrix
@@ -39,7 +40,8 @@ def subjects(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = No
     Args:
         path: a Dockerfile, a compose file, a script, a requirements, pyproject or conda file, a manifest, a workflow or
             a pipeline of GitLab, an env file, a unit of Podman or systemd, a devcontainer.json, a definition file of
-            Apptainer, the code blocks of a page in Markdown, or the recipes of a Makefile or justfile.
+            Apptainer, the code blocks of a page in Markdown or reStructuredText, a notebook, the recipes of a Makefile
+            or justfile, tasks of Ansible, or a module of NixOS.
         shell: variables of the shell by name, for compose files.
     """
     if path.suffix.lower() in _PAGES:
@@ -132,7 +134,9 @@ def _reader(name: str, ending: str) -> _Reader | None:
 def _reader_of_ending(ending: str) -> _Reader | None:
     if ending in _SCRIPTS:
         return scripts.of_file
-    return {".toml": _of_toml, ".def": definition.of_definition, ".ipynb": _of_notebook}.get(ending)
+    return {
+        ".toml": _of_toml, ".def": definition.of_definition, ".ipynb": _of_notebook, ".nix": nixos.of_nix
+    }.get(ending)  # fmt: skip
 
 
 def _reader_of_text(text: str) -> _Reader | None:
@@ -162,12 +166,17 @@ def _of_toml(path: Path) -> tuple[Subject, ...]:
 
 
 def _of_yaml(path: Path, shell: Mapping[str, str], matrix: Matrix | None) -> tuple[Subject, ...]:
-    documents = [manifests.items(node) for node in manifests.documents(path)]
+    roots = manifests.documents(path)
+    if any(tasks.is_ansible(root) for root in roots):
+        return tasks.of_tasks(path)
+    documents = [manifests.items(node) for node in roots]
     keys = {key for document in documents for key in document}
     if "services" in keys:
         return compose.of_compose(path, shell=shell, matrix=matrix)
     if "jobs" in keys and "apiVersion" not in keys:
         return workflows.of_workflow(path)
+    if "runs" in keys:
+        return workflows.of_action(path)
     if {"apiVersion", "kind"} <= keys:
         return manifests.of_manifests(path)
     if "dependencies" in keys:
@@ -180,8 +189,8 @@ def _of_yaml(path: Path, shell: Mapping[str, str], matrix: Matrix | None) -> tup
 def _unknown(path: Path) -> RocmatrixError:
     what = (
         "it is none of the forms known: Dockerfile, compose, script, requirements, pyproject, conda, manifest, "
-        "workflow, pipeline of GitLab, env file, unit, devcontainer, definition file of Apptainer, page in Markdown, "
-        "Makefile"
+        "workflow, pipeline of GitLab, env file, unit, devcontainer, definition file of Apptainer, page in Markdown or "
+        "reStructuredText, notebook, Makefile, tasks of Ansible, module of NixOS"
     )
     advice = "Give it the usual name or ending; render templates first (`helm template`, `kubectl kustomize`)."
     return RocmatrixError("RM311", what=what, where=str(path), next=advice)

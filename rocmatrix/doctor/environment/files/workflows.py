@@ -36,6 +36,12 @@ def of_workflow(path: Path) -> tuple[Subject, ...]:
     )
 
 
+def of_action(path: Path) -> tuple[Subject, ...]:
+    """Return the steps of a composite action of GitHub as one job. Raises RM310, RM311."""
+    runs = items(next(iter(documents(path)), None)).get("runs")
+    return tuple(_of_job(path, "action", items(runs), ())) if isinstance(runs, yaml.MappingNode) else ()
+
+
 def _of_job(path: Path, name: str, job: Mapping[str, yaml.Node], shared: tuple[Assignment, ...]) -> Iterator[Subject]:
     steps = [items(row) for row in members(job.get("steps"))]
     commands = tuple(

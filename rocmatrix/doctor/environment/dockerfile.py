@@ -81,9 +81,11 @@ def of_dockerfile(path: Path) -> tuple[Subject, ...]:
         where = f"{path}:{row['startline'] + 1}"
         divided += quotes.of_argument(_words_of_argument(row, where), where)
         if row["instruction"] == "FROM":
-            stages.append(_stage(substituted(row["value"], defaults), stages, path))
+            # an argument without a default is the caller's to give
+            value = substituted(row["value"], {name: held for name, held in defaults.items() if held})
+            stages.append(_stage(value, stages, path))
             stages[-1].where = where
-            for note in instructions.other_processor(substituted(row["value"], defaults), where):
+            for note in instructions.other_processor(value, where):
                 stages[-1].notes[note.what] = note
         elif not stages:
             defaults |= _arguments(row, where)

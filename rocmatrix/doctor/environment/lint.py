@@ -116,11 +116,21 @@ def _passes(rule: EnvironmentRule, variable: Assignment, subject: Subject, other
         return not any(_LAUNCHERS.search(command.text) for command in subject.commands)
     if rule.test == "override-not-compiled":
         return _not_among(variable.value, next(others[name] for name in rule.given if name in others))
-    if rule.test in ("differ", "both-set"):
+    if rule.test in ("differ", "both-set", "both-set-alike"):
         given = [others[name] for name in rule.given if name in others]
+        if rule.test == "differ":
+            return {*given} - {variable.value} != set()
         # empty lists hide all cards, whichever layer reads them
-        return bool(variable.value and any(given)) if rule.test == "both-set" else {*given} - {variable.value} != set()
+        alike = all(_counts_from_zero(listed, variable.value) for listed in given if listed)
+        return bool(variable.value and any(given)) and alike == (rule.test == "both-set-alike")
     return _overrides(rule.test, variable.value, subject)
+
+
+def _counts_from_zero(listed: str, kept: str) -> bool:
+    """Return whether a list of cards names only numbers that a list which was applied before it leaves."""
+    numbers = listed.replace(" ", "").split(",")
+    left = len(kept.split(",")) if re.fullmatch(r"[\w,-]+", kept) else 0  # of a variable none is known
+    return all(number.isdecimal() and int(number) < left for number in numbers)
 
 
 def _overrides(test: str, value: str, subject: Subject) -> bool:

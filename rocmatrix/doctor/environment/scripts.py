@@ -22,6 +22,7 @@ _SET = re.compile(
     r"[ \t]*(?=[;\n]|#|&&)",
     re.MULTILINE,
 )
+_BRANCH = re.compile(r"^\s*(?:else|elif)\b", re.MULTILINE)
 _MOST = 50  # options of a list; each of its lines is read with all of them
 _STARTS = re.compile(r"docker|podman|nerdctl")
 _WHOLE = re.compile(r"\$\{?(?P<name>[A-Za-z_]\w*)(?::?-[^{}]*)?\}?")
@@ -102,14 +103,18 @@ def _constants(script: str) -> dict[str, str]:
     text = "\n".join(line.text for line in words.lines(script)) + "\n"
     found: dict[str, str] = {}
     set_again: set[str] = set()
+    begun: dict[str, int] = {}
     for match in _SET.finditer(text):
         name = match["name"] + ("[@]" if match["array"] is not None else "")
         value = match["array"] if match["array"] is not None else match["value"].strip("\"'")
-        if match["more"] and name in found:
+        if match["more"] and name in found and _BRANCH.search(text, begun[name], match.start()):
+            set_again.add(name)  # it is one of several that a condition chooses from
+        elif match["more"] and name in found:
             found[name] = f"{found[name]} {value}" if match["array"] is not None else found[name] + value
         else:
             set_again |= {name} & found.keys()
             found[name] = value
+            begun[name] = match.end()
     return {name: value for name, value in found.items() if name not in set_again and "$(" not in value and value}
 
 

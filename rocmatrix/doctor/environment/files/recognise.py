@@ -29,7 +29,9 @@ _PAGES, _RECIPES = (".md", ".markdown", ".rst"), ("makefile", "gnumakefile", "ju
 # languages of a page's code blocks
 _SHELLS = ("bash", "sh", "shell", "zsh", "console", "shell-session", "terminal")
 _IMAGES, _YAML_BLOCKS = ("dockerfile", "containerfile", "docker"), ("yaml", "yml")
-_OF_WHOLE_SCRIPTS = ("slurm-without-shebang",)  # a page shows parts of scripts, and a block begins below line 1
+# a page shows parts of scripts, and a block begins below line 1; a Makefile has variables of its own
+_OF_WHOLE_SCRIPTS = ("slurm-without-shebang", "variable-never-set")
+_PROGRAMS = (".py", ".go", ".rs", ".js", ".ts", ".java", ".rb", ".md", ".json")  # about Dockerfiles
 _SCRIPTS = (".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".job", ".pbs", *_LISTS)
 
 
@@ -82,14 +84,18 @@ def _of_block(path: Path, block: blocks.Block, shell: Mapping[str, str]) -> tupl
     """
     with dockerfile.with_text(path, block.text):
         if block.language in _SHELLS:
-            return tuple(
-                replace(one, notes=tuple(note for note in one.notes if note.rule not in _OF_WHOLE_SCRIPTS))
-                for one in scripts.of_file(path)
-            )
+            return _as_parts(scripts.of_file(path))
         try:
             return dockerfile.of_dockerfile(path) if block.language in _IMAGES else _of_yaml(path, shell, None)
         except RocmatrixError:
             return ()
+
+
+def _as_parts(found: tuple[Subject, ...]) -> tuple[Subject, ...]:
+    """Return subjects without what only whole scripts can be judged by: the rest sets names, too."""
+    return tuple(
+        replace(one, notes=tuple(note for note in one.notes if note.rule not in _OF_WHOLE_SCRIPTS)) for one in found
+    )
 
 
 def _of_notebook(path: Path) -> tuple[Subject, ...]:
@@ -99,7 +105,7 @@ def _of_notebook(path: Path) -> tuple[Subject, ...]:
 
 def _of_recipes(path: Path) -> tuple[Subject, ...]:
     with dockerfile.with_text(path, blocks.recipes(read_text(path))):
-        return scripts.of_file(path)
+        return _as_parts(scripts.of_file(path))
 
 
 def _written(path: Path, text: heredocs.Heredoc, shell: Mapping[str, str]) -> tuple[Subject, ...]:
@@ -127,7 +133,9 @@ def _reader(name: str, ending: str) -> _Reader | None:
         return _of_recipes
     read = None if ending in _YAML else _unit_reader(name) or _reader_of_ending(ending)
     return (
-        dockerfile.of_dockerfile if read is None and re.search(r"docker-?file", name) and ending not in _YAML else read
+        dockerfile.of_dockerfile
+        if read is None and re.search(r"docker-?file", name) and ending not in (*_YAML, *_PROGRAMS)
+        else read
     )
 
 

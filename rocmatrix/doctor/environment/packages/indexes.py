@@ -115,7 +115,7 @@ def _without_index(subject: Subject, torch: Install) -> Iterator[FileFinding]:
     if torch.local and not torch.indexed and not named and not constraints and subject.image is None:
         yield FileFinding(
             rule="local-version-without-index", where=torch.where, what="torch with +rocm, and no index",
-            severity="warning",
+            severity="note" if file_name(subject).endswith((".txt", ".in")) else "warning",
             truth="PyPI has no version with +rocm: pip finds none, unless the caller names the index",
             instead=_index_of_local(torch.rocm or ""),
         )  # fmt: skip
@@ -133,7 +133,9 @@ def _vision(torch: Install, installs: Sequence[Install]) -> Iterator[FileFinding
     if vision and torch.exact and vision.exact and not _belongs(torch.exact, vision.exact):
         yield FileFinding(
             rule="torchvision-of-another-torch", where=vision.where,
-            what=f"torch {torch.exact}, torchvision {vision.exact}", severity="error",
+            what=f"torch {torch.exact}, torchvision {vision.exact}",
+            # AMD's own wheels of one folder may be of other pairs
+            severity="note" if torch.by_url and vision.by_url and not torch.of_pytorch else "error",
             truth=f"torchvision of another torch is refused or crashes (operator torchvision::nms does not exist); "
             f"torch {torch.exact} goes with torchvision 0.{int(torch.exact.split('.')[1]) + _TORCHVISION_AHEAD}",
             instead="install both from one index in one command, without a version of torchvision",

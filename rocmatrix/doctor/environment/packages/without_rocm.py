@@ -23,7 +23,7 @@ class _Package:
 _OF_CUDA = (
     _Package(
         names=re.compile(
-            r"nvidia-(?!ml-py)[\w-]+|cupy-cuda\w+|cuda-\w+|cudatoolkit|pycuda|[\w-]+-cu1\d\d?|cudf|cuml|cugraph"
+            r"nvidia-(?!ml-py|cuda-nvdisasm)[\w-]+|cupy-cuda\w+|cuda-\w+|cudatoolkit|pycuda|[\w-]+-cu1\d\d?|cudf|cuml|cugraph"
         ),
         severity="error",
         truth="this package is CUDA's, and nothing of it runs on an AMD card",

@@ -35,13 +35,13 @@ CASES = [
     (
         "two-filters",
         "warning",
-        {"ROCR_VISIBLE_DEVICES": "0", "HIP_VISIBLE_DEVICES": "0"},
+        {"ROCR_VISIBLE_DEVICES": "1", "HIP_VISIBLE_DEVICES": "1"},
         {"ROCR_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""},
     ),
     (
         "two-filters",
         "warning",
-        {"ROCR_VISIBLE_DEVICES": "0", "CUDA_VISIBLE_DEVICES": "0"},
+        {"ROCR_VISIBLE_DEVICES": "0", "CUDA_VISIBLE_DEVICES": "0,1"},
         {"ROCR_VISIBLE_DEVICES": "0", "GPU_DEVICE_ORDINAL": "0"},  # OpenCL's alone
     ),
     (
@@ -281,8 +281,14 @@ CASES = [
     (
         "two-filters",
         "warning",
+        {"ROCR_VISIBLE_DEVICES": "1,2", "HIP_VISIBLE_DEVICES": "0,2"},
+        {"ROCR_VISIBLE_DEVICES": "1,GPU-0a1b", "HIP_VISIBLE_DEVICES": "0, 1"},
+    ),
+    (
+        "two-filters-alike",
+        "note",
         {"ROCR_VISIBLE_DEVICES": "1", "HIP_VISIBLE_DEVICES": "0"},
-        {"ROCR_VISIBLE_DEVICES": "1"},
+        {"ROCR_VISIBLE_DEVICES": "1", "HIP_VISIBLE_DEVICES": "1"},
     ),
     (
         "visible-lists-differ",

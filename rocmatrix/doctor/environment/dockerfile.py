@@ -223,6 +223,8 @@ def _take(
         own = Command(text=text, where=where, rows=tuple(lines[row["startline"] : row["endline"] + 1]))
         # without a COPY the file is one that the image holds already, such as that of a clone
         named = named_requirements.commands(text, where, Path(path)) if stage.copied else ()
+        for note in instructions.not_root(stage.image if stage.user is None else None, text, where):
+            stage.notes.setdefault(note.rule, note)
         for command in (own, *named):
             stage.commands.append(command)
             stage.pairs += installed(command.text, where)

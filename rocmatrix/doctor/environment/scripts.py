@@ -23,6 +23,7 @@ _SET = re.compile(
     re.MULTILINE,
 )
 _BRANCH = re.compile(r"^\s*(?:else|elif)\b", re.MULTILINE)
+_DEFAULT = re.compile(r"\$\{(?P<name>\w+):?-(?P<value>[^{}]*)\}")
 _MOST = 50  # options of a list; each of its lines is read with all of them
 _STARTS = re.compile(r"docker|podman|nerdctl")
 _WHOLE = re.compile(r"\$\{?(?P<name>[A-Za-z_]\w*)(?::?-[^{}]*)?\}?")
@@ -107,6 +108,8 @@ def _constants(script: str) -> dict[str, str]:
     for match in _SET.finditer(text):
         name = match["name"] + ("[@]" if match["array"] is not None else "")
         value = match["array"] if match["array"] is not None else match["value"].strip("\"'")
+        default = _DEFAULT.fullmatch(value)
+        value = default["value"] if default and default["name"] == name else value  # unless the caller has set it
         if match["more"] and name in found and _BRANCH.search(text, begun[name], match.start()):
             set_again.add(name)  # it is one of several that a condition chooses from
         elif match["more"] and name in found:

@@ -7,12 +7,14 @@ from collections.abc import Collection, Iterator, Sequence
 
 from packaging.version import Version
 
-from rocmatrix.doctor.environment.lint_input import FileFinding, Subject
+from rocmatrix.doctor.environment.lint_input import FileFinding, Fix, Subject
 from rocmatrix.doctor.environment.packages.installs import Install
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.matrix.release import Release
 
 _PARTNERS = ("pytorch-triton-rocm", "triton-rocm", "torchaudio")
+_TRITONS = ("pytorch-triton-rocm", "triton-rocm")  # what PyTorch's index calls it, the second from ROCm 7.0 on
+_RENAMED = Version("7.0")
 _OTHER_PYTHON = re.compile(r"\buv\b.*(?:--python|-p)\b|\buv python install\b|\bconda\b|\bmamba\b|\bpyenv\b")
 _TARGETS = ("PYTORCH_ROCM_ARCH", "HIP_SUPPORTED_ARCHS")
 _TARGET = re.compile(r"gfx\d{2,3}[0-9a-f]")
@@ -29,6 +31,8 @@ def found(subject: Subject, installs: Sequence[Install], matrix: Matrix) -> Iter
     if len({one.exact for one in of_torch}) == 1 and not _of_amd_before(of_torch[0]):
         yield from _partners(of_torch[0], installs, matrix)
     yield from _card(subject, of_torch, matrix)
+    for one in installs:
+        yield from _other_name(one)
     if any(_OTHER_PYTHON.search(command.text) for command in subject.commands):
         return
     for one in of_torch:
@@ -65,6 +69,19 @@ def _fits(partner: Install, versions: Collection[str]) -> bool:
 
 def _series(version: str) -> tuple[int, ...]:
     return Version(version).release[:2]
+
+
+def _other_name(one: Install) -> Iterator[FileFinding]:
+    """Yield triton under the name that it has in the index of another ROCm."""
+    if one.name in _TRITONS and one.rocm and not one.extra and not one.by_url:
+        right = _TRITONS[Version(one.rocm.rstrip(".")) >= _RENAMED]
+        if one.name != right:
+            yield FileFinding(
+                rule="triton-of-another-name", where=one.where, what=f"{one.name} of ROCm {one.rocm}'s index",
+                severity="warning", truth=f"that index has no package of the name: triton is called {right} there",
+                instead=f"{right}, or nothing: torch asks for its own", fix=Fix(
+                    where=one.where, before=one.name, after=right),
+            )  # fmt: skip
 
 
 def _card(subject: Subject, of_torch: Sequence[Install], matrix: Matrix) -> Iterator[FileFinding]:

@@ -15,7 +15,7 @@ RULES = rules.load(ROOT)
 WRITTEN = yaml.safe_load((Path(__file__).parent / "written.yaml").read_text(encoding="utf-8"))
 CORRECTED = {
     "kfd-not-given", "device-path", "ollama-without-rocm", "k8s-nvidia-resource", "folder-as-index",
-    "device-nearly-right", "build-backend-absent",
+    "device-nearly-right", "build-backend-absent", "triton-of-another-name",
 }  # fmt: skip
 
 

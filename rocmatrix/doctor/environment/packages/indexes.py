@@ -9,7 +9,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from rocmatrix.doctor.environment.intent import file_is_for_amd, file_name, means_amd
-from rocmatrix.doctor.environment.lint_input import FileFinding, Subject
+from rocmatrix.doctor.environment.lint_input import FileFinding, Fix, Subject
 from rocmatrix.doctor.environment.packages.installs import Install
 from rocmatrix.doctor.environment.packages.requirement import PYTORCH_INDEX, separately
 from rocmatrix.matrix.matrix import Matrix
@@ -17,6 +17,7 @@ from rocmatrix.matrix.matrix import Matrix
 _NO_IMAGE = ("a conda environment", "the extra ")
 _TORCHVISION_AHEAD = 15  # torch 2.n goes with torchvision 0.(n + 15)
 _BUILT_WITH_IT = ("torchvision", "torchaudio")
+_WHOLE = Version("5.4.2")  # PyTorch's own command names it with --index-url: it has all that torch needs, too
 _OLD_BY = 7  # minor releases of torch by which an index lags when it is worth a note
 _OF_ROCM = re.compile(
     r"rocm|amd\.com|radeon|\$", re.IGNORECASE
@@ -37,7 +38,7 @@ def found(subject: Subject, installs: Sequence[Install], matrix: Matrix) -> Iter
     torch = next((one for one in installs if one.name == "torch"), None)
     if torch is not None:
         yield from _default_index(subject, torch, installs)
-        yield from _next_to_pypi(torch, matrix)
+        yield from _next_to_pypi(subject, torch, installs, matrix)
         yield from _without_index(subject, torch)
         yield from _vision(torch, installs)
     yield from _replaced(subject, installs)
@@ -84,15 +85,21 @@ def _has_index_elsewhere(subject: Subject) -> bool:
     return named or any(_ELSEWHERE.search(row.text) for row in subject.commands)
 
 
-def _next_to_pypi(torch: Install, matrix: Matrix) -> Iterator[FileFinding]:
+def _next_to_pypi(
+    subject: Subject, torch: Install, installs: Sequence[Install], matrix: Matrix
+) -> Iterator[FileFinding]:
     newer = _newer_on_pypi(torch, matrix) if torch.extra else None
     if newer is not None:
+        listed = file_name(subject).endswith((".txt", ".in"))
+        whole = not listed and Version(torch.rocm or "0") >= _WHOLE
+        alone = whole and all(one.name in ("torch", *_BUILT_WITH_IT) for one in installs if one.where == torch.where)
         yield FileFinding(
             rule="torch-index-next-to-pypi", where=torch.where, severity="warning" if newer else "note",
             what=f"torch{torch.versions} from PyPI or the index of ROCm {torch.rocm}",
             truth="pip takes the highest version of all indexes, as uv does with unsafe-best-match, and "
             + ("PyPI's torch for CUDA is newer" if newer else "PyPI may have a newer torch, for CUDA"),
             instead=f"--index-url for torch in a command of its own, or pin torch==X.Y.Z+rocm{torch.rocm}",
+            fix=Fix(where=torch.where, before="--extra-index-url", after="--index-url") if newer and alone else None,
         )  # fmt: skip
 
 

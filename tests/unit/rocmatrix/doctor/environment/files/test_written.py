@@ -63,6 +63,16 @@ def test_safe_correction_leaves_no_such_finding_and_keeps_a_backup(tmp_path, row
     assert 1 <= len(changed) <= 2
 
 
+def test_index_next_to_pypi_replaces_it_where_torch_is_installed_alone(tmp_path):
+    row = next(row for row in WRITTEN if row["name"] == "script that takes torch alone from two indexes")
+    path = put(tmp_path, row)
+    assert " --index-url " in correct.correction(path, linted(path)).after
+    path.write_text(row["text"].replace("torchvision", "torchvision flask"))
+    assert not correct.correction(path, linted(path)).difference
+    path.write_text(row["text"].replace("rocm6.4", "rocm5.2"))
+    assert not correct.correction(path, linted(path)).difference
+
+
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 @pytest.mark.parametrize("row", WRITTEN, ids=[row["name"] for row in WRITTEN])
 def test_second_correction_changes_nothing(tmp_path, row, ending):

@@ -18,6 +18,8 @@ _NO_IMAGE = ("a conda environment", "the extra ")
 _TORCHVISION_AHEAD = 15  # torch 2.n goes with torchvision 0.(n + 15)
 _BUILT_WITH_IT = ("torchvision", "torchaudio")
 _WHOLE = Version("5.4.2")  # PyTorch's own command names it with --index-url: it has all that torch needs, too
+# pip's, and no other option for an index
+_ONE_EXTRA = re.compile(r"^(?!.*(?:\buv\b|--index|--default-index| -i |--find-links| -f ))[^&|;]*\s--extra-index-url[ =]")
 _OLD_BY = 7  # minor releases of torch by which an index lags when it is worth a note
 _OF_ROCM = re.compile(
     r"rocm|amd\.com|radeon|\$", re.IGNORECASE
@@ -90,16 +92,17 @@ def _next_to_pypi(
 ) -> Iterator[FileFinding]:
     newer = _newer_on_pypi(torch, matrix) if torch.extra else None
     if newer is not None:
-        listed = file_name(subject).endswith((".txt", ".in"))
-        whole = not listed and Version(torch.rocm or "0") >= _WHOLE
-        alone = whole and all(one.name in ("torch", *_BUILT_WITH_IT) for one in installs if one.where == torch.where)
+        alone = all(one.name in ("torch", *_BUILT_WITH_IT) for one in installs if one.where == torch.where)
+        text = " ".join(command.text for command in subject.commands if command.where == torch.where)
+        alone = alone and not file_name(subject).endswith((".txt", ".in"))  # whose index counts for the whole file
+        safe = alone and _ONE_EXTRA.search(text) and Version(torch.rocm or "0") >= _WHOLE
         yield FileFinding(
             rule="torch-index-next-to-pypi", where=torch.where, severity="warning" if newer else "note",
             what=f"torch{torch.versions} from PyPI or the index of ROCm {torch.rocm}",
             truth="pip takes the highest version of all indexes, as uv does with unsafe-best-match, and "
             + ("PyPI's torch for CUDA is newer" if newer else "PyPI may have a newer torch, for CUDA"),
             instead=f"--index-url for torch in a command of its own, or pin torch==X.Y.Z+rocm{torch.rocm}",
-            fix=Fix(where=torch.where, before="--extra-index-url", after="--index-url") if newer and alone else None,
+            fix=Fix(where=torch.where, before="--extra-index-url", after="--index-url") if newer and safe else None,
         )  # fmt: skip
 
 

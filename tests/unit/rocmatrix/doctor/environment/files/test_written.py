@@ -71,6 +71,9 @@ def test_index_next_to_pypi_replaces_it_where_torch_is_installed_alone(tmp_path)
     assert not correct.correction(path, linted(path)).difference
     path.write_text(row["text"].replace("rocm6.4", "rocm5.2"))
     assert not correct.correction(path, linted(path)).difference
+    listed = tmp_path / "requirements.txt"
+    listed.write_text("--extra-index-url https://download.pytorch.org/whl/rocm6.4\ntorch\n")
+    assert not (lambda found: found.difference or found.skipped)(correct.correction(listed, linted(listed)))
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import tempfile
@@ -10,7 +11,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from rocmatrix.cli.commands.common import known_matrix, print_json
 from rocmatrix.cli.options.command import command
@@ -93,7 +94,7 @@ def _diagnosed(args: Diagnose, matrix: Matrix, log: Path | None) -> Diagnosis:
         logs = folder.logs(log)
         rows = ((logs.name(path), _sound(_blocks(str(path)))) for path in logs.paths)
         found = diagnosis.diagnose_all(
-            rows, name=f"{log} ({len(logs.paths)} logs)", signatures=signatures, here=here, matrix=matrix,
+            rows, name=f"{_name(args.log)} ({len(logs.paths)} logs)", signatures=signatures, here=here, matrix=matrix,
             failed_checks=failed,
         )  # fmt: skip
         return replace(found, left_out=(*logs.left_out, *found.left_out))
@@ -131,7 +132,16 @@ def _sound(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 @contextmanager
 def _kept(args: Diagnose) -> Iterator[Path | None]:
-    """Yield the log's path; None is standard input, which a report reads twice and so keeps in a file meanwhile."""
+    """Yield the log's path; None is standard input, which a report reads twice and so keeps in a file meanwhile. Of a zip
+    archive it is the folder of its logs."""
+    from rocmatrix.diagnosis.intake import archive
+
+    packed = _zip_of(args.log)
+    if packed is not None:
+        with tempfile.TemporaryDirectory(prefix="rocmatrix-") as folder:
+            archive.unpack(packed, Path(folder), name=_name(args.log))
+            yield Path(folder)
+        return
     if args.log != "-" or not args.report:
         yield None if args.log == "-" else Path(args.log)
         return
@@ -140,6 +150,17 @@ def _kept(args: Diagnose) -> Iterator[Path | None]:
             kept.write(block)
         kept.flush()
         yield Path(kept.name)
+
+
+def _zip_of(log: str) -> Path | IO[bytes] | None:
+    """Return the zip archive that the log is; None where it, or standard input, is none."""
+    from rocmatrix.diagnosis.intake import archive
+
+    if log != "-":
+        return Path(log) if archive.is_zip(Path(log)) else None
+    if sys.stdin.isatty() or not sys.stdin.buffer.peek(4).startswith(archive.MAGIC):  # type: ignore[attr-defined]
+        return None
+    return io.BytesIO(sys.stdin.buffer.read())
 
 
 def _watched(args: Diagnose, matrix: Matrix) -> bool:

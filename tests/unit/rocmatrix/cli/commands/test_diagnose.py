@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+import zipfile
 
 import pytest
 
@@ -205,6 +206,23 @@ def test_folder_is_diagnosed_and_its_report_quotes_the_log_of_the_failure(tmp_pa
     assert status == 0
     assert "step 2" in out
     assert "## ROCm version" in out
+
+
+@pytest.mark.parametrize("piped", [True, False])
+def test_zip_archive_is_diagnosed_and_its_report_quotes_the_log_of_the_failure(tmp_path, capsys, monkeypatch, piped):
+    path = tmp_path / "logs.zip"
+    with zipfile.ZipFile(path, "w") as held:
+        held.writestr("0_build.txt", "step 1\n")
+        held.writestr("test/3_run.txt", "step 2\n" + FAULT)
+    for options in ({"json": True}, {"report": True}):
+        stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(path.read_bytes())))
+        monkeypatch.setattr(sys, "stdin", stdin)
+        status, out, _ = diagnosed("-" if piped else path, capsys, gpu="gfx1100", **options)
+        assert status == 0
+        if "json" in options:
+            assert json.loads(out)["failures"][0]["log"] == "test/3_run.txt"
+        else:
+            assert "step 2" in out
 
 
 def test_report_of_standard_input_quotes_it(capsys, monkeypatch):

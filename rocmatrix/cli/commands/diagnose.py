@@ -208,15 +208,26 @@ def _report(found: Diagnosis, matrix: Matrix, log: Path | None, *, requested: bo
     return report.report(found, fitting, stated, quoted)
 
 
-def _shareable(content: Any) -> Any:
-    """Return words, or plain data, without what names a person or a machine."""
-    from rocmatrix.runtime.redaction import redacted
+def _shareable(content: Any, names: tuple[str, ...] | None = None) -> Any:
+    """Return words, or plain data, without what names a person or a machine; a name that one value gives away leaves all."""
+    from rocmatrix.runtime import redaction
+    from rocmatrix.runtime.sharing.places import known_names
 
+    if names is None:
+        names = (*redaction.own_names(), *known_names("\n".join(_words(content))))
     if isinstance(content, str):
-        return redacted(content)
+        return redaction.redacted(content, names)
     if isinstance(content, dict):
-        return {key: _shareable(value) for key, value in content.items()}
-    return [_shareable(value) for value in content] if isinstance(content, list) else content
+        return {key: _shareable(value, names) for key, value in content.items()}
+    return [_shareable(value, names) for value in content] if isinstance(content, list) else content
+
+
+def _words(content: Any) -> Iterator[str]:
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, (dict, list)):
+        for value in content.values() if isinstance(content, dict) else content:
+            yield from _words(value)
 
 
 def _name(log: str) -> str:

@@ -167,6 +167,14 @@ def test_diagnose_with_share_prints_no_names(tmp_path, capsys, as_json):
     assert "invalid device function" in shared
 
 
+def test_shared_diagnosis_has_no_name_that_another_of_its_values_gives_away(tmp_path, capsys):
+    path = tmp_path / "home" / "petrov" / "log"
+    path.parent.mkdir(parents=True)
+    path.write_text('RuntimeError: HIP error: invalid device function (petrov)\n')
+    assert "petrov)" in diagnosed(path, capsys, json=True)[1]
+    assert "petrov" not in diagnosed(path, capsys, json=True, share=True)[1]
+
+
 def test_failed_checks_of_a_host_with_a_card_rank_its_causes(log, capsys, monkeypatch):
     log.write_text("RuntimeError: No HIP GPUs are available\n")
     monkeypatch.setattr(command, "_own_report", lambda: HostReport(failed=frozenset({"D110"})))

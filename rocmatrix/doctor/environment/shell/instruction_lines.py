@@ -21,11 +21,10 @@ _COMMAND = re.compile(r"[a-z][\w./-]*$|&&$|\|\|?$|;$")  # a shell command in sma
 
 @dataclass(frozen=True, kw_only=True)
 class _Line:
-    """An instruction: its first word in small letters, the number of its first row, whether a heredoc of it has no end."""
+    """An instruction: its first word in small letters, and the number of its first row."""
 
     word: str
     number: int
-    open: bool = False
 
 
 def without_gaps(text: str) -> str:
@@ -52,9 +51,8 @@ def unknown(text: str, path: str) -> Iterator[FileFinding]:
     rows = text.splitlines()
     if _TEMPLATE.search(text) or _syntax(rows):
         return
-    lines = list(_lines(rows, _escape(rows)))
-    line = next((one for one in lines if one.word not in _KNOWN), None)
-    if line is not None and _COMMAND.match(rows[line.number].split()[0]) and not any(one.open for one in lines):
+    line = next((one for one in _lines(rows, _escape(rows)) if one.word not in _KNOWN), None)
+    if line is not None and _COMMAND.match(rows[line.number].split()[0]):
         yield FileFinding(
             rule="instruction-unknown", where=f"{path}:{line.number + 1}", what=" ".join(rows[line.number].split())[:80],
             severity="error",
@@ -101,16 +99,16 @@ def _lines(rows: list[str], mark: str) -> Iterator[_Line]:
             if not goes_on:
                 break
         endings = [(one["ending"], one["tabs"]) for one in _HEREDOC.finditer(whole)] if word in _WITH_HEREDOC else []
-        at, is_open = _behind(rows, at, endings)
-        yield _Line(word=word, number=first, open=is_open)
+        at = _behind(rows, at, endings)
+        yield _Line(word=word, number=first)
 
 
-def _behind(rows: list[str], at: int, endings: list[tuple[str, str]]) -> tuple[int, bool]:
-    """Return where the heredocs of an instruction end, and whether one of them does not."""
+def _behind(rows: list[str], at: int, endings: list[tuple[str, str]]) -> int:
+    """Return where the heredocs of an instruction end: the file's end where one of them does not."""
     for ending, tabs in endings:
         while at < len(rows) and (rows[at].lstrip("\t") if tabs else rows[at]) != ending:
             at += 1
         if at == len(rows):
-            return at, True
+            return at
         at += 1
-    return at, False
+    return at

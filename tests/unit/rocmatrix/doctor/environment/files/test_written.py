@@ -133,3 +133,13 @@ def test_file_of_another_form_is_refused_or_read_without_findings(tmp_path, name
         return
     with pytest.raises(RocmatrixError, match=code):
         linted(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "rules"), [("constraints.txt", set()), ("requirements.txt", {"local-version-without-index"})]
+)
+def test_local_version_without_an_index_is_a_note_in_a_list_and_none_in_constraints(tmp_path, name, rules):
+    path = put(tmp_path, {"file": name, "text": "torch==2.5.1+rocm6.2\n"})
+    assert {(one.rule, one.severity) for one in linted(path)} & {(rule, "note") for rule in rules} == {
+        (one.rule, one.severity) for one in linted(path) if one.rule == "local-version-without-index"
+    }

@@ -33,3 +33,13 @@ def test_tasks_that_contain_one_another_are_read_once(tmp_path):
     path = tmp_path / "loop.yml"
     path.write_text("- &a\n  hosts: b\n  tasks: [*a]\n")
     assert tasks.of_tasks(path)[0].commands == ()
+
+
+@pytest.mark.parametrize(
+    "module", ["docker_container: {image: rocm/vllm:v1, devices: ", "podman_container: {image: rocm/vllm:v1, device: "]
+)
+def test_container_has_the_devices_of_its_task(tmp_path, module):
+    path = tmp_path / "site.yml"
+    path.write_text(f"- hosts: a\n  tasks:\n    - name: b\n      {module}[/dev/kfd, /dev/dri]}}\n")
+    (launch,) = [one.launch for one in tasks.of_tasks(path) if one.launch]
+    assert [device.partition(":")[0] for device in launch.devices] == ["/dev/kfd", "/dev/dri"]

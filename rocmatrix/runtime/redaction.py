@@ -133,7 +133,9 @@ SECRETS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
 # an address of IPv6 with groups left out, three at least, or two in brackets: with two a namespace of C++ would be one
 _IPV6 = r"(?:[0-9a-f]{1,4}:){2,6}(?::[0-9a-f]{1,4}){1,5}|(?:[0-9a-f]{1,4}:){1}(?::[0-9a-f]{1,4}){2,6}|(?:[0-9a-f]{1,4}:){3,7}:"
 # words that end a message's first part, as in `HIP error: `: what is before them is no host
-_NO_PROGRAM = r"(?!(?:error|warning|failed|failure|exception|fault|happened|device|code|name|version|status|message|info):)"
+_NO_PROGRAM = (
+    r"(?!(?:error|warning|failed|failure|exception|fault|happened|device|code|name|version|status|message|info):)"
+)
 # what names a machine or its user
 MACHINES = (
     (re.compile(rf"(?<![\w:.])(?:{_IPV6})(?![\w:])|(?<=[a-z0-9]:)(?:{_IPV6}|(?:[0-9a-f]{{1,4}}:){{7}}[0-9a-f]{{1,4}})(?=<\d{{1,5}}>)|(?<=\[)[0-9a-f]{{1,4}}::[0-9a-f]{{1,4}}(?=\])", re.IGNORECASE), "<address>"),

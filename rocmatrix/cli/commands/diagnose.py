@@ -132,8 +132,10 @@ def _sound(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 @contextmanager
 def _kept(args: Diagnose) -> Iterator[Path | None]:
-    """Yield the log's path; None is standard input, which a report reads twice and so keeps in a file meanwhile. Of a zip
-    archive it is the folder of its logs."""
+    """Yield the log's path; None is standard input, which a report reads twice and so keeps in a file meanwhile.
+
+    Of a zip archive it is the folder of its logs.
+    """
     from rocmatrix.diagnosis.intake import archive
 
     packed = _zip_of(args.log)
@@ -158,7 +160,7 @@ def _zip_of(log: str) -> Path | IO[bytes] | None:
 
     if log != "-":
         return Path(log) if archive.is_zip(Path(log)) else None
-    if sys.stdin.isatty() or not sys.stdin.buffer.peek(4).startswith(archive.MAGIC):  # type: ignore[attr-defined]
+    if sys.stdin.isatty() or not sys.stdin.buffer.peek(4).startswith(archive.MAGIC):  # type: ignore[union-attr]
         return None
     return io.BytesIO(sys.stdin.buffer.read())
 
@@ -209,7 +211,7 @@ def _report(found: Diagnosis, matrix: Matrix, log: Path | None, *, requested: bo
 
 
 def _shareable(content: Any, names: tuple[str, ...] | None = None) -> Any:
-    """Return words, or plain data, without what names a person or a machine; a name that one value gives away leaves all."""
+    """Return words, or plain data, without what names a person or a machine, at one place of it or at all."""
     from rocmatrix.runtime import redaction
     from rocmatrix.runtime.sharing.places import known_names
 

@@ -47,7 +47,8 @@ def unpack(archive: Path | IO[bytes], folder: Path, *, name: str) -> None:
                 raise RocmatrixError("RM610", what=what, where=name, next="Unpack it, and name one log of it.")
             for one in members:
                 path = held.extract(one, folder)  # which keeps it below the folder
-                written = calendar.timegm((*one.date_time, 0, 0, 0))
-                os.utime(path, (written, written))
+                if one.date_time[1]:  # a writer that knows no time leaves zeros
+                    written = calendar.timegm((*one.date_time, 0, 0, 0))
+                    os.utime(path, (written, written))
     except _BREAKS as error:  # a password, a method of packing that is not known, a cut archive
         raise RocmatrixError("RM611", what=f"not sound zip: {error}", where=name) from error

@@ -108,22 +108,24 @@ def _covers(rule: EnvironmentRule, value: str) -> bool:
 
 def _passes(rule: EnvironmentRule, variable: Assignment, subject: Subject, others: Mapping[str, str]) -> bool:
     """Return whether the rule's own test, if it has one, holds for this value."""
-    if rule.test is None:
-        return True
-    if rule.test == "never-compiled":
-        return not subject.compiles
+    if rule.test in (None, "never-compiled"):
+        return rule.test is None or not subject.compiles
     if rule.test == "single-process":
         return not any(_LAUNCHERS.search(command.text) for command in subject.commands)
     if rule.test == "override-not-compiled":
         return _not_among(variable.value, next(others[name] for name in rule.given if name in others))
-    if rule.test in ("differ", "both-set", "both-set-alike"):
-        given = [others[name] for name in rule.given if name in others]
-        if rule.test == "differ":
-            return {*given} - {variable.value} != set()
-        # empty lists hide all cards, whichever layer reads them
-        alike = all(_counts_from_zero(listed, variable.value) for listed in given if listed)
-        return bool(variable.value and any(given)) and alike == (rule.test == "both-set-alike")
+    given = [others[name] for name in rule.given if name in others]
+    if rule.test == "differ":
+        return {*given} - {variable.value} != set()
+    if rule.test.startswith("both-set"):
+        return _both_set(given, variable.value, alike=rule.test == "both-set-alike")
     return _overrides(rule.test, variable.value, subject)
+
+
+def _both_set(given: list[str], kept: str, *, alike: bool) -> bool:
+    """Return whether cards are listed twice, so that the second list fits what the first leaves, or does not."""
+    fits = all(_counts_from_zero(listed, kept) for listed in given if listed)
+    return bool(kept and any(given)) and fits == alike  # empty lists hide all cards, whichever layer reads them
 
 
 def _counts_from_zero(listed: str, kept: str) -> bool:

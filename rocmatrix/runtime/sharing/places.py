@@ -10,13 +10,11 @@ from __future__ import annotations
 import re
 
 _HOST = r"[A-Za-z0-9][\w.-]{0,253}"
-_WHO = r"(?!root\b|nobody\b|\$|<)[A-Za-z_][\w.-]{0,63}"
+_WHO = r"(?!root\b|\$|<)[A-Za-z_][\w.-]{0,63}"
 _HARDWARE = r"(?!x86_64\b|amd64\b|aarch64\b|arm64\b|localhost\b|127\.|0\.0\.0\.0|<)"
 _SOURCE = r"(?![\w.-]{1,200}\.(?:py|cpp|cc|c|hip|cu|h|hpp|rs|go|js|ts):)"
 # the keys of a collector or a scheduler that hold a machine or a person, as JSON has them
-_KEYS = (
-    r"(?:[\w.]{1,40}[._-])?(?:host[._-]?name|node[._-]?name|machine[._-]?name|computer(?:[._-]?name)?|user[._-]?name|host|node|instance|machine|owner|account|author|agent|hostIP|podIP|reportingInstance)"
-)
+_KEYS = r"(?:[\w.]{1,40}[._-])?(?:host[._-]?name|node[._-]?name|machine[._-]?name|computer(?:[._-]?name)?|user[._-]?name|host|node|instance|machine|owner|account|author|agent|hostIP|podIP|reportingInstance)"
 PLACES = (
     # journals
     (re.compile(r"(?P<name>^[ \t]{0,8}_?(?:HOSTNAME|MACHINE_ID|BOOT_ID|_HOSTNAME|_MACHINE_ID|_BOOT_ID)=)(?!<)\S{1,253}", re.MULTILINE), r"\g<name><id>"),
@@ -35,7 +33,7 @@ PLACES = (
     (re.compile(rf"(?P<name>(?:^|>: ?)\[){_SOURCE}(?!rank\d|default\d|local\d|PID:|pid:)(?:(?=[a-z-]*\d|[a-z]+-)[a-z][a-z0-9-]{{1,62}}(?=:\d{{3,7}}\])|(?=[A-Za-z]){_HOST}(?=:\d{{3,7}}\] (?:\*\*\*|Signal|Failing at|\[ ?\d|\d+ more process)))", re.MULTILINE), r"\g<name><host>"),
     (re.compile(r"(?P<name>\[?\bprterun-)[\w.-]{1,200}(?=-\d{1,9}@)"), r"\g<name><host>"),
     (re.compile(rf"(?P<name>^[ \t]{{0,8}}(?:Local host|Remote host|Host|Node|Node name|Machine|Hostname|Machine name|Runner name):[ \t]{{1,24}}){_HARDWARE}(?=[A-Za-z]){_HOST}(?=[ \t]*(?:\(|$))", re.MULTILINE), r"\g<name><host>"),
-    (re.compile(rf"(?P<name>\b(?:Machine|Runner|Computer|Host) name: ')[^'\n]{{1,253}}"), r"\g<name><host>"),
+    (re.compile(r"(?P<name>\b(?:Machine|Runner|Computer|Host) name: ')[^'\n]{1,253}"), r"\g<name><host>"),
     (re.compile(rf"(?P<name>\b(?:listening on|connect(?:ed|ing)? to|connection to|connect to|reach) )(?!localhost\b|127\.|0\.0\.0\.0|\d){_HOST}(?=:\d{{2,5}}\b)"), r"\g<name><host>"),
     (re.compile(rf"(?P<name>(?<![\w-])--?(?:master[_-]addr|main_process_ip|head[_-]node|node-?list|hosts?|nodes?)[ =])(?!\d|\$|localhost\b|<)(?=[\w.,\[\]-]*\d){_HOST}"), r"\g<name><host>"),
     (re.compile(rf"(?P<name>\bon node ){_HARDWARE}(?=[\w.-]*\d)(?=[A-Za-z]){_HOST}(?= )"), r"\g<name><host>"),
@@ -64,7 +62,7 @@ PLACES = (
     (re.compile(rf"(?P<name>(?:^|[$#%>] )groups ){_WHO}(?=[ \t]*$)", re.MULTILINE), r"\g<name><user>"),
     (re.compile(rf"^{_WHO}(?P<name> : )(?:(?!render\b|video\b)[\w-]{{1,40}} )?(?=(?:[\w-]{{1,40}} ){{0,30}}(?:render|video)\b)", re.MULTILINE), r"<user>\g<name>"),
     (re.compile(rf"(?P<name>(?<![\w-])[bcdlps-](?:[r-][w-][xsStT-]){{3}}[.+@]?[ \t]{{1,8}}\d{{1,6}}[ \t]{{1,8}}){_WHO}(?=[ \t])"), r"\g<name><user>"),
-    (re.compile(r"(?P<name>(?<![\w-])[dl-](?:[r-][w-][xsStT-]){3}[.+@]?[ \t]{1,8}\d{1,6}[ \t]{1,8}[\w.<>-]{1,64}[ \t]{1,8})(?!root\b|video\b|render\b|nobody\b|nogroup\b|users\b|\d)[\w.-]{1,64}(?=[ \t])"), r"\g<name><name>"),
+    (re.compile(r"(?P<name>(?<![\w-])[dl-](?:[r-][w-][xsStT-]){3}[.+@]?[ \t]{1,8}\d{1,6}[ \t]{1,8}[\w.<>-]{1,64}[ \t]{1,8})(?!root\b|video\b|render\b|nogroup\b|users\b|\d)[\w.-]{1,64}(?=[ \t])"), r"\g<name><name>"),
     (re.compile(rf"^{_WHO}(?P<name>[ \t]{{1,12}}\d{{1,8}}[ \t]{{1,4}}\d{{1,5}}\.\d[ \t]{{1,4}}\d{{1,3}}\.\d[ \t]{{1,8}}\d{{1,12}}[ \t])", re.MULTILINE), r"<user>\g<name>"),
     (re.compile(rf"(?P<name>\b(?:SUDO|REMOTE|GITLAB|GITHUB|JUPYTERHUB|SLURM_JOB|PBS_O|RUN_AS)_(?:USER|LOGNAME)=){_WHO}|(?P<mail>/var/(?:spool/)?mail/){_WHO}"), lambda found: (found["name"] or found["mail"]) + "<user>"),
     # home folders of clusters
@@ -82,14 +80,16 @@ _HOSTS = re.compile(
     r"|(?:master[_-]addr|main_process_ip|bin/ssh|\bpdsh@[\w.-]{1,63}:)[ =](?P<launch>[A-Za-z][\w.-]{2,63})",
     re.IGNORECASE | re.MULTILINE,
 )
-_NO_NAMES = frozenset(
-    "admin all app appuser azureuser build builder cache ci circleci cloud code conda container cuda data debian default dev"
-    " developer docker ec2-user fedora git github gpu group guest hip home host jenkins jovyan kernel lib linux local localhost"
-    " main model models node opc public python pytorch render rocm rocm-user root runner runneradmin sandbox server service"
-    " shared src steam system temp test tester testuser tmp torch training triton ubuntu user users vagrant video vllm vscode"
-    " work worker workspace newuser xformers comfyui llama ollama axolotl bitsandbytes deepspeed sglang aiter whisper tensorflow jax"
-    " transformers diffusers accelerate apex megatron flash-attention stable-diffusion stable-diffusion-webui".split()
+_WORDS = (
+    "accelerate admin aiter all apex app appuser axolotl azureuser bitsandbytes build builder cache ci circleci"
+    " cloud code comfyui conda container cuda data debian deepspeed default dev developer diffusers docker ec2-user"
+    " fedora flash-attention git github gpu group guest hip home host jax jenkins jovyan kernel lib linux llama"
+    " local localhost main megatron model models newuser node ollama opc public python pytorch render rocm rocm-user"
+    " root runner runneradmin sandbox server service sglang shared src stable-diffusion stable-diffusion-webui steam"
+    " system temp tensorflow test tester testuser tmp torch training transformers triton ubuntu user users vagrant"
+    " video vllm vscode whisper work worker workspace xformers"
 )
+_NO_NAMES = frozenset(_WORDS.split())
 
 
 def known_names(text: str) -> tuple[str, ...]:

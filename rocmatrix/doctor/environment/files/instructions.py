@@ -11,7 +11,9 @@ _COPIED = re.compile(r"--from=(?P<image>\S+)")
 _MOVES = re.compile(r"^(?:latest|main|master|nightly|edge|dev|stable)$")
 _OTHER_PROCESSOR = re.compile(r"--platform=[\"']?(?:linux/)?(?P<name>arm64|aarch64|arm/v\d|ppc64le|riscv64)\b")
 _WITH_USER = re.compile(r"^(?:docker\.io/)?rocm/rocm-terminal(?::|@|$)")
-_OF_ROOT = re.compile(r"(?:^|[;&|(]\s*|\b(?:then|do|else)\s+)(?:\w+=\S*\s+)*(?:apt|apt-get|dpkg|add-apt-repository)\s(?!--help)")
+_OF_ROOT = re.compile(
+    r"(?:^|[;&|(]\s*|\b(?:then|do|else)\s+)(?:\w+=\S*\s+)*(?:apt|apt-get|dpkg|add-apt-repository)\s(?!--help)"
+)
 _ROCM = re.compile(r"(?:^|[\s/])rocm/|rocm\d|-rocm", re.IGNORECASE)
 
 

@@ -181,10 +181,8 @@ def _of_yaml(path: Path, shell: Mapping[str, str], matrix: Matrix | None) -> tup
     keys = {key for document in documents for key in document}
     if "services" in keys:
         return compose.of_compose(path, shell=shell, matrix=matrix)
-    if "jobs" in keys and "apiVersion" not in keys:
-        return workflows.of_workflow(path)
-    if "runs" in keys:
-        return workflows.of_action(path)
+    if keys & {"jobs", "runs"} and "apiVersion" not in keys:
+        return (workflows.of_workflow if "jobs" in keys else workflows.of_action)(path)
     if {"apiVersion", "kind"} <= keys:
         return manifests.of_manifests(path)
     if "dependencies" in keys:

@@ -19,7 +19,9 @@ _TORCHVISION_AHEAD = 15  # torch 2.n goes with torchvision 0.(n + 15)
 _BUILT_WITH_IT = ("torchvision", "torchaudio")
 _WHOLE = Version("5.4.2")  # PyTorch's own command names it with --index-url: it has all that torch needs, too
 # pip's, and no other option for an index
-_ONE_EXTRA = re.compile(r"^(?!.*(?:\buv\b|--index|--default-index| -i |--find-links| -f ))[^&|;]*\s--extra-index-url[ =]")
+_ONE_EXTRA = re.compile(
+    r"^(?!.*(?:\buv\b|--index|--default-index| -i |--find-links| -f ))[^&|;]*\s--extra-index-url[ =]"
+)
 _OLD_BY = 7  # minor releases of torch by which an index lags when it is worth a note
 _OF_ROCM = re.compile(
     r"rocm|amd\.com|radeon|\$", re.IGNORECASE

@@ -1,4 +1,4 @@
-"""What has to fit torch: the triton and torchaudio of its release, a Python and a card that its wheels are built for."""
+"""What has to fit torch: the triton and torchaudio of its release, a Python and a card that its wheels are made for."""
 
 from __future__ import annotations
 

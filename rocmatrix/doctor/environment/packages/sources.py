@@ -24,7 +24,9 @@ _OF_CUDA = re.compile(
     r"\.(?:tgz|tar\.\w+|zip|whl|run|deb)"
 )
 # what the default branch of a project asks of ROCm: its address, how it is built, the oldest release
-_LLAMA_CPP = (re.compile(r"(?:ggml-org|ggerganov)/llama\.cpp"), re.compile(r"-DGGML_HIP=(?:ON|1)", re.IGNORECASE), (6, 1))
+_LLAMA_CPP = (
+    re.compile(r"(?:ggml-org|ggerganov)/llama\.cpp"), re.compile(r"-DGGML_HIP=(?:ON|1)", re.IGNORECASE), (6, 1),
+)  # fmt: skip
 _PAGES = re.compile(
     r"//(?:[\w-]+\.)*(?:docs|readthedocs)\.|/docs/|\.html?(?:#.*)?$"
 )  # what a comment or a message refers the reader to

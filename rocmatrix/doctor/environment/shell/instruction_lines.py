@@ -1,4 +1,4 @@
-"""Lines of a Dockerfile as the engine joins them: instructions that go on, heredocs, and words that are no instruction."""
+"""Lines of a Dockerfile as the engine joins them: instructions that go on, heredocs, words that are no instruction."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from rocmatrix.doctor.environment.lint_input import FileFinding
 
-_KNOWN = frozenset(
-    "add arg cmd copy entrypoint env expose from healthcheck label maintainer onbuild run shell stopsignal user volume "
-    "workdir".split()
+_WORDS = (
+    "add arg cmd copy entrypoint env expose from healthcheck label maintainer onbuild run shell stopsignal"
+    " user volume workdir"
 )
+_KNOWN = frozenset(_WORDS.split())
 _DIRECTIVE = re.compile(r"#\s*(?P<name>syntax|escape|check)\s*=\s*(?P<value>\S+)", re.IGNORECASE)
 _HEREDOC = re.compile(r"(?<![<\w])\d?<<(?P<tabs>-?)[\"']?(?P<ending>[A-Za-z_]\w*)[\"']?")
 _WITH_HEREDOC = ("run", "copy", "add")
@@ -54,8 +55,8 @@ def unknown(text: str, path: str) -> Iterator[FileFinding]:
     line = next((one for one in _lines(rows, _escape(rows)) if one.word not in _KNOWN), None)
     if line is not None and _COMMAND.match(rows[line.number].split()[0]):
         yield FileFinding(
-            rule="instruction-unknown", where=f"{path}:{line.number + 1}", what=" ".join(rows[line.number].split())[:80],
-            severity="error",
+            rule="instruction-unknown", where=f"{path}:{line.number + 1}", severity="error",
+            what=" ".join(rows[line.number].split())[:80],
             truth="a line of a Dockerfile begins with an instruction, and the engine refuses the file here: the "
             "instruction above is at its end, as its last line has no backslash",
             instead="&& \\ at the end of the line above, or RUN in front of this one",

@@ -15,8 +15,10 @@ from rocmatrix.doctor.environment.shell.blocks import FENCE, Block, language_of,
 _INDENT = re.compile(r"[ \t]*")
 _CODE = 4  # columns by which Markdown sets code apart
 _COMMAND = re.compile(
-    r"\$ \S|(?:sudo (?:-\w+ )?)?(?:(?:docker|podman|nerdctl) (?:container )?(?:run|build|pull|create|exec|compose|buildx)\b"
-    r"|pip3? install\b|uv (?:pip|add|sync|venv|run)\b|python[\d.]* (?:-m|-c|\S+\.py)\b|conda (?:create|install|activate)\b"
+    r"\$ \S|(?:sudo (?:-\w+ )?)?(?:"
+    r"(?:docker|podman|nerdctl) (?:container )?(?:run|build|pull|create|exec|compose|buildx)\b"
+    r"|pip3? install\b|uv (?:pip|add|sync|venv|run)\b|python[\d.]* (?:-m|-c|\S+\.py)\b"
+    r"|conda (?:create|install|activate)\b"
     r"|(?:apt|apt-get|dnf|yum) (?:-\S+ )?(?:install|update)\b|git clone \S|(?:wget|curl) (?:-\S+ )*\S*https?:"
     r"|srun -|sbatch \S|torchrun -|usermod -|export \w+=|[A-Z][A-Z0-9_]+=\S+ (?:\S+=\S+ )*\.?[\w/])"
 )

@@ -159,7 +159,10 @@ def test_pasted_screen_or_journal_hides_nothing(form):
     assert missed == []
 
 
-@pytest.mark.parametrize("line", ["│ " * 300_000, "x\b" * 500_000, "</p><a " * 300_000, '"MESSAGE":[' + "1," * 500_000, "> " * 500_000])
+@pytest.mark.parametrize(
+    "line",
+    ["│ " * 300_000, "x\b" * 500_000, "</p><a " * 300_000, '"MESSAGE":[' + "1," * 500_000, "> " * 500_000],
+)
 def test_long_line_of_one_form_is_read(line):
     assert best(line + "\nRuntimeError: HIP error: invalid device function\n") == "hip-invalid-device-function"
 

@@ -90,8 +90,10 @@ def test_log_that_the_system_cannot_read_is_rm610():
 @pytest.mark.parametrize(
     ("head", "what"),
     [
-        (b"7z\xbc\xaf\x27\x1c", "7z"), (b"Rar!\x1a\x07\x01", "rar"), (b"LPKSHHRH", "journal"), (b"ElfFile\0", "Windows"),
-        (b"\x7fELF\x02", "core dump"), (b"\x89PNG\r\n\x1a", "picture"), (b"\xff\xd8\xff\xe0", "picture"), (b"%PDF-1.7", "PDF"),
+        (b"7z\xbc\xaf\x27\x1c", "7z"), (b"Rar!\x1a\x07\x01", "rar"), (b"LPKSHHRH", "journal"),
+        (b"ElfFile\0", "Windows"),
+        (b"\x7fELF\x02", "core dump"), (b"\x89PNG\r\n\x1a", "picture"), (b"\xff\xd8\xff\xe0", "picture"),
+        (b"%PDF-1.7", "PDF"),
     ],
 )  # fmt: skip
 def test_file_of_another_kind_is_named_with_what_gives_its_text(head, what):

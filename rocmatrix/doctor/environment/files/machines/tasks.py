@@ -100,8 +100,8 @@ def _commands(path: Path, task: Mapping[str, yaml.Node], known: Mapping[str, str
         if listed is not None:
             packages = [text(row) for row in members(listed)] or text(listed).split(",")
             options = text(given.get("extra_args")) if names == ("pip",) else ""
-            asked = " ".join(shlex.quote(row.strip()) for row in packages)
-            yield Command(text=_plain(f"{words} {options} {asked}", known), where=line_of(path, listed))
+            quoted = " ".join(shlex.quote(row.strip()) for row in packages)
+            yield Command(text=_plain(f"{words} {options} {quoted}", known), where=line_of(path, listed))
 
 
 def _containers(path: Path, task: Mapping[str, yaml.Node], known: Mapping[str, str]) -> Iterator[Subject]:

@@ -170,7 +170,7 @@ def test_diagnose_with_share_prints_no_names(tmp_path, capsys, as_json):
 def test_shared_diagnosis_has_no_name_that_another_of_its_values_gives_away(tmp_path, capsys):
     path = tmp_path / "home" / "petrov" / "log"
     path.parent.mkdir(parents=True)
-    path.write_text('RuntimeError: HIP error: invalid device function (petrov)\n')
+    path.write_text("RuntimeError: HIP error: invalid device function (petrov)\n")
     assert "petrov)" in diagnosed(path, capsys, json=True)[1]
     assert "petrov" not in diagnosed(path, capsys, json=True, share=True)[1]
 

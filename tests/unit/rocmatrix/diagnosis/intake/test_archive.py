@@ -51,3 +51,11 @@ def test_archive_that_unfolds_to_more_than_is_read_is_refused(tmp_path, monkeypa
     with pytest.raises(RocmatrixError, match="RM610"):
         archive.unpack(packed(("a.log", FAILED, 2026)), tmp_path, name="x")
     assert not list(tmp_path.iterdir())
+
+
+def test_log_whose_time_was_not_written_is_unpacked(tmp_path):
+    data = bytearray(packed(("a.log", FAILED, 1980)).getvalue())
+    for at in (data.index(b"PK\x03\x04") + 10, data.index(b"PK\x01\x02") + 12):
+        data[at : at + 4] = bytes(4)
+    archive.unpack(io.BytesIO(data), tmp_path, name="x")
+    assert (tmp_path / "a.log").read_bytes() == FAILED

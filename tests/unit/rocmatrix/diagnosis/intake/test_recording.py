@@ -29,6 +29,6 @@ def test_other_file_is_no_recording(head):
     assert not recording.is_recording(head)
 
 
-def test_what_is_no_output_is_left_out():
+def test_event_without_output_is_left_out():
     assert b"".join(recording.played(iter([recorded("a\nb", 2).encode()]))) == b"a\r\nb"
     assert b"".join(recording.played(iter([b"[" * 100_000 + b"\n"]))) == b""

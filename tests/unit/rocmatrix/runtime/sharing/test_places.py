@@ -12,8 +12,14 @@ from rocmatrix.runtime.sharing.places import known_names
     [
         ("_HOSTNAME=kestrel\n_CMDLINE=x", "_HOSTNAME=<id>\n_CMDLINE=x"),
         ("    _HOSTNAME=kestrel", "    _HOSTNAME=<id>"),
-        ("[  123.456789] kestrel kernel: amdgpu 0000:03:00.0: x", "[  123.456789] <host> kernel: amdgpu 0000:03:00.0: x"),
-        ("<13>1 2026-11-26T10:11:12.123Z kestrel kernel - - - x", "<13>1 2026-11-26T10:11:12.123Z <host> kernel - - - x"),
+        (
+            "[  123.456789] kestrel kernel: amdgpu 0000:03:00.0: x",
+            "[  123.456789] <host> kernel: amdgpu 0000:03:00.0: x",
+        ),
+        (
+            "<13>1 2026-11-26T10:11:12.123Z kestrel kernel - - - x",
+            "<13>1 2026-11-26T10:11:12.123Z <host> kernel - - - x",
+        ),
         ("sudo[33]:     anna : TTY=pts/0", "sudo[33]:     <user> : TTY=pts/0"),
         ("           UID: 1001 (anna)", "           UID: 1001 (<name>)"),
         ("Node:             lx-7/10.1.2.3", "Node:             <host>/<address>"),
@@ -38,7 +44,10 @@ from rocmatrix.runtime.sharing.places import known_names
         ("Running on kestrel in /var/jenkins/x", "Running on <host> in /var/jenkins/x"),
         ("Started by user Anna Petrov", "Started by user <name>"),
         ('{"node_name":"lx-7","instance":"lx-7:9100"}', '{"node_name":"<name>","instance":"<name>"}'),
-        ('{"key":"host.name","value":{"stringValue":"kestrel"}}', '{"key":"host.name","value":{"stringValue":"<name>"}}'),
+        (
+            '{"key":"host.name","value":{"stringValue":"kestrel"}}',
+            '{"key":"host.name","value":{"stringValue":"<name>"}}',
+        ),
         ("RunAs User: ACME\\anna", "RunAs User: <user>"),
         ("line 1 &lt;anna@kestrel&gt;", "line 1 &lt;<user>@<host>&gt;"),
         ('"title": "anna@kestrel"', '"title": "<user>@<host>"'),
@@ -109,5 +118,12 @@ def test_word_that_may_stand_anywhere_is_no_known_name(text):
 
 
 def test_hostile_lines_end():
-    for hostile in ("[" * 100_000, "/scratch/" * 20_000, "a@b:" * 30_000, "anna is " * 20_000, '"node":"' * 20_000, "/home/a/" * 20_000):
+    for hostile in (
+        "[" * 100_000,
+        "/scratch/" * 20_000,
+        "a@b:" * 30_000,
+        "anna is " * 20_000,
+        '"node":"' * 20_000,
+        "/home/a/" * 20_000,
+    ):
         assert isinstance(redacted(hostile, ()), str)

@@ -2,7 +2,7 @@
 
 The forms are those of docker compose, the CRI and docker's JSON files, journald and dmesg with their options, Slurm,
 mpirun, torchrun, Ray, BuildKit, kubectl and Python's logging, and of a pasted screen: quotes, borders of panes, and
-what `script` records of corrected typing. Every repetition is bounded.
+what `script` records of corrected typing. Pages in HTML lose their tags. Every repetition is bounded.
 """
 
 from __future__ import annotations
@@ -60,12 +60,27 @@ _BYTES_HINT = b'"MESSAGE'
 _JSON_BYTES = re.compile(rb'"MESSAGE" ?: ?\[ ?(\d{1,3}(?: ?, ?\d{1,3}){0,20000}) ?\]')
 _BORDER = re.compile(rb" {0,300}(?:\xe2\x94[\x82\x83]|\xe2\x95\x91)(?=\r?\n)")
 _BORDER_HINTS = (b"\xe2\x94\x82", b"\xe2\x94\x83", b"\xe2\x95\x91")
+_TAG = re.compile(rb"<(?:/?[A-Za-z][\w:-]{0,30}(?:\s[^<>\n]{0,500})?/?|!--[^<>\n]{0,500}--)>")
+_TAG_HINTS = (b"</span>", b"<br", b"</td>", b"</pre>", b"</code>", b"</div>", b"</p>")
+_ENTITIES = (
+    (b"&nbsp;", b" "), (b"&#160;", b" "), (b"&quot;", b'"'), (b"&#34;", b'"'), (b"&#39;", b"'"), (b"&#x27;", b"'"),
+    (b"&lt;", b"<"), (b"&gt;", b">"), (b"&amp;", b"&"),
+)  # fmt: skip
+# characters of other scripts and editors that stand for a blank, or for none
+_BLANKS = ((b"\xc2\xa0", b" "), (b"\xe2\x80\xaf", b" "), (b"\xe2\x80\x8b", b""), (b"\xef\xbb\xbf", b""))
 _TYPED_OVER = re.compile(rb"[^\b\n]\x08(?: \x08)?")
 _MOST_TYPED_OVER = 20
 
 
 def _plain(text: bytes) -> bytes:
-    """Return lines without what a terminal or a journal makes of characters; each line stays one."""
+    """Return lines without what a terminal, a page or a journal makes of characters; each line stays one."""
+    for mark, plain in _BLANKS:
+        if mark in text:
+            text = text.replace(mark, plain)
+    if b"<" in text and any(hint in text for hint in _TAG_HINTS):
+        text = _TAG.sub(b"", text)
+        for entity, plain in _ENTITIES:
+            text = text.replace(entity, plain)
     if b"\b" in text:
         for _ in range(_MOST_TYPED_OVER):
             shorter = _TYPED_OVER.sub(b"", text)

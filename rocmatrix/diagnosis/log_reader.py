@@ -12,13 +12,27 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, BinaryIO
 
+from rocmatrix.diagnosis.intake import recording
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.input import named_path
 
 CHUNK = 4 << 20
 LONGEST_LINE = 8 << 20  # a longer one is cut: binary files have no lines at all
+SNIFFED = 4096
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+# files that are no text, what they are, and how the text is had from them
+FOREIGN = (
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive", "Unpack it: `7z x NAME`, then name the log or the folder."),
+    (b"Rar!\x1a\x07", "a rar archive", "Unpack it, then name the log or the folder."),
+    (b"PK\x03\x04", "a zip archive within another file", "Unpack it, then name the log or the folder."),
+    (b"LPKSHHRH", "a file of systemd's journal", "Give its text: `journalctl --file NAME | ./invokew diagnose -`."),
+    (b"ElfFile\0", "an event log of Windows", "Give its text: `wevtutil qe NAME /lf:true /f:text > events.txt`."),
+    (b"\x7fELF", "a program or a core dump", "Give the text of `coredumpctl info`, or of `gdb -batch -ex bt`."),
+    (b"\x89PNG\r\n", "a picture", "Give the text itself: copy it from the terminal."),
+    (b"\xff\xd8\xff", "a picture", "Give the text itself: copy it from the terminal."),
+    (b"%PDF-", "a PDF", "Give its text: `pdftotext NAME -`, or copy it."),
+)
 _BREAKS = (EOFError, OSError, zlib.error, lzma.LZMAError)
 
 
@@ -31,7 +45,8 @@ def opened(path: Path) -> BinaryIO:
 
 
 def chunks(stream: BinaryIO, *, name: str, size: int = CHUNK) -> Iterator[bytes]:
-    """Yield a log in whole lines. Raises RM610 where it is empty, RM611 where a packed one cannot be unpacked at all.
+    """Yield a log in whole lines. Raises RM610 where it is empty, RM611 where a packed one cannot be unpacked at all or
+    it is a file of another kind.
 
     A packed log that breaks off, as one of a machine that died, counts as far as it goes.
 
@@ -42,15 +57,21 @@ def chunks(stream: BinaryIO, *, name: str, size: int = CHUNK) -> Iterator[bytes]
     """
     buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)  # type: ignore[type-var]
     try:
-        head = buffered.peek(8)[:8]
+        head = buffered.peek(SNIFFED)[:SNIFFED]
     except OSError as error:  # a device, or a disk that is broken
         raise RocmatrixError("RM610", what=str(error.strerror), where=name) from error
     if not head:
         raise RocmatrixError("RM610", what="it is empty", where=name)
+    for magic, what, advice in FOREIGN:
+        if head.startswith(magic):
+            raise RocmatrixError("RM611", what=f"it is {what}, and no text", where=name, next=advice)
     packing = next((packing for magic, packing in PACKED.items() if head.startswith(magic)), None)
     plain = _unpacked(packing, buffered) if packing else buffered
     blocks = _read(plain, packing, name, size)
-    yield from _whole_lines(_narrowed(blocks) if head.startswith(UTF16) else blocks)
+    lines = _whole_lines(_narrowed(blocks) if head.startswith(UTF16) else blocks)
+    if recording.is_recording(head):
+        lines = _whole_lines(recording.played(lines))
+    yield from lines
 
 
 def _unpacked(packing: str, packed: IO[bytes]) -> IO[bytes]:

@@ -51,6 +51,11 @@ Found in Dockerfiles, compose files, scripts and requirements files, without a r
 | cuda-image | error | an image for CUDA with devices or variables for an AMD card |
 | device-path | error | a device that is not below /dev |
 | argument-outside-stage | warning | an ARG that stands before FROM alone, used in a RUN of a stage, where it is empty |
+| instruction-unknown | error | a line of a Dockerfile that begins with a command, below a RUN without a backslash |
+| image-is-not-root | error | apt in an image that runs as another user, before USER root |
+| card-without-code | warning | torch from an index without code for the one card that the image compiles for |
+| triton-of-another-name | warning | triton-rocm or pytorch-triton-rocm from an index that has the other name |
+| rocm-too-old-for-source | error | llama.cpp's default branch, built with a ROCm that it refuses |
 | kfd-not-given | error | /dev/dri without /dev/kfd |
 | dri-not-given | error | /dev/kfd without /dev/dri |
 | groups-not-given | warning | a user other than root, and no groups for the device nodes |
@@ -60,7 +65,7 @@ Found in Dockerfiles, compose files, scripts and requirements files, without a r
 
 A companion package that a rule of matrix/companions.yaml calls broken with the image's ROCm is an error under that
 rule's id. The table has the rules of containers; Kubernetes manifests, workflows, conda environments, pages in Markdown
-and Makefiles are read, too.
+and reStructuredText, notebooks, Makefiles, tasks of Ansible and modules of NixOS are read, too.
 """
 
 

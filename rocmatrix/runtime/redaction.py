@@ -8,9 +8,12 @@ import re
 import socket
 from collections.abc import Callable
 
+from rocmatrix.runtime.sharing import places
+
 # before four numbers that are an address: after the word of a version, only of three digits or of a private network
 _NOT_AFTER = r"(?<!version )(?<!version: )(?<!version=)(?<!version\": \")(?<!==)(?<!>=)(?<!<=)(?<!\bv)"
-NO_VERSION = rf"(?:{_NOT_AFTER}|(?=10\.|(?:\d{{1,3}}\.){{0,3}}\d{{3}}))"
+_PACKAGE = "".join(rf"(?<!-cu1\d {{{blanks}}})" for blanks in range(1, 24))  # a column of `pip list`
+NO_VERSION = rf"{_PACKAGE}(?:{_NOT_AFTER}|(?=10\.|(?:\d{{1,3}}\.){{0,3}}\d{{3}}))"
 _WORD = r"(?:tokens?|secrets?|passw(?:or)?ds?|passphrase|api[_-]?keys?|access[_-]?keys?|secret[_-]?keys?|private[_-]?keys?|credentials?)"
 # a quote, also as JSON within JSON, a shell or HTML escapes it
 _QUOTE = r"(?:\\{0,8}[\"']|\\{1,4}u0022|\\x22|&quot;|&#(?:34|39|x22|x27);|%2[27])?"
@@ -129,6 +132,10 @@ SECRETS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
 )  # fmt: skip
 # an address of IPv6 with groups left out, three at least, or two in brackets: with two a namespace of C++ would be one
 _IPV6 = r"(?:[0-9a-f]{1,4}:){2,6}(?::[0-9a-f]{1,4}){1,5}|(?:[0-9a-f]{1,4}:){1}(?::[0-9a-f]{1,4}){2,6}|(?:[0-9a-f]{1,4}:){3,7}:"
+# words that end a message's first part, as in `HIP error: `: what is before them is no host
+_NO_PROGRAM = (
+    r"(?!(?:error|warning|failed|failure|exception|fault|happened|device|code|name|version|status|message|info):)"
+)
 # what names a machine or its user
 MACHINES = (
     (re.compile(rf"(?<![\w:.])(?:{_IPV6})(?![\w:])|(?<=[a-z0-9]:)(?:{_IPV6}|(?:[0-9a-f]{{1,4}}:){{7}}[0-9a-f]{{1,4}})(?=<\d{{1,5}}>)|(?<=\[)[0-9a-f]{{1,4}}::[0-9a-f]{{1,4}}(?=\])", re.IGNORECASE), "<address>"),
@@ -157,13 +164,13 @@ MACHINES = (
     (re.compile(r"(?P<name>(?<![\w-])nodes?[ /][\"']?)(?=[a-z-]{0,100}\d)[a-z][\w.]{0,60}-[\w.]{1,60}-[\w.-]{1,200}(?=[\s\"',:;)/]|$)", re.MULTILINE), r"\g<name><host>"),  # a cluster's
     (re.compile(r"(?<![\w:/.])//[A-Za-z][\w.-]{0,253}/[^\s\"'<>]{1,1000}"), "<path>"),  # a share of a file server
     (re.compile(r"\[[A-Za-z][\w.-]{0,253}\](?=:\d{2,5})"), "[<host>]"),
-    (re.compile(r"^[\w.-]{1,64}(?= kernel: )", re.MULTILINE), "<host>"),
+    (re.compile(r"^[\w.-]{1,64}(?= kernel: (?!registered at))", re.MULTILINE), "<host>"),
     (re.compile(r"\b[\w-]{1,63}(?:\.[\w-]{1,63}){0,8}\.(?:local|lan|internal|intranet|corp|home|localdomain|cluster)\b", re.IGNORECASE), "<host>"),
     (re.compile(r"\b[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}:\d{2,5}(?=/)"), "<host>"),
     (re.compile(r"\bip-\d{1,3}(?:-\d{1,3}){3}\b"), "<host>"),
-    (re.compile(r"(?P<time>\b\d{4}-\d\d-\d\dT[\d:.,+Z-]{8,30} )(?!(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)\b)[\w.-]{1,64}(?= [\w./@-]{1,64}(?:\[\d{1,9}\])?: )"), r"\g<time><host>"),
+    (re.compile(rf"(?P<time>\b\d{{4}}-\d\d-\d\dT(?![\d:]{{8}}[.]\d{{7,9}}Z)[\d:.,+Z-]{{8,30}} )(?!(?:HIP|HSA|CUDA|NCCL|RCCL|GPU|CPU|VRAM|Memory|TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)\b)[\w.-]{{1,64}}(?= {_NO_PROGRAM}[\w./@-]{{1,64}}(?:\[\d{{1,9}}\])?: )"), r"\g<time><host>"),
     (re.compile(r"(?<![/\w.+$-])[A-Za-z_][\w.+$-]{0,63}@(?!sha256:)(?=[\d.-]{0,62}[A-Za-z])[\w.-]{1,63}(?=[:\s]|$)", re.MULTILINE), "<user>@<host>"),
-    (re.compile(r"(?P<name>(?<!\bthe )\b(?:hostname|nodename|host|user|username|logname|MASTER_ADDR|rdzv[_-]endpoint)[\"']?\s{0,3}[=:]\s{0,3}[\"']?|\brdzv[_-]endpoint )(?!localhost\b|127\.0\.0\.1|<)[A-Za-z][\w.-]{0,253}", re.IGNORECASE), r"\g<name><name>"),
+    (re.compile(r"(?P<name>(?<!\bthe )\b(?:hostname|nodename|host|user|username|logname|MASTER_ADDR|rdzv[_-]endpoint)[\"']?\s{0,3}[=:]\s{0,3}[\"']?|\brdzv[_-]endpoint )(?!localhost\b|127\.0\.0\.1|<|(?:no|not|unable|failed|cannot|could) \w)[A-Za-z][\w.-]{0,253}", re.IGNORECASE), r"\g<name><name>"),
     (re.compile(r"\((?!localhost,)[A-Za-z][\w.-]{0,253}(?=, \d{2,5}\))"), "(<host>"),
     (re.compile(r"(?P<name>\b[ug]id=\d{1,10}\()[^)\n]{1,64}"), r"\g<name><name>"),
     (re.compile(r"(?P<name>\b(?:\w{0,20}serial(?:[_ -]?(?:number|num|no))?|s/n|asset[_ ]tag|machine[_ -]?id|unique[_ ]?id|\w{0,10}guid|uuid)[\"']?\s{0,30}(?:[:=#]\s{0,30})?[\"']?)(?=[\w-]*\d)(?!<)[\w:.-]{4,100}", re.IGNORECASE), r"\g<name><id>"),
@@ -175,18 +182,20 @@ _FORMS = (
     (re.compile(r"\b(?:hf_|ghp_|github_pat_|sk-|glpat-|xox[bp]-)[\w-]{8,200}"), "<token>"),
     (re.compile(r"\b(?P<name>[\w]{0,40}(?:TOKEN|SECRET|PASSWORD|API_KEY))(?P<sign>[=:] ?)\S{1,200}"), r"\g<name>\g<sign><secret>"),
     (re.compile(r"://[^/\s:@]{0,100}:[^/\s]{1,200}@"), "://<user>:<secret>@"),
+    (re.compile(r"(?<=://<user>:<secret>@)(?:[\w-]{1,63}\.){1,8}[\w-]{1,63}"), "<host>"),  # whoever signs in does so at home
     (re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,6}\b"), "<address>"),
     (re.compile(r"(?P<home>/(?:home|Users|lustre/home|public/home)/|/run/user/|[A-Za-z]:\\{1,2}Users\\{1,2})(?:(?<=\\)[^/\\\n\"':<>]{1,64}(?=\\)|[^/\\\s\"':]{1,64})"), r"\g<home><user>"),
     (re.compile(r"\b(?:[0-9a-f]{2}:){5}[0-9a-f]{2}\b", re.IGNORECASE), "<mac>"),
-    (re.compile(rf"{NO_VERSION}(?<![\w.])(?!127\.0\.0\.1\b|0\.0\.0\.0\b)(?:\d{{1,3}}\.){{3}}\d{{1,3}}(?![\w.])", re.IGNORECASE), "<address>"),
+    (re.compile(rf"{NO_VERSION}(?<![\w.])(?!127\.|0\.0\.0\.0\b)(?:\d{{1,3}}\.){{3}}\d{{1,3}}(?![\w.])", re.IGNORECASE), "<address>"),
     (re.compile(r"(?<![\w:])(?:[0-9a-f]{1,4}:){4,7}[0-9a-f]{1,4}(?![\w:])|(?<![\w:])fe80::[0-9a-f:%\w]{1,60}", re.IGNORECASE), "<address>"),
     (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE), "<uuid>"),
     (re.compile(r"(?P<name>\b(?:Serial(?: Number)?|Unique ID|Hostname)\s{0,30}: ?)\S{1,100}", re.IGNORECASE), r"\g<name><id>"),
     (re.compile(r"(?<![\w.@/-])[\w.-]{1,32}@[\w.-]{1,63}(?=:[~/][^\s]{0,200}[$#] | [^\s\]]{1,200}\][$#] )"), "<user>@<host>"),
-    (re.compile(r"(?P<time>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d )[\w.-]{1,64}(?= [\w./@-]{1,64}(?:\[\d{1,9}\])?: )"), r"\g<time><host>"),
+    (re.compile(rf"(?P<time>[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d )[\w.-]{{1,64}}(?= {_NO_PROGRAM}[\w./@-]{{1,64}}(?:\[\d{{1,9}}\])?: )"), r"\g<time><host>"),
     (re.compile(r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:[+-]\d\d:?\d\d|Z) )[\w.-]{1,64}(?= (?:kernel|[\w./@-]{1,64}\[\d{1,9}\]): )"), r"\g<time><host>"),
     (re.compile(r"(?P<name>\"(?:_HOSTNAME|Hostname|_MACHINE_ID|_BOOT_ID|nodeName|Domainname)\" ?: ?\")[^\"]{1,100}"), r"\g<name><id>"),
     (re.compile(r"\b[\w-]{1,63}(?=:\d{2,9}:\d{2,9} \[\d{1,3}\])"), "<host>"),
+    *places.PLACES,
     *MACHINES,
 )  # fmt: skip
 
@@ -194,17 +203,24 @@ _FORMS = (
 def redacted(text: str, names: tuple[str, ...] | None = None) -> str:
     """Return a text without what names a person or a machine. `names` are taken out as whole words too.
 
-    Without `names`, this host's and this user's are used. PCI addresses and ports stay.
+    Without `names`, this host's and this user's are used. What the text names at one place is removed at each. PCI
+    addresses and ports stay.
+
+    Args:
+        text: what is to be shared.
+        names: whole words that are taken out.
     """
+    known = places.known_names(text)
     for form, instead in _FORMS:
         text = form.sub(instead, text)
-    for name in _own() if names is None else names:
+    for name in (*(own_names() if names is None else names), *known):
         if len(name) > 2:
             text = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", "<name>", text)
     return text
 
 
-def _own() -> tuple[str, ...]:
+def own_names() -> tuple[str, ...]:
+    """Return the names of this machine and of its user."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container's user without a name

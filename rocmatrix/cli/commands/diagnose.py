@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import tempfile
@@ -10,7 +11,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from rocmatrix.cli.commands.common import known_matrix, print_json
 from rocmatrix.cli.options.command import command
@@ -94,7 +95,7 @@ def _diagnosed(args: Diagnose, matrix: Matrix, log: Path | None) -> Diagnosis:
         logs = folder.logs(log)
         rows = ((logs.name(path), _sound(_blocks(str(path)))) for path in logs.paths)
         found = diagnosis.diagnose_all(
-            rows, name=f"{log} ({len(logs.paths)} logs)", signatures=signatures, here=here, matrix=matrix,
+            rows, name=f"{_name(args.log)} ({len(logs.paths)} logs)", signatures=signatures, here=here, matrix=matrix,
             failed_checks=failed,
         )  # fmt: skip
         return replace(found, left_out=(*logs.left_out, *found.left_out))
@@ -132,7 +133,18 @@ def _sound(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 @contextmanager
 def _kept(args: Diagnose) -> Iterator[Path | None]:
-    """Yield the log's path; None is standard input, which a report reads twice and so keeps in a file meanwhile."""
+    """Yield the log's path; None is standard input, which a report reads twice and so keeps in a file meanwhile.
+
+    Of a zip archive it is the folder of its logs.
+    """
+    from rocmatrix.diagnosis.intake import archive
+
+    packed = _zip_of(args.log)
+    if packed is not None:
+        with tempfile.TemporaryDirectory(prefix="rocmatrix-") as folder:
+            archive.unpack(packed, Path(folder), name=_name(args.log))
+            yield Path(folder)
+        return
     if args.log != "-" or not args.report:
         yield None if args.log == "-" else Path(args.log)
         return
@@ -141,6 +153,17 @@ def _kept(args: Diagnose) -> Iterator[Path | None]:
             kept.write(block)
         kept.flush()
         yield Path(kept.name)
+
+
+def _zip_of(log: str) -> Path | IO[bytes] | None:
+    """Return the zip archive that the log is; None where it, or standard input, is none."""
+    from rocmatrix.diagnosis.intake import archive
+
+    if log != "-":
+        return Path(log) if archive.is_zip(Path(log)) else None
+    if sys.stdin.isatty() or not sys.stdin.buffer.peek(4).startswith(archive.MAGIC):  # type: ignore[union-attr]
+        return None
+    return io.BytesIO(sys.stdin.buffer.read())
 
 
 def _watched(args: Diagnose, matrix: Matrix) -> bool:
@@ -188,15 +211,26 @@ def _report(found: Diagnosis, matrix: Matrix, log: Path | None, *, requested: bo
     return report.report(found, fitting, stated, quoted)
 
 
-def _shareable(content: Any) -> Any:
-    """Return words, or plain data, without what names a person or a machine."""
-    from rocmatrix.runtime.redaction import redacted
+def _shareable(content: Any, names: tuple[str, ...] | None = None) -> Any:
+    """Return words, or plain data, without what names a person or a machine, at one place of it or at all."""
+    from rocmatrix.runtime import redaction
+    from rocmatrix.runtime.sharing.places import known_names
 
+    if names is None:
+        names = (*redaction.own_names(), *known_names("\n".join(_words(content))))
     if isinstance(content, str):
-        return redacted(content)
+        return redaction.redacted(content, names)
     if isinstance(content, dict):
-        return {key: _shareable(value) for key, value in content.items()}
-    return [_shareable(value) for value in content] if isinstance(content, list) else content
+        return {key: _shareable(value, names) for key, value in content.items()}
+    return [_shareable(value, names) for value in content] if isinstance(content, list) else content
+
+
+def _words(content: Any) -> Iterator[str]:
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, (dict, list)):
+        for value in content.values() if isinstance(content, dict) else content:
+            yield from _words(value)
 
 
 def _name(log: str) -> str:

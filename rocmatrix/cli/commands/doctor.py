@@ -50,8 +50,8 @@ class Doctor:
 
     file: str = option(
         "only this file, whatever it is: a Dockerfile, compose file, script, requirements file, pyproject.toml, conda "
-        "environment, Kubernetes manifest, GitHub workflow, GitLab pipeline, Makefile, or the code blocks of a page in "
-        "Markdown",
+        "environment, Kubernetes manifest, GitHub workflow, GitLab pipeline, Makefile, tasks of Ansible, module of "
+        "NixOS, notebook, or the code blocks of a page in Markdown or reStructuredText",
         metavar="PATH",
     )
     fix: bool = option(

@@ -18,7 +18,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from rocmatrix.doctor.environment.files import instructions, named_requirements
 from rocmatrix.doctor.environment.intent import means_amd
 from rocmatrix.doctor.environment.lint_input import Assignment, Command, FileFinding, Pair, Subject
-from rocmatrix.doctor.environment.shell import build_arguments, quotes, texts
+from rocmatrix.doctor.environment.shell import build_arguments, instruction_lines, quotes, texts
 from rocmatrix.doctor.environment.shell.words import parts
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -75,15 +75,17 @@ def of_dockerfile(path: Path) -> tuple[Subject, ...]:
     text = read_text(path)
     stages: list[_Stage] = []
     defaults: dict[str, str] = {}
-    divided: list[FileFinding] = []
+    divided = list(instruction_lines.unknown(text, str(path)))
     lines = text.splitlines()
-    for row in _instructions(text):
+    for row in _instructions(instruction_lines.without_gaps(text)):
         where = f"{path}:{row['startline'] + 1}"
         divided += quotes.of_argument(_words_of_argument(row, where), where)
         if row["instruction"] == "FROM":
-            stages.append(_stage(substituted(row["value"], defaults), stages, path))
+            # an argument without a default is the caller's to give
+            value = substituted(row["value"], {name: held for name, held in defaults.items() if held})
+            stages.append(_stage(value, stages, path))
             stages[-1].where = where
-            for note in instructions.other_processor(substituted(row["value"], defaults), where):
+            for note in instructions.other_processor(value, where):
                 stages[-1].notes[note.what] = note
         elif not stages:
             defaults |= _arguments(row, where)
@@ -221,6 +223,8 @@ def _take(
         own = Command(text=text, where=where, rows=tuple(lines[row["startline"] : row["endline"] + 1]))
         # without a COPY the file is one that the image holds already, such as that of a clone
         named = named_requirements.commands(text, where, Path(path)) if stage.copied else ()
+        for note in instructions.not_root(stage.image if stage.user is None else None, text, where):
+            stage.notes.setdefault(note.rule, note)
         for command in (own, *named):
             stage.commands.append(command)
             stage.pairs += installed(command.text, where)

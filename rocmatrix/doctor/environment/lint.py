@@ -108,19 +108,31 @@ def _covers(rule: EnvironmentRule, value: str) -> bool:
 
 def _passes(rule: EnvironmentRule, variable: Assignment, subject: Subject, others: Mapping[str, str]) -> bool:
     """Return whether the rule's own test, if it has one, holds for this value."""
-    if rule.test is None:
-        return True
-    if rule.test == "never-compiled":
-        return not subject.compiles
+    if rule.test in (None, "never-compiled"):
+        return rule.test is None or not subject.compiles
     if rule.test == "single-process":
         return not any(_LAUNCHERS.search(command.text) for command in subject.commands)
     if rule.test == "override-not-compiled":
         return _not_among(variable.value, next(others[name] for name in rule.given if name in others))
-    if rule.test in ("differ", "both-set"):
-        given = [others[name] for name in rule.given if name in others]
-        # empty lists hide all cards, whichever layer reads them
-        return bool(variable.value and any(given)) if rule.test == "both-set" else {*given} - {variable.value} != set()
+    given = [others[name] for name in rule.given if name in others]
+    if rule.test == "differ":
+        return {*given} - {variable.value} != set()
+    if rule.test.startswith("both-set"):
+        return _both_set(given, variable.value, alike=rule.test == "both-set-alike")
     return _overrides(rule.test, variable.value, subject)
+
+
+def _both_set(given: list[str], kept: str, *, alike: bool) -> bool:
+    """Return whether cards are listed twice, so that the second list fits what the first leaves, or does not."""
+    fits = all(_counts_from_zero(listed, kept) for listed in given if listed)
+    return bool(kept and any(given)) and fits == alike  # empty lists hide all cards, whichever layer reads them
+
+
+def _counts_from_zero(listed: str, kept: str) -> bool:
+    """Return whether a list of cards names only numbers that a list which was applied before it leaves."""
+    numbers = listed.replace(" ", "").split(",")
+    left = len(kept.split(",")) if re.fullmatch(r"[\w,-]+", kept) else 0  # of a variable none is known
+    return all(number.isdecimal() and int(number) < left for number in numbers)
 
 
 def _overrides(test: str, value: str, subject: Subject) -> bool:

@@ -96,7 +96,7 @@ def _of_image(subject: Subject) -> Iterator[LintFinding]:
     if image is None:
         return
     tag = image.partition(":")[2]
-    if image.startswith("rocm/pytorch:") and tag.startswith("rocm") and not _PYTORCH_TAG.match(tag):
+    if image.startswith("rocm/pytorch:") and re.match(r"rocm[^$]*$", tag) and not _PYTORCH_TAG.match(tag):
         yield _finding_of(
             "image-tag-form", subject, where, image, "invented", "error",
             "tags of rocm/pytorch name ROCm, distribution, Python and torch (rocm6.4_ubuntu22.04_py3.10_pytorch_"
@@ -167,7 +167,7 @@ def _of_launch(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
 def _malformed(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
     """Yield paths of devices that are none."""
     for device in launch.devices:
-        if not device.startswith("/dev/") and "=" not in device:
+        if not device.startswith("/dev/") and "=" not in device and "$" not in device:
             whole = f"/dev/{device.strip('/').removeprefix('dev/')}"
             finding = _finding_of(
                 "device-path", subject, launch.line_of(device), device, "malformed", "error",
@@ -178,11 +178,12 @@ def _malformed(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
 
 def _options(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
     """Yield options that do not give the card, or give more than it needs."""
-    if launch.gpus is not None and (launch.for_amd or "rocm" in launch.image):
+    if launch.gpus is not None and (launch.for_amd or "rocm" in launch.image) and "amd" not in launch.drivers:
         yield _finding_of(
-            "gpus-option-of-nvidia", subject, launch.line_of("gpus"), f"--gpus {launch.gpus}", "conflict", "error",
-            "--gpus asks for NVIDIA's container runtime; with an AMD card the engine refuses or gives none",
-            "--device /dev/kfd --device /dev/dri, or AMD's container toolkit with --runtime=amd",
+            "gpus-option-of-nvidia", subject, launch.line_of("gpus"), f"--gpus {launch.gpus}", "conflict", "warning",
+            "--gpus asks for NVIDIA's runtime, and the engine refuses or gives no AMD card; only young engines (Docker "
+            "29.3, Podman 6.0, nerdctl 2.3) with AMD's Container Toolkit give AMD cards by it",
+            "--device /dev/kfd --device /dev/dri; with that toolkit --runtime=amd --gpus, for Docker 28.3 and newer",
         )  # fmt: skip
     if launch.runner == "podman" and launch.for_amd and not launch.privileged and _loses_groups(launch):
         sure = launch.rootful is False and not launch.groups
@@ -217,7 +218,7 @@ def _nodes(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
     kfd = next(filter(_is_kfd, launch.devices), None)
     dri = next((each for each in launch.devices if "dri" in each), None)
     given = dri or kfd
-    if given is None or (kfd and dri):
+    if given is None or (kfd and dri) or any("$" in device for device in launch.devices):
         return
     rule, missing, truth = (
         ("dri-not-given", "/dev/dri", _KFD_ALONE) if kfd else ("kfd-not-given", "/dev/kfd", _DRI_ALONE)

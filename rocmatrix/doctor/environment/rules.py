@@ -19,7 +19,7 @@ Kind = Literal["invented", "not read", "malformed", "debug", "no-op", "harmful",
 Severity = Literal["error", "warning", "note"]
 Test = Literal[
     "override-native", "override-foreign", "override-any", "override-not-compiled", "differ", "never-compiled",
-    "single-process", "both-set",
+    "single-process", "both-set", "both-set-alike",
 ]  # fmt: skip
 Name = Annotated[str, StringConstraints(pattern=r"^\*?[A-Z][A-Z0-9_]*\*?$")]
 

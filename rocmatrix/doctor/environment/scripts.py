@@ -22,8 +22,11 @@ _SET = re.compile(
     r"[ \t]*(?=[;\n]|#|&&)",
     re.MULTILINE,
 )
+_BRANCH = re.compile(r"^\s*(?:else|elif)\b", re.MULTILINE)
+_DEFAULT = re.compile(r"\$\{(?P<name>\w+):?-(?P<value>[^{}]*)\}")
 _MOST = 50  # options of a list; each of its lines is read with all of them
 _STARTS = re.compile(r"docker|podman|nerdctl")
+_WHOLE = re.compile(r"\$\{?(?P<name>[A-Za-z_]\w*)(?::?-[^{}]*)?\}?")
 _ALL = re.compile(r"\"?\$\{(?P<name>\w+)\[[@*]\]\}\"?")
 
 
@@ -75,7 +78,25 @@ def _of_script(path: Path) -> Iterator[Subject]:
         name=str(path), variables=rows, commands=commands, pairs=pairs, compiles=compiles, notes=notes
     )  # fmt: skip
     for command in commands:
-        yield from launches(command, str(path))
+        for one in launches(command, str(path)):
+            yield one
+            yield from _chosen(one, own, str(path))
+
+
+def _chosen(started: Subject, script: str, path: str) -> Iterator[Subject]:
+    """Yield the images of ROCm that a script puts into the variable it starts a container from, one of which counts.
+
+    Args:
+        started: the container.
+        script: the script's own text.
+        path: its file, for places.
+    """
+    name = _WHOLE.fullmatch(started.image or "")
+    for line in words.lines(script) if name else ():
+        for match in _SET.finditer(line.text.lstrip() + "\n"):
+            value = (match["value"] or "").strip("\"'")
+            if name and match["name"] == name["name"] and "rocm" in value and "$" not in value:
+                yield Subject(name=f"{path} {value}", image=value, where=f"{path}:{line.number}")
 
 
 def _constants(script: str) -> dict[str, str]:
@@ -83,14 +104,20 @@ def _constants(script: str) -> dict[str, str]:
     text = "\n".join(line.text for line in words.lines(script)) + "\n"
     found: dict[str, str] = {}
     set_again: set[str] = set()
+    begun: dict[str, int] = {}
     for match in _SET.finditer(text):
         name = match["name"] + ("[@]" if match["array"] is not None else "")
         value = match["array"] if match["array"] is not None else match["value"].strip("\"'")
-        if match["more"] and name in found:
+        default = _DEFAULT.fullmatch(value)
+        value = default["value"] if default and default["name"] == name else value  # unless the caller has set it
+        if match["more"] and name in found and _BRANCH.search(text, begun[name], match.start()):
+            set_again.add(name)  # it is one of several that a condition chooses from
+        elif match["more"] and name in found:
             found[name] = f"{found[name]} {value}" if match["array"] is not None else found[name] + value
         else:
             set_again |= {name} & found.keys()
             found[name] = value
+            begun[name] = match.end()
     return {name: value for name, value in found.items() if name not in set_again and "$(" not in value and value}
 
 

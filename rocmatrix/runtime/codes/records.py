@@ -14,8 +14,9 @@ RECORDS: tuple[CatalogEntry, ...] = entries(
     (
         "RM611",
         "The log cannot be unpacked",
-        "It begins as a packed file does, but nothing could be unpacked from it.",
-        "Unpack it by hand to see what is left, or fetch it again.",
+        "It begins as a packed file does, but nothing could be unpacked from it; or it is a file of another kind, such "
+        "as an archive, a picture, or a journal in its own form.",
+        "Unpack it by hand to see what is left, fetch it again, or give its text.",
     ),
     (
         "RM612",

@@ -32,12 +32,12 @@ def test_finding_counts_by_its_rule_and_line(case, findings, judged):
 
 
 def test_kept_sets_have_mistakes_and_sound_files_with_a_source_each():
-    for name, least in (("first", 70), ("second", 25), ("third", 65), ("fourth", 30)):
+    for name, least in (("first", 70), ("second", 25), ("third", 65), ("fourth", 30), ("fifth", 100), ("sixth", 30)):
         rows = linter.cases(name)
         assert len(rows) >= least
         assert len({row.file for row in rows}) == len(rows)
         assert all(row.source and (row.sound or row.rules) for row in rows)
-        assert 0.3 < sum(row.sound for row in rows) / len(rows) < 0.8
+        assert 0.3 < sum(row.sound for row in rows) / len(rows) < 0.95
 
 
 def test_file_that_is_fetched_anew_is_judged_as_it_is_now(tmp_path):

@@ -10,6 +10,10 @@ from rocmatrix.doctor.environment.lint_input import FileFinding
 _COPIED = re.compile(r"--from=(?P<image>\S+)")
 _MOVES = re.compile(r"^(?:latest|main|master|nightly|edge|dev|stable)$")
 _OTHER_PROCESSOR = re.compile(r"--platform=[\"']?(?:linux/)?(?P<name>arm64|aarch64|arm/v\d|ppc64le|riscv64)\b")
+_WITH_USER = re.compile(r"^(?:docker\.io/)?rocm/rocm-terminal(?::|@|$)")
+_OF_ROOT = re.compile(
+    r"(?:^|[;&|(]\s*|\b(?:then|do|else)\s+)(?:\w+=\S*\s+)*(?:apt|apt-get|dpkg|add-apt-repository)\s(?!--help)"
+)
 _ROCM = re.compile(r"(?:^|[\s/])rocm/|rocm\d|-rocm", re.IGNORECASE)
 
 
@@ -44,6 +48,23 @@ def other_processor(value: str, where: str) -> Iterator[FileFinding]:
             rule="platform-without-rocm", where=where, what=value, severity="error",
             truth=f"AMD builds ROCm and its images for x86-64 alone; there is none for {found['name']}",
             instead="--platform=linux/amd64",
+        )  # fmt: skip
+
+
+def not_root(image: str | None, command: str, where: str) -> Iterator[FileFinding]:
+    """Yield a call of apt in an image that names another user than root, before the file names one.
+
+    Args:
+        image: what the stage is built on.
+        command: of its shell.
+        where: its file and line.
+    """
+    called = _OF_ROOT.search(command) if _WITH_USER.match(image or "") else None
+    if called:
+        yield FileFinding(
+            rule="image-is-not-root", where=where, what=f"{called[0].strip(' ;&|(')} in {image}", severity="error",
+            truth="that image runs as its user rocm-user, who may not install packages (Permission denied)",
+            instead="USER root above, or sudo apt-get",
         )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ _INFRASTRUCTURE = re.compile(
 )
 _NVIDIA_NAME = re.compile(r"nvidia|cuda", re.IGNORECASE)
 _POD_KEYS = ("containers", "initContainers")
+_STARTERS = ("Launcher", "headGroupSpec")  # of an MPIJob and a RayCluster: pods that start others, and may have no card
 _ADVICE = (
     "Correct the named line; `docker compose config` checks a compose file, and `helm template` or `kubectl kustomize` "
     "renders a template first."
@@ -51,7 +53,21 @@ def repeated_keys(path: Path) -> Counter[str]:
 
 def of_manifests(path: Path) -> tuple[Subject, ...]:
     """Return the containers of every pod in a file of Kubernetes manifests. Raises RM310, RM311."""
-    return tuple(subject for pod in _pods(documents(path)) for subject in _of_pod(path, pod))
+    roots = documents(path)
+    starters = [items(node)[name] for node in _nodes(roots) for name in _STARTERS if name in items(node)]
+    starting = {line_of(path, container["image"]) for pod in _pods(starters) for container in _listed(pod)}
+    found = (subject for pod in _pods(roots) for subject in _of_pod(path, pod))
+    return tuple(
+        replace(one, notes=tuple(note for note in one.notes if note.rule != "k8s-gpu-not-requested"))
+        if one.where in starting else one
+        for one in found
+    )  # fmt: skip
+
+
+def _listed(pod: Mapping[str, yaml.Node]) -> Iterator[Mapping[str, yaml.Node]]:
+    """Yield the containers of a pod that name an image."""
+    for key in _POD_KEYS:
+        yield from (container for node in members(pod.get(key)) if "image" in (container := items(node)))
 
 
 def _pods(roots: Sequence[yaml.Node]) -> Iterator[Mapping[str, yaml.Node]]:
@@ -75,11 +91,8 @@ def _nodes(roots: Sequence[yaml.Node]) -> Iterator[yaml.Node]:
 
 
 def _of_pod(path: Path, pod: Mapping[str, yaml.Node]) -> Iterator[Subject]:
-    for key in _POD_KEYS:
-        for node in members(pod.get(key)):
-            container = items(node)
-            if "image" in container:
-                yield _container(path, pod, container)
+    for container in _listed(pod):
+        yield _container(path, pod, container)
 
 
 def _container(path: Path, pod: Mapping[str, yaml.Node], container: Mapping[str, yaml.Node]) -> Subject:

@@ -16,6 +16,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from rocmatrix.doctor.environment.dockerfile import INDEX, installed, read_text
+from rocmatrix.doctor.environment.files import settings
 from rocmatrix.doctor.environment.lint_input import Command, FileFinding, Subject
 from rocmatrix.doctor.environment.packages.folders import FOLDER
 from rocmatrix.runtime.errors import RocmatrixError
@@ -66,8 +67,11 @@ def of_pyproject(path: Path) -> tuple[Subject, ...]:
         sources={canonicalize_name(str(name)): rows for name, rows in table(uv.get("sources")).items()},
     )  # fmt: skip
     found = tuple(_of_extra(project, name, rows) for name, rows in _extras(root) if rows or name == "dependencies")
-    conflict = tuple(_undeclared(project)) if "conflicts" not in uv else ()
-    return (replace(found[0], notes=(*found[0].notes, *conflict)), *found[1:])
+    system = table(root.get("build-system"))
+    backend = str(system.get("build-backend", "")) if "backend-path" not in system else ""
+    whole = list(settings.of_build_backend(backend, f"{path}:{_line_of(texts, backend)}"))
+    whole += _undeclared(project) if "conflicts" not in uv else ()
+    return (replace(found[0], notes=(*found[0].notes, *whole)), *found[1:])
 
 
 def parsed(path: Path) -> tuple[str, dict[str, Any]]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from rocmatrix.doctor.environment import compose, dockerfile, scripts
 from rocmatrix.doctor.environment.dockerfile import read_text
 from rocmatrix.doctor.environment.files import definition, manifests, poetry, projects, pyproject, units, workflows
+from rocmatrix.doctor.environment.files.machines import nixos, tasks
 from rocmatrix.doctor.environment.lint_input import Subject
-from rocmatrix.doctor.environment.shell import blocks, heredocs
+from rocmatrix.doctor.environment.shell import blocks, heredocs, page_blocks
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -24,11 +25,13 @@ _YAML = (".yml", ".yaml")
 _UNITS = (".container", ".service", ".conf")
 _LISTS = (".txt", ".in")
 _MOST = 100  # texts that a script writes; each is read with the lines above it
-_PAGES, _RECIPES = (".md", ".markdown"), ("makefile", "gnumakefile", "justfile")
+_PAGES, _RECIPES = (".md", ".markdown", ".rst"), ("makefile", "gnumakefile", "justfile")
 # languages of a page's code blocks
 _SHELLS = ("bash", "sh", "shell", "zsh", "console", "shell-session", "terminal")
 _IMAGES, _YAML_BLOCKS = ("dockerfile", "containerfile", "docker"), ("yaml", "yml")
-_OF_WHOLE_SCRIPTS = ("slurm-without-shebang",)  # a page shows parts of scripts, and a block begins below line 1
+# a page shows parts of scripts, and a block begins below line 1; a Makefile has variables of its own
+_OF_WHOLE_SCRIPTS = ("slurm-without-shebang", "variable-never-set")
+_PROGRAMS = (".py", ".go", ".rs", ".js", ".ts", ".java", ".rb", ".md", ".json")  # about Dockerfiles
 _SCRIPTS = (".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".job", ".pbs", *_LISTS)
 
 
@@ -39,7 +42,8 @@ def subjects(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = No
     Args:
         path: a Dockerfile, a compose file, a script, a requirements, pyproject or conda file, a manifest, a workflow or
             a pipeline of GitLab, an env file, a unit of Podman or systemd, a devcontainer.json, a definition file of
-            Apptainer, the code blocks of a page in Markdown, or the recipes of a Makefile or justfile.
+            Apptainer, the code blocks of a page in Markdown or reStructuredText, a notebook, the recipes of a Makefile
+            or justfile, tasks of Ansible, or a module of NixOS.
         shell: variables of the shell by name, for compose files.
     """
     if path.suffix.lower() in _PAGES:
@@ -60,7 +64,12 @@ def subjects(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = No
 def _blocks_of(path: Path) -> list[blocks.Block]:
     """Return the code blocks of a page that can be read. Raises RM311 where it has none."""
     known = (*_SHELLS, *_IMAGES, *_YAML_BLOCKS)
-    found = [one for one in islice(blocks.fenced(read_text(path)), _MOST) if one.language in known]
+    text = read_text(path)
+    if path.suffix.lower() == ".rst":
+        rows = page_blocks.of_rst(text)
+    else:
+        rows = chain(blocks.fenced(text), page_blocks.indented(text))
+    found = [one for one in islice(rows, _MOST) if one.language in known]
     if not found:
         advice = "Name the language of its blocks (```bash), or give the file that it describes."
         what = "the page has no code block of a known language"
@@ -75,19 +84,28 @@ def _of_block(path: Path, block: blocks.Block, shell: Mapping[str, str]) -> tupl
     """
     with dockerfile.with_text(path, block.text):
         if block.language in _SHELLS:
-            return tuple(
-                replace(one, notes=tuple(note for note in one.notes if note.rule not in _OF_WHOLE_SCRIPTS))
-                for one in scripts.of_file(path)
-            )
+            return _as_parts(scripts.of_file(path))
         try:
             return dockerfile.of_dockerfile(path) if block.language in _IMAGES else _of_yaml(path, shell, None)
         except RocmatrixError:
             return ()
 
 
+def _as_parts(found: tuple[Subject, ...]) -> tuple[Subject, ...]:
+    """Return subjects without what only whole scripts can be judged by: the rest sets names, too."""
+    return tuple(
+        replace(one, notes=tuple(note for note in one.notes if note.rule not in _OF_WHOLE_SCRIPTS)) for one in found
+    )
+
+
+def _of_notebook(path: Path) -> tuple[Subject, ...]:
+    with dockerfile.with_text(path, page_blocks.of_notebook(read_text(path))):
+        return scripts.of_file(path)
+
+
 def _of_recipes(path: Path) -> tuple[Subject, ...]:
     with dockerfile.with_text(path, blocks.recipes(read_text(path))):
-        return scripts.of_file(path)
+        return _as_parts(scripts.of_file(path))
 
 
 def _written(path: Path, text: heredocs.Heredoc, shell: Mapping[str, str]) -> tuple[Subject, ...]:
@@ -95,7 +113,8 @@ def _written(path: Path, text: heredocs.Heredoc, shell: Mapping[str, str]) -> tu
     name = text.name.lower()
     ending = Path(name).suffix
     read = _reader(name, ending) if name else None
-    if text.shell or (read is scripts.of_file and ending not in _LISTS):
+    constraints = "constraint" in name and ending in _LISTS  # which install nothing by themselves
+    if text.shell or constraints or (read is scripts.of_file and ending not in _LISTS):
         return ()
     with dockerfile.with_text(path, text.text):
         try:
@@ -114,14 +133,18 @@ def _reader(name: str, ending: str) -> _Reader | None:
         return _of_recipes
     read = None if ending in _YAML else _unit_reader(name) or _reader_of_ending(ending)
     return (
-        dockerfile.of_dockerfile if read is None and re.search(r"docker-?file", name) and ending not in _YAML else read
+        dockerfile.of_dockerfile
+        if read is None and re.search(r"docker-?file", name) and ending not in (*_YAML, *_PROGRAMS)
+        else read
     )
 
 
 def _reader_of_ending(ending: str) -> _Reader | None:
     if ending in _SCRIPTS:
         return scripts.of_file
-    return {".toml": _of_toml, ".def": definition.of_definition}.get(ending)
+    return {
+        ".toml": _of_toml, ".def": definition.of_definition, ".ipynb": _of_notebook, ".nix": nixos.of_nix
+    }.get(ending)  # fmt: skip
 
 
 def _reader_of_text(text: str) -> _Reader | None:
@@ -151,12 +174,15 @@ def _of_toml(path: Path) -> tuple[Subject, ...]:
 
 
 def _of_yaml(path: Path, shell: Mapping[str, str], matrix: Matrix | None) -> tuple[Subject, ...]:
-    documents = [manifests.items(node) for node in manifests.documents(path)]
+    roots = manifests.documents(path)
+    if any(tasks.is_ansible(root) for root in roots):
+        return tasks.of_tasks(path)
+    documents = [manifests.items(node) for node in roots]
     keys = {key for document in documents for key in document}
     if "services" in keys:
         return compose.of_compose(path, shell=shell, matrix=matrix)
-    if "jobs" in keys and "apiVersion" not in keys:
-        return workflows.of_workflow(path)
+    if keys & {"jobs", "runs"} and "apiVersion" not in keys:
+        return (workflows.of_workflow if "jobs" in keys else workflows.of_action)(path)
     if {"apiVersion", "kind"} <= keys:
         return manifests.of_manifests(path)
     if "dependencies" in keys:
@@ -169,8 +195,8 @@ def _of_yaml(path: Path, shell: Mapping[str, str], matrix: Matrix | None) -> tup
 def _unknown(path: Path) -> RocmatrixError:
     what = (
         "it is none of the forms known: Dockerfile, compose, script, requirements, pyproject, conda, manifest, "
-        "workflow, pipeline of GitLab, env file, unit, devcontainer, definition file of Apptainer, page in Markdown, "
-        "Makefile"
+        "workflow, pipeline of GitLab, env file, unit, devcontainer, definition file of Apptainer, page in Markdown or "
+        "reStructuredText, notebook, Makefile, tasks of Ansible, module of NixOS"
     )
     advice = "Give it the usual name or ending; render templates first (`helm template`, `kubectl kustomize`)."
     return RocmatrixError("RM311", what=what, where=str(path), next=advice)

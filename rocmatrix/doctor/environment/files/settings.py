@@ -1,4 +1,4 @@
-"""Names of a compose service that are nearly right: a setting that Compose refuses, a device node that is not there."""
+"""Names that are nearly right: a setting that Compose refuses, a device node or a build backend that is not there."""
 
 from __future__ import annotations
 
@@ -52,4 +52,24 @@ def _node(name: str, where: str) -> Iterator[FileFinding]:
             rule="device-nearly-right", where=where, what=name, severity="error",
             truth="there is no node of that name, and the engine does not start the container",
             instead=f"/dev/{right}", fix=Fix(where=where, before=name, after=f"/dev/{right}"),
+        )  # fmt: skip
+
+
+# projects whose one backend has one name; another name below them is a module that does not exist
+_BACKENDS = {"setuptools": "setuptools.build_meta", "hatchling": "hatchling.build"}
+
+
+def of_build_backend(backend: str, where: str) -> Iterator[FileFinding]:
+    """Yield the backend of a pyproject file that its project does not have.
+
+    Args:
+        backend: as build-system names it, with the object behind a colon.
+        where: its file and line.
+    """
+    right = _BACKENDS.get(backend.partition(".")[0])
+    if right is not None and backend.partition(":")[0] != right:
+        yield FileFinding(
+            rule="build-backend-absent", where=where, what=backend, severity="error",
+            truth="there is no such module, and pip and uv stop before they build (Cannot import ...)",
+            instead=right, fix=Fix(where=where, before=backend, after=right),
         )  # fmt: skip

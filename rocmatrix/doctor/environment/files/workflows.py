@@ -21,6 +21,7 @@ _AMD_LABEL = re.compile(r"rocm|amd(?!64)|gfx\d|\bmi\d{3}", re.IGNORECASE)
 _SHARED = ("image", "before_script", "after_script")
 _NO_JOBS = (*_SHARED, "variables", "default", "stages", "include", "workflow", "cache", "services", "spec")
 _DEEPEST = 10  # levels of lists in scripts
+_OTHER_SHELL = re.compile(r"python|pwsh|powershell|cmd|node|perl")  # what is run there is no script of a POSIX shell
 _HOSTED = re.compile(r"^(?:ubuntu|windows|macos)-[\w.-]+$")
 
 
@@ -36,8 +37,14 @@ def of_workflow(path: Path) -> tuple[Subject, ...]:
     )
 
 
+def of_action(path: Path) -> tuple[Subject, ...]:
+    """Return the steps of a composite action of GitHub as one job. Raises RM310, RM311."""
+    runs = items(next(iter(documents(path)), None)).get("runs")
+    return tuple(_of_job(path, "action", items(runs), ())) if isinstance(runs, yaml.MappingNode) else ()
+
+
 def _of_job(path: Path, name: str, job: Mapping[str, yaml.Node], shared: tuple[Assignment, ...]) -> Iterator[Subject]:
-    steps = [items(row) for row in members(job.get("steps"))]
+    steps = [items(row) for row in members(job.get("steps")) if not _OTHER_SHELL.match(text(items(row).get("shell")))]
     commands = tuple(
         Command(text=line.text, where=f"{path}:{_first(step['run']) + line.number}", rows=line.rows)
         for step in steps

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from rocmatrix.doctor.environment.intent import file_is_for_amd, means_amd
-from rocmatrix.doctor.environment.lint_input import FileFinding, Subject
+from rocmatrix.doctor.environment.intent import file_is_for_amd, file_name, means_amd
+from rocmatrix.doctor.environment.lint_input import FileFinding, Fix, Subject
 from rocmatrix.doctor.environment.packages.installs import Install
 from rocmatrix.doctor.environment.packages.requirement import PYTORCH_INDEX, separately
 from rocmatrix.matrix.matrix import Matrix
@@ -17,6 +17,11 @@ from rocmatrix.matrix.matrix import Matrix
 _NO_IMAGE = ("a conda environment", "the extra ")
 _TORCHVISION_AHEAD = 15  # torch 2.n goes with torchvision 0.(n + 15)
 _BUILT_WITH_IT = ("torchvision", "torchaudio")
+_WHOLE = Version("5.4.2")  # PyTorch's own command names it with --index-url: it has all that torch needs, too
+# pip's, and no other option for an index
+_ONE_EXTRA = re.compile(
+    r"^(?!.*(?:\buv\b|--index|--default-index| -i |--find-links| -f ))[^&|;]*\s--extra-index-url[ =]"
+)
 _OLD_BY = 7  # minor releases of torch by which an index lags when it is worth a note
 _OF_ROCM = re.compile(
     r"rocm|amd\.com|radeon|\$", re.IGNORECASE
@@ -37,7 +42,7 @@ def found(subject: Subject, installs: Sequence[Install], matrix: Matrix) -> Iter
     torch = next((one for one in installs if one.name == "torch"), None)
     if torch is not None:
         yield from _default_index(subject, torch, installs)
-        yield from _next_to_pypi(torch, matrix)
+        yield from _next_to_pypi(subject, torch, installs, matrix)
         yield from _without_index(subject, torch)
         yield from _vision(torch, installs)
     yield from _replaced(subject, installs)
@@ -84,15 +89,22 @@ def _has_index_elsewhere(subject: Subject) -> bool:
     return named or any(_ELSEWHERE.search(row.text) for row in subject.commands)
 
 
-def _next_to_pypi(torch: Install, matrix: Matrix) -> Iterator[FileFinding]:
+def _next_to_pypi(
+    subject: Subject, torch: Install, installs: Sequence[Install], matrix: Matrix
+) -> Iterator[FileFinding]:
     newer = _newer_on_pypi(torch, matrix) if torch.extra else None
     if newer is not None:
+        alone = all(one.name in ("torch", *_BUILT_WITH_IT) for one in installs if one.where == torch.where)
+        text = " ".join(command.text for command in subject.commands if command.where == torch.where)
+        alone = alone and not file_name(subject).endswith((".txt", ".in"))  # whose index counts for the whole file
+        safe = alone and _ONE_EXTRA.search(text) and Version(torch.rocm or "0") >= _WHOLE
         yield FileFinding(
             rule="torch-index-next-to-pypi", where=torch.where, severity="warning" if newer else "note",
             what=f"torch{torch.versions} from PyPI or the index of ROCm {torch.rocm}",
             truth="pip takes the highest version of all indexes, as uv does with unsafe-best-match, and "
             + ("PyPI's torch for CUDA is newer" if newer else "PyPI may have a newer torch, for CUDA"),
             instead=f"--index-url for torch in a command of its own, or pin torch==X.Y.Z+rocm{torch.rocm}",
+            fix=Fix(where=torch.where, before="--extra-index-url", after="--index-url") if newer and safe else None,
         )  # fmt: skip
 
 
@@ -111,10 +123,11 @@ def _newer_on_pypi(torch: Install, matrix: Matrix) -> bool | None:
 
 def _without_index(subject: Subject, torch: Install) -> Iterator[FileFinding]:
     named = any(row.name.startswith(("PIP_", "UV_")) and "INDEX" in row.name for row in subject.variables)
-    if torch.local and not torch.indexed and not named and subject.image is None:
+    constraints = "constraint" in file_name(subject)  # which install nothing: the command that names them has the index
+    if torch.local and not torch.indexed and not named and not constraints and subject.image is None:
         yield FileFinding(
             rule="local-version-without-index", where=torch.where, what="torch with +rocm, and no index",
-            severity="warning",
+            severity="note" if file_name(subject).endswith((".txt", ".in")) else "warning",
             truth="PyPI has no version with +rocm: pip finds none, unless the caller names the index",
             instead=_index_of_local(torch.rocm or ""),
         )  # fmt: skip
@@ -132,7 +145,9 @@ def _vision(torch: Install, installs: Sequence[Install]) -> Iterator[FileFinding
     if vision and torch.exact and vision.exact and not _belongs(torch.exact, vision.exact):
         yield FileFinding(
             rule="torchvision-of-another-torch", where=vision.where,
-            what=f"torch {torch.exact}, torchvision {vision.exact}", severity="error",
+            what=f"torch {torch.exact}, torchvision {vision.exact}",
+            # AMD's own wheels of one folder may be of other pairs
+            severity="note" if torch.by_url and vision.by_url and not torch.of_pytorch else "error",
             truth=f"torchvision of another torch is refused or crashes (operator torchvision::nms does not exist); "
             f"torch {torch.exact} goes with torchvision 0.{int(torch.exact.split('.')[1]) + _TORCHVISION_AHEAD}",
             instead="install both from one index in one command, without a version of torchvision",

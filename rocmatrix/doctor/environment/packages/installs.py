@@ -18,6 +18,7 @@ _INDEXES = ("--index-url", "-i", "--extra-index-url", "--index", "--default-inde
 _OTHER = re.compile(r"^https?://(?!\S*(?:rocm|radeon|amd\.com|/whl/cpu))")  # one that may have torch for CUDA
 _VARIABLE = re.compile(r"\$(?:\w+|\{[^{}]+\})")
 _WHEEL_VERSION = re.compile(r"/[A-Za-z][\w.]*?-(\d[\d.]*)(?:(?:\+|%2B)[\w.]+)?-[^/]*\.whl(?:#.*)?$")
+_OF_MAKERS = re.compile(r"//wheels\.vllm\.ai/(?:\S*/)?rocm")
 # options whose value may be mistaken for a package
 _VALUED = frozenset((
     "-i", "--index-url", "--extra-index-url", "-f", "--find-links", "-r", "--requirement", "-c", "--constraint", "-t",
@@ -35,6 +36,7 @@ class Install:
     `local`: the version itself names ROCm. `indexed`: an index or a folder of wheels is named. `alone`: without its
     dependencies. `upgrade`: a newer version replaces. `held`: a file of constraints gives the version. `by_url`: the
     address of the package itself is given, `of_pytorch`: one of PyTorch's. `versions`: those asked for, as written.
+    `for_rocm`: the version or an index of the package's makers is that of their build for ROCm.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Install:
     by_url: bool = False
     of_pytorch: bool = False
     versions: str = ""
+    for_rocm: bool = False
 
 
 @lru_cache(maxsize=1 << 16)  # every rule on packages asks for them
@@ -96,6 +99,7 @@ def _of_words(rest: Sequence[str], where: str, *, uv: bool) -> Iterator[Install]
             by_url=requirement.url is not None,
             of_pytorch="pytorch.org/" in (requirement.url or ""),
             versions=str(requirement.specifier),
+            for_rocm=local is not None or any(_OF_MAKERS.search(word) for word in rest),
             held=bool(options & {"-c", "--constraint", "--constraints", "--build-constraints"}),
             upgrade=bool(options & {"-U", "--upgrade", "--force-reinstall", "-I", "--ignore-installed"}),
         )

@@ -1,4 +1,4 @@
-"""What has to fit torch: the triton and torchaudio of its release, and a Python that its wheels were built for."""
+"""What has to fit torch: the triton and torchaudio of its release, a Python and a card that its wheels are made for."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from collections.abc import Collection, Iterator, Sequence
 
 from packaging.version import Version
 
-from rocmatrix.doctor.environment.lint_input import FileFinding, Subject
+from rocmatrix.doctor.environment.lint_input import FileFinding, Fix, Subject
 from rocmatrix.doctor.environment.packages.installs import Install
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.matrix.release import Release
 
 _PARTNERS = ("pytorch-triton-rocm", "triton-rocm", "torchaudio")
+_TRITONS = ("pytorch-triton-rocm", "triton-rocm")  # what PyTorch's index calls it, the second from ROCm 7.0 on
+_RENAMED = Version("7.0")
 _OTHER_PYTHON = re.compile(r"\buv\b.*(?:--python|-p)\b|\buv python install\b|\bconda\b|\bmamba\b|\bpyenv\b")
+_TARGETS = ("PYTORCH_ROCM_ARCH", "HIP_SUPPORTED_ARCHS")
+_TARGET = re.compile(r"gfx\d{2,3}[0-9a-f]")
 _PYTHON = re.compile(r"(?:^|/)python:(3\.\d{1,2})(?:[.-]|$)")
 
 
@@ -26,6 +30,9 @@ def found(subject: Subject, installs: Sequence[Install], matrix: Matrix) -> Iter
     of_torch = [one for one in installs if one.name == "torch"]
     if len({one.exact for one in of_torch}) == 1 and not _of_amd_before(of_torch[0]):
         yield from _partners(of_torch[0], installs, matrix)
+    yield from _card(subject, of_torch, matrix)
+    for one in installs:
+        yield from _other_name(one)
     if any(_OTHER_PYTHON.search(command.text) for command in subject.commands):
         return
     for one in of_torch:
@@ -62,6 +69,38 @@ def _fits(partner: Install, versions: Collection[str]) -> bool:
 
 def _series(version: str) -> tuple[int, ...]:
     return Version(version).release[:2]
+
+
+def _other_name(one: Install) -> Iterator[FileFinding]:
+    """Yield triton under the name that it has in the index of another ROCm."""
+    if one.name in _TRITONS and one.rocm and not one.extra and not one.by_url:
+        right = _TRITONS[Version(one.rocm.rstrip(".")) >= _RENAMED]
+        if one.name != right:
+            yield FileFinding(
+                rule="triton-of-another-name", where=one.where, what=f"{one.name} of ROCm {one.rocm}'s index",
+                severity="warning", truth=f"that index has no package of the name: triton is called {right} there",
+                instead=f"{right}, or nothing: torch asks for its own", fix=Fix(
+                    where=one.where, before=one.name, after=right),
+            )  # fmt: skip
+
+
+def _card(subject: Subject, of_torch: Sequence[Install], matrix: Matrix) -> Iterator[FileFinding]:
+    """Yield torch from an index of which no wheel has code for the one card that the subject compiles for."""
+    values = {row.name: row.value for row in subject.variables}
+    named = next((values[name] for name in _TARGETS if _TARGET.fullmatch(values.get(name, ""))), None)
+    if named is None or "HSA_OVERRIDE_GFX_VERSION" in values or len({one.rocm for one in of_torch}) != 1:
+        return
+    torch = of_torch[0]
+    served = [row for row in matrix.releases if torch.rocm and row.rocm == torch.rocm]
+    listed = [row.architectures for row in served if torch.exact in (None, row.torch)]
+    if listed and not torch.by_url and all(one is not None and named not in one for one in listed):
+        yield FileFinding(
+            rule="card-without-code", where=torch.where, what=f"torch of ROCm {torch.rocm} for {named}",
+            severity="warning",
+            truth=f"no wheel of torch in that index has code for {named}: on such a card every kernel of torch fails "
+            "(no kernel image is available, or invalid device function)",
+            instead="./invokew explain names the builds that have it, or HSA_OVERRIDE_GFX_VERSION of a near relative",
+        )  # fmt: skip
 
 
 def _python(subject: Subject, torch: Install, matrix: Matrix) -> Iterator[FileFinding]:

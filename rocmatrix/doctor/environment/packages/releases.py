@@ -68,6 +68,11 @@ def of_run(subject: Subject) -> Subject:
     )
 
 
+def rocm_there(subject: Subject) -> str | None:
+    """Return the ROCm that compilers of a subject find: of its base, or of its package sources."""
+    return next((row.rocm for row in _mentions(subject) if row.kind in ("base", "apt")), None)
+
+
 def found(subject: Subject) -> Iterator[FileFinding]:
     """Yield releases that differ, package sources of another distribution, and a kernel driver built in an image."""
     mentions = tuple(row for row in _mentions(subject) if not _is_passed_over(row, subject))

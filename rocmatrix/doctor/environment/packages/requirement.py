@@ -9,6 +9,7 @@ from rocmatrix.doctor.environment.lint_input import Command, FileFinding
 
 PYTORCH_INDEX = "https://download.pytorch.org/whl/"
 _QUOTED = re.compile(r"\"(?:\\.|[^\"\\])*\"|'[^']*'")
+_COMMENT = re.compile(r"(?<!\S)#.*")  # as far as the end of its line
 _REDIRECTED = re.compile(r"\bpip[\d.]* install\b[^&|;\n]{0,1500}?\s(?P<word>[A-Za-z][\w.,\[\]-]*[<>]=?\d[\w.*]*)")
 _LOCAL_RANGE = re.compile(
     r"(?<![\w-])[A-Za-z][\w.\[\]-]{0,80}(?:[<>=!~]=?[\w.+*]{1,40},){0,4}"
@@ -23,7 +24,7 @@ _OPTION = re.compile(r"^[A-Za-z][^#\n]*?\s;?\s*(?P<option>--(?:extra-)?index-url
 
 def of_command(command: Command) -> Iterator[FileFinding]:
     """Yield requirements of a shell command that the shell takes for redirections, and local versions in ranges."""
-    plain = _QUOTED.sub("''", command.text)
+    plain = _COMMENT.sub("", _QUOTED.sub("''", command.text))
     if (word := _REDIRECTED.search(plain)) is not None:
         yield FileFinding(
             rule="requirement-redirected", where=command.where, what=word["word"], severity="error",

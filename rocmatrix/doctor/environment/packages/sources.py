@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rocmatrix.doctor.environment.intent import means_amd
 from rocmatrix.doctor.environment.lint_input import Command, FileFinding, Subject
+from rocmatrix.doctor.environment.packages.releases import rocm_there
 
 _CLONE = re.compile(r"\bgit (?:-c \S+ )*clone\b(?P<arguments>(?:(?!&&)[^;|\n])*)")
 _BRANCH = re.compile(r"(?:^|\s)(?:-b|--branch|--revision)[= ]\s*(?P<ref>\S+)")
@@ -21,6 +23,10 @@ _OF_CUDA = re.compile(
     r"https?://[^\s\"'|;&)]{1,300}?(?:linux-x64-gpu|[-_+.%B]cu1[12]\d|[-_]cuda[-_]?1[12]|/cuda_?1[12])[^\s\"'|;&)]{0,200}"
     r"\.(?:tgz|tar\.\w+|zip|whl|run|deb)"
 )
+# what the default branch of a project asks of ROCm: its address, how it is built, the oldest release
+_LLAMA_CPP = (
+    re.compile(r"(?:ggml-org|ggerganov)/llama\.cpp"), re.compile(r"-DGGML_HIP=(?:ON|1)", re.IGNORECASE), (6, 1),
+)  # fmt: skip
 _PAGES = re.compile(
     r"//(?:[\w-]+\.)*(?:docs|readthedocs)\.|/docs/|\.html?(?:#.*)?$"
 )  # what a comment or a message refers the reader to
@@ -31,6 +37,7 @@ def found(subject: Subject) -> Iterator[FileFinding]:
     for AMD cards. A script clones into a checkout that its user updates."""
     if (" stage " in subject.name or " container " in subject.name) and means_amd(subject):
         yield from _clones(subject.commands)
+        yield from _too_old(subject)
         for command in subject.commands:
             yield from _downloads(command)
             yield from _of_cuda(subject, command)
@@ -44,6 +51,21 @@ def _clones(commands: Sequence[Command]) -> Iterator[FileFinding]:
         plain = [ref.strip("\"'") for ref in refs]
         if not any(_FIXED.fullmatch(ref) for ref in plain):
             yield _moving_source(command, clone["arguments"], plain)
+
+
+def _too_old(subject: Subject) -> Iterator[FileFinding]:
+    """Yield a clone of llama.cpp as it is today, which is built with a ROCm that it refuses."""
+    address, built, oldest = _LLAMA_CPP
+    rocm = rocm_there(subject)
+    if rocm is None or not any(built.search(command.text) for command in subject.commands):
+        return
+    for note in _clones(subject.commands):
+        if address.search(note.what) and tuple(map(int, rocm.split(".")[:2])) < oldest:
+            yield replace(
+                note, rule="rocm-too-old-for-source", severity="error", what=f"llama.cpp with ROCm {rocm}",
+                truth="its build with HIP ends at once: At least ROCM/HIP V6.1 is required",
+                instead="an image of ROCm 6.1 or newer, or --branch with an old tag of llama.cpp",
+            )  # fmt: skip
 
 
 def _in_context(commands: Sequence[Command]) -> list[tuple[Command, re.Match[str], str]]:

@@ -23,7 +23,7 @@ class _Package:
 _OF_CUDA = (
     _Package(
         names=re.compile(
-            r"nvidia-(?!ml-py)[\w-]+|cupy-cuda\w+|cuda-\w+|cudatoolkit|pycuda|[\w-]+-cu1\d\d?|cudf|cuml|cugraph"
+            r"nvidia-(?!ml-py|cuda-nvdisasm)[\w-]+|cupy-cuda\w+|cuda-\w+|cudatoolkit|pycuda|[\w-]+-cu1\d\d?|cudf|cuml|cugraph"
         ),
         severity="error",
         truth="this package is CUDA's, and nothing of it runs on an AMD card",
@@ -113,7 +113,7 @@ def found(installs: Sequence[Install], rocm: str | None) -> Iterator[FileFinding
     for one in installs:
         replacing = with_torch and not one.alone
         yield from _listed(one, _INVENTED)
-        if one.rocm is None or one.extra:
+        if (one.rocm is None or one.extra) and not one.for_rocm:
             yield from _listed(one, (*_OF_CUDA, *_OF_THE_PROCESSOR, *(_REPLACING if replacing else ())))
         yield from _listed(one, _TRITON if replacing else ())
         yield from _of_another(one, rocm)

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_FENCE = re.compile(r"^[ >]{0,12}(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w.+-]*)[^`]*$")
+FENCE = re.compile(r"^(?P<margin>[ >]{0,12})(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w.+-]*)[^`]*$")
 # first lines of blocks that name no language, and the language that they are taken for
 _UNNAMED = ("", "text", "txt", "plaintext", "none")
 _TAKEN_FOR = (
@@ -45,26 +45,28 @@ def fenced(page: str) -> Iterator[Block]:
     rows = page.splitlines()
     first, opened = 0, None
     for number, row in enumerate(rows):
-        match = _FENCE.match(row)
+        match = FENCE.match(row)
         if opened is None:
             first, opened = number + 1, match
         elif match and not match["language"] and match["fence"].startswith(opened["fence"]):
-            body = _without_prompts(
-                [line.lstrip("> ") if line.startswith(">") else line for line in rows[first:number]]
-            )
-            language = _language(opened["language"].lower(), body)
+            margin = re.compile(rf" {{0,{len(opened['margin'])}}}")  # of a list, which the block is within
+            body = typed(
+                [line.lstrip("> ") if line.startswith(">") else margin.sub("", line, count=1)
+                 for line in rows[first:number]]
+            )  # fmt: skip
+            language = language_of(opened["language"].lower(), body)
             yield Block(language=language, text="\n" * first + "\n".join(body) + "\n")
             opened = None
 
 
-def _language(named: str, rows: list[str]) -> str:
+def language_of(named: str, rows: list[str]) -> str:
     """Return the language that a block names, or that its first line looks like."""
     first = next((row.strip() for row in rows if row.strip() and not row.startswith("# ")), "")
     guesses = (language for language, form in _TAKEN_FOR if form.match(first))
     return next(guesses, "") if named in _UNNAMED else named
 
 
-def _without_prompts(rows: list[str]) -> list[str]:
+def typed(rows: list[str]) -> list[str]:
     """Return what was typed: where a line begins with a prompt, lines without one are what a program printed."""
     if not any(_PROMPT.match(row) for row in rows):
         return rows

@@ -85,3 +85,18 @@ def test_named_pipe_without_a_writer_is_empty_and_one_with_a_writer_is_read(tmp_
 def test_log_that_the_system_cannot_read_is_rm610():
     with log_reader.opened(Path("/proc/self/mem")) as stream, pytest.raises(RocmatrixError, match="RM610"):
         list(log_reader.chunks(stream, name="a test"))
+
+
+@pytest.mark.parametrize(
+    ("head", "what"),
+    [
+        (b"7z\xbc\xaf\x27\x1c", "7z"), (b"Rar!\x1a\x07\x01", "rar"), (b"LPKSHHRH", "journal"),
+        (b"ElfFile\0", "Windows"),
+        (b"\x7fELF\x02", "core dump"), (b"\x89PNG\r\n\x1a", "picture"), (b"\xff\xd8\xff\xe0", "picture"),
+        (b"%PDF-1.7", "PDF"),
+    ],
+)  # fmt: skip
+def test_file_of_another_kind_is_named_with_what_gives_its_text(head, what):
+    with pytest.raises(RocmatrixError, match="RM611") as error:
+        chunks(head + b"rest" * 10)
+    assert what in str(error.value)

@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+import zipfile
 
 import pytest
 
@@ -166,6 +167,14 @@ def test_diagnose_with_share_prints_no_names(tmp_path, capsys, as_json):
     assert "invalid device function" in shared
 
 
+def test_shared_diagnosis_has_no_name_that_another_of_its_values_gives_away(tmp_path, capsys):
+    path = tmp_path / "home" / "petrov" / "log"
+    path.parent.mkdir(parents=True)
+    path.write_text("RuntimeError: HIP error: invalid device function (petrov)\n")
+    assert "petrov)" in diagnosed(path, capsys, json=True)[1]
+    assert "petrov" not in diagnosed(path, capsys, json=True, share=True)[1]
+
+
 def test_failed_checks_of_a_host_with_a_card_rank_its_causes(log, capsys, monkeypatch):
     log.write_text("RuntimeError: No HIP GPUs are available\n")
     monkeypatch.setattr(command, "_own_report", lambda: HostReport(failed=frozenset({"D110"})))
@@ -205,6 +214,23 @@ def test_folder_is_diagnosed_and_its_report_quotes_the_log_of_the_failure(tmp_pa
     assert status == 0
     assert "step 2" in out
     assert "## ROCm version" in out
+
+
+@pytest.mark.parametrize("piped", [True, False])
+def test_zip_archive_is_diagnosed_and_its_report_quotes_the_log_of_the_failure(tmp_path, capsys, monkeypatch, piped):
+    path = tmp_path / "logs.zip"
+    with zipfile.ZipFile(path, "w") as held:
+        held.writestr("0_build.txt", "step 1\n")
+        held.writestr("test/3_run.txt", "step 2\n" + FAULT)
+    for options in ({"json": True}, {"report": True}):
+        stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(path.read_bytes())))
+        monkeypatch.setattr(sys, "stdin", stdin)
+        status, out, _ = diagnosed("-" if piped else path, capsys, gpu="gfx1100", **options)
+        assert status == 0
+        if "json" in options:
+            assert json.loads(out)["failures"][0]["log"] == "test/3_run.txt"
+        else:
+            assert "step 2" in out
 
 
 def test_report_of_standard_input_quotes_it(capsys, monkeypatch):

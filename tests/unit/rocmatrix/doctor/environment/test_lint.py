@@ -35,13 +35,13 @@ CASES = [
     (
         "two-filters",
         "warning",
-        {"ROCR_VISIBLE_DEVICES": "0", "HIP_VISIBLE_DEVICES": "0"},
+        {"ROCR_VISIBLE_DEVICES": "1", "HIP_VISIBLE_DEVICES": "1"},
         {"ROCR_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""},
     ),
     (
         "two-filters",
         "warning",
-        {"ROCR_VISIBLE_DEVICES": "0", "CUDA_VISIBLE_DEVICES": "0"},
+        {"ROCR_VISIBLE_DEVICES": "0", "CUDA_VISIBLE_DEVICES": "0,1"},
         {"ROCR_VISIBLE_DEVICES": "0", "GPU_DEVICE_ORDINAL": "0"},  # OpenCL's alone
     ),
     (
@@ -223,7 +223,19 @@ CASES = [
         {"HSA_FORCE_FINE_GRAIN_PCIE": "1", **OLD},
         {"HSA_FORCE_FINE_GRAIN_PCIE": "1", "rocm": "5.6"},
     ),
-    ("rocm-arch-at-run-time", "warning", {"PYTORCH_ROCM_ARCH": "gfx906"}, {}),
+    (
+        "nccl-interface-name",
+        "warning",
+        {"NCCL_IFNAME": "hsn"},
+        {"NCCL_IFNAME": "hsn", "NCCL_SOCKET_IFNAME": "hsn"},
+    ),
+    (
+        "cmake-source-is-an-option",
+        "error",
+        {"commands": ("cmake -DCOMPUTE_BACKEND=hip -S -DBNB_ROCM_ARCH=gfx1030 .",)},
+        {"commands": ("cmake -DCOMPUTE_BACKEND=hip -S . -B build -DBNB_ROCM_ARCH=gfx1030",)},
+    ),
+    ("rocm-arch-at-run-time", "note", {"PYTORCH_ROCM_ARCH": "gfx906"}, {}),
     (
         "expandable-segments",
         "warning",
@@ -269,8 +281,14 @@ CASES = [
     (
         "two-filters",
         "warning",
+        {"ROCR_VISIBLE_DEVICES": "1,2", "HIP_VISIBLE_DEVICES": "0,2"},
+        {"ROCR_VISIBLE_DEVICES": "1,GPU-0a1b", "HIP_VISIBLE_DEVICES": "0, 1"},
+    ),
+    (
+        "two-filters-alike",
+        "note",
         {"ROCR_VISIBLE_DEVICES": "1", "HIP_VISIBLE_DEVICES": "0"},
-        {"ROCR_VISIBLE_DEVICES": "1"},
+        {"ROCR_VISIBLE_DEVICES": "1", "HIP_VISIBLE_DEVICES": "1"},
     ),
     (
         "visible-lists-differ",

@@ -15,7 +15,7 @@ RULES = rules.load(ROOT)
 WRITTEN = yaml.safe_load((Path(__file__).parent / "written.yaml").read_text(encoding="utf-8"))
 CORRECTED = {
     "kfd-not-given", "device-path", "ollama-without-rocm", "k8s-nvidia-resource", "folder-as-index",
-    "device-nearly-right",
+    "device-nearly-right", "build-backend-absent", "triton-of-another-name",
 }  # fmt: skip
 
 
@@ -61,6 +61,21 @@ def test_safe_correction_leaves_no_such_finding_and_keeps_a_backup(tmp_path, row
     assert path.stat().st_mode & 0o777 == 0o755
     changed = [line for line in found.difference.splitlines()[2:] if line[0] in "+-"]
     assert 1 <= len(changed) <= 2
+
+
+def test_index_next_to_pypi_replaces_it_where_torch_is_installed_alone(tmp_path):
+    row = next(row for row in WRITTEN if row["name"] == "script that takes torch alone from two indexes")
+    path = put(tmp_path, row)
+    assert " --index-url " in correct.correction(path, linted(path)).after
+    path.write_text(row["text"].replace("torchvision", "torchvision flask"))
+    assert not correct.correction(path, linted(path)).difference
+    path.write_text(row["text"].replace("rocm6.4", "rocm5.2"))
+    assert not correct.correction(path, linted(path)).difference
+    listed = tmp_path / "requirements.txt"
+    listed.write_text("--extra-index-url https://download.pytorch.org/whl/rocm6.4\ntorch\n")
+    found = correct.correction(listed, linted(listed))
+    assert not found.difference
+    assert not found.skipped
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
@@ -120,3 +135,13 @@ def test_file_of_another_form_is_refused_or_read_without_findings(tmp_path, name
         return
     with pytest.raises(RocmatrixError, match=code):
         linted(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "rules"), [("constraints.txt", set()), ("requirements.txt", {"local-version-without-index"})]
+)
+def test_local_version_without_an_index_is_a_note_in_a_list_and_none_in_constraints(tmp_path, name, rules):
+    path = put(tmp_path, {"file": name, "text": "torch==2.5.1+rocm6.2\n"})
+    assert {(one.rule, one.severity) for one in linted(path)} & {(rule, "note") for rule in rules} == {
+        (one.rule, one.severity) for one in linted(path) if one.rule == "local-version-without-index"
+    }

@@ -1,0 +1,1 @@
+"""Names of machines and people by the places where programs print them."""

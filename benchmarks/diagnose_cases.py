@@ -27,17 +27,19 @@ from typing import Any
 import yaml
 
 from rocmatrix.diagnosis import diagnosis, project_errors, signature
+from rocmatrix.diagnosis.comparisons import forms
 from rocmatrix.diagnosis.diagnosis import Diagnosis
 from rocmatrix.diagnosis.machine.log_environment import Values
 from rocmatrix.diagnosis.matcher import Scanner
 from rocmatrix.diagnosis.ranking import HostContext
 from rocmatrix.diagnosis.signature import Signature
+from rocmatrix.matrix.loading import load as matrix_file
 
 ROOT = Path(__file__).resolve().parents[1]
 CASES = ROOT / "benchmarks" / "diagnosis_cases"
 GIVEN = ROOT.parent / "shared" / "data" / "failures" / "cases.json"
 RESULTS = ROOT / "benchmarks" / "results" / "diagnose_cases.json"
-SETS = ("learn", "held_out", *(f"fresh{n}" for n in ("", *range(2, 27))), "aside", "kept", "given")
+SETS = ("learn", "held_out", *(f"fresh{n}" for n in ("", *range(2, 28))), "aside", "kept", "given")
 FIRST = 3
 ECHO = 4  # words in a row that are also in the log are the log's, not the answer's
 _SCANNERS: dict[int, tuple[tuple[Signature, ...], Scanner]] = {}  # its automaton is made once, not for each case
@@ -79,10 +81,13 @@ def diagnosed(log: str, known: tuple[Signature, ...]) -> Diagnosis:
     """Diagnose one text with nothing known of card or versions but what the text itself says."""
     if id(known) not in _SCANNERS:
         _SCANNERS[id(known)] = (known, Scanner(known))
-    reader = Values()
+    reader = Values(forms.load(ROOT))
     scanned = _SCANNERS[id(known)][1].scan(reader.watched([log.encode()]))
     here = reader.completed(HostContext())
-    return diagnosis.concluded(scanned, name="case", here=here, matrix=None, failed_checks=frozenset())
+    compared = diagnosis.compared(reader, HostContext(), None, matrix_file.load(ROOT).architectures)
+    return diagnosis.concluded(
+        scanned, name="case", here=here, matrix=None, failed_checks=frozenset(), compared=compared
+    )
 
 
 def without_echo(text: str, log: str) -> str:

@@ -170,15 +170,14 @@ def compared(
         architectures: these alone, where there is no matrix.
     """
     known = architectures or (matrix.architectures if matrix else {})
-    return compare.compare(
-        reader.comparisons,
-        compare.Facts(
-            read=reader.reader.readings,
-            host={} if reader.is_of_another_machine(here) else here.values,
-            kinds=compare.kinds(reader.comparisons),
-            cards=lambda name: names.read(known, name).architecture,
-        ),
+    facts = compare.Facts(
+        read=reader.reader.readings,
+        kinds=compare.kinds(reader.comparisons),
+        cards=lambda name: names.read(known, name).architecture,
     )
+    of_host = {} if reader.is_of_another_machine(here) else here.values
+    joined = compare.compare(reader.comparisons, replace(facts, host=of_host)) if of_host else {}
+    return {**joined, **compare.compare(reader.comparisons, facts)}
 
 
 def concluded(

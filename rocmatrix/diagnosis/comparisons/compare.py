@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from rocmatrix.diagnosis.comparisons import condition
@@ -54,9 +54,9 @@ class Facts:
     """Values by name: those read of the log, and those of the host, which stand in where the log has none."""
 
     read: Mapping[str, Sequence[Reading]]
-    host: Mapping[str, Sequence[str]]
     kinds: Mapping[str, Kind]
     cards: Cards
+    host: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def known(self, name: str) -> bool:
         """Return whether a value was read or is known of the host."""

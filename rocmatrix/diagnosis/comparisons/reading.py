@@ -10,10 +10,12 @@ from dataclasses import dataclass
 import ahocorasick_rs
 
 from rocmatrix.diagnosis.comparisons.forms import Read, ValueForm
-from rocmatrix.diagnosis.comparisons.transcript import bare, command_of, plain, printed
+from rocmatrix.diagnosis.comparisons.transcript import LONGEST, bare, command_of, line_at, plain, printed
 
 MOST_HITS = 2000  # lines of one form: a log that has more is no transcript of it
+OF_COMMAND = 20  # hits that a command counts as: what it printed is read as well
 MOST_READ = 64  # values of one name that are kept
+MOST_ABOVE = 60  # lines above an indented one that are looked at
 MANY_IDLE = 20_000  # hits in one block that lead to no form any more: worth another automaton
 LONGEST_SHOWN = 160
 
@@ -64,7 +66,9 @@ class Reader:
             for text in read.literals if self._hits[number] < MOST_HITS else ():
                 by_text[text.encode()].append(number)
         self._texts, self._numbers = list(by_text), list(by_text.values())
-        self._automaton = ahocorasick_rs.BytesAhoCorasick(self._texts or [b"\0"])
+        self._automaton = ahocorasick_rs.BytesAhoCorasick(
+            self._texts or [b"\0"], implementation=ahocorasick_rs.Implementation.DFA
+        )
 
     def _look_at(self, block: bytes) -> None:
         seen: set[tuple[int, int]] = set()
@@ -72,9 +76,10 @@ class Reader:
         for text, place, _ in self._automaton.find_matches_as_indexes(block.lower(), overlapping=True):
             needed = [number for number in self._numbers[text] if self._hits[number] < MOST_HITS]
             idle += not needed
-            start = block.rfind(b"\n", 0, place) + 1 if needed else 0
+            start = block.rfind(b"\n", max(0, place - LONGEST), place) + 1 if needed else 0
             for number in needed:
-                if (number, start) not in seen:
+                # the middle of a line that is longer than any that is read is left out
+                if (number, start) not in seen and place - start <= LONGEST:
                     seen.add((number, start))
                     self._hits[number] += 1
                     self._take(number, block, start)
@@ -84,8 +89,7 @@ class Reader:
     def _take(self, number: int, block: bytes, start: int) -> None:
         """Read what one form finds in the line at a place, or in what the command there printed."""
         name, read = self._forms[number]
-        end = block.find(b"\n", start)
-        line = block[start : end if end >= 0 else len(block)]
+        line = line_at(block, start)
         if read.command is None:
             self._keep(name, read, block, start, line)
             return
@@ -93,13 +97,15 @@ class Reader:
         typed = command_of(text)
         if re.fullmatch(read.command, typed or bare(text)) is None:
             return
+        self._hits[number] += OF_COMMAND
         rows = list(printed(block, start + len(line) + 1))
         if read.empty:
             if typed and not any(row.strip() for _, row in rows):
                 self._add(name, Reading(text=text.strip(), line=self._number(block, start), shown=text, log=self._log))
             return
+        section = self._number(block, start)
         for place, row in rows:
-            self._keep(name, read, block, place, row, section=self._number(block, start))
+            self._keep(name, read, block, place, row, section=section)
 
     def _keep(self, name: str, read: Read, block: bytes, start: int, line: bytes, section: int = 0) -> None:
         """Keep what a form finds in a line.
@@ -109,8 +115,10 @@ class Reader:
             start: where the line begins in the block.
             section: the line of the command that printed it, 0 for none.
         """
+        if read.line is None or len(self.readings[name]) >= MOST_READ:
+            return
         text = plain(line)
-        if read.line is None or (read.under and not re.search(read.under, plain(_above(block, start)))):
+        if read.under and not re.search(read.under, plain(_above(block, start))):
             return
         for found in re.finditer(read.line, text):
             value = read.gives if read.gives is not None else (found["value"] or "")
@@ -121,7 +129,7 @@ class Reader:
                 self._add(name, Reading(text=value + read.unit, line=where, shown=shown, log=self._log, section=section))
 
     def _add(self, name: str, reading: Reading) -> None:
-        if len(self.readings[name]) < MOST_READ and reading not in self.readings[name]:
+        if reading not in self.readings[name]:
             self.readings[name].append(reading)
 
     def _number(self, block: bytes, start: int) -> int:
@@ -132,10 +140,10 @@ def _above(block: bytes, start: int) -> bytes:
     """Return the nearest line before a place that is not indented; empty where the line itself is not."""
     if block[start : start + 1] not in (b" ", b"\t"):
         return b""
-    while start > 0:
+    for _ in range(MOST_ABOVE):
         end = start - 1
-        start = block.rfind(b"\n", 0, end) + 1
-        line = block[start:end]
+        start = block.rfind(b"\n", 0, max(0, end)) + 1
+        line = line_at(block, start)
         if line[:1] not in (b" ", b"\t"):
             return line
     return b""

@@ -19,7 +19,7 @@ _BEFORE = re.compile(r"(?:(?:sudo|time|env)(?: -\w)? |[A-Z_]\w{1,60}=\S{0,200} )
 
 def plain(line: bytes) -> str:
     """Return a line without colours and what programs put before it."""
-    return views(line[:LONGEST])[0].decode(errors="replace").strip("\r\n")
+    return views(line)[0].decode(errors="replace").strip("\r\n")
 
 
 def command_of(line: str) -> str | None:
@@ -36,6 +36,12 @@ def bare(command: str) -> str:
     return text
 
 
+def line_at(block: bytes, start: int) -> bytes:
+    """Return the line that begins at a place, without its end; of a long one its first `LONGEST` bytes."""
+    end = block.find(b"\n", start, start + LONGEST)
+    return block[start : end if end >= 0 else start + LONGEST]
+
+
 def printed(block: bytes, start: int) -> Iterator[tuple[int, bytes]]:
     """Yield the lines from a place on with their places, up to the next command.
 
@@ -46,9 +52,8 @@ def printed(block: bytes, start: int) -> Iterator[tuple[int, bytes]]:
     for _ in range(MOST_PRINTED):
         if start >= len(block):
             return
-        end = block.find(b"\n", start)
-        line = block[start : end if end >= 0 else len(block)]
+        line = line_at(block, start)
         if command_of(plain(line)) is not None:
             return
         yield start, line
-        start += len(line) + 1
+        start = block.find(b"\n", start) + 1 or len(block)

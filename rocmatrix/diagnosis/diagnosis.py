@@ -196,7 +196,7 @@ def concluded(
         failed_checks: ids of doctor's checks (D101, ...) that failed on the host of the log.
         compared: the rules on two values that hold, by id.
     """
-    stated = [one.match for one in compared.values() if one.is_answer(scanned.matches)]
+    stated = [one.match for one in compared.values() if one.is_answer]
     return Diagnosis(
         name=name,
         lines=scanned.lines,

@@ -40,11 +40,11 @@ in detail.
 
 **Two outputs of one transcript are compared.** The kernel that runs with those that dkms built amdgpu for and with the
 headers, Secure Boot with the module, the group and number of /dev/kfd with the user's and the container's, the driver
-in use with what rocminfo lists, the card with the override, the build's and torch's architectures and its own name, torch with
-torchvision, torchaudio and ROCm, shared memory, disks, locked memory and GTT with what failed. A rule
-(rocmatrix/diagnosis/comparisons/comparisons.yaml; `compared-...` below) is a cause where the two values prove one, else it
-moves the listed cause up with both values. Values of this machine, or of --doctor, take part in the same rules, but
-give no answer of their own, and together with the log's only move a cause up.
+in use with what rocminfo lists, the card with the override, with the architectures of the build and of torch and with
+its own name, torch with torchvision, torchaudio and ROCm, shared memory, disks, locked memory and GTT with what
+failed. A rule (rocmatrix/diagnosis/comparisons/comparisons.yaml; `compared-...` below) is a cause where the two values
+prove one, else it moves the listed cause up and states both values. Values of this machine, or of --doctor, take part
+in the same rules, but give no answer of their own, and together with the log's only move a cause up.
 
 **How often the first answer is right.** `python -m benchmarks.diagnose_cases` judges by words of the cause that each
 thread settled on (benchmarks/results/diagnose_cases.json, 2026-11-29). An answer is wrong where it states another cause

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,7 +16,7 @@ from rocmatrix.diagnosis.search.match import Match
 
 LONGEST_SHOWN = 240
 MOST_NAMED = 6  # values of one name in a text
-SPECIFIC = 10_000  # weight of a symptom that two values state: before those of a single line, of any length
+SPECIFIC = 10_000  # weight of what two values prove: before what a single line states, of any length
 Source = Literal["log", "host", "both"]
 
 
@@ -33,14 +33,10 @@ class Compared:
         """Whether the values prove the cause: they are of one machine, and the rule states one."""
         return self.source != "both" and self.rule.kind == "cause"
 
-    def is_answer(self, found: Collection[str]) -> bool:
-        """Return whether it explains the log by itself: all its values are read there.
-
-        Args:
-            found: ids of the signatures that the log holds.
-        """
-        needed = self.rule.given
-        return self.source == "log" and self.rule.shown and (not needed or any(name in found for name in needed))
+    @property
+    def is_answer(self) -> bool:
+        """Whether it explains the log by itself: all its values are read there."""
+        return self.source == "log" and self.rule.shown
 
     @property
     def why(self) -> str:
@@ -125,7 +121,7 @@ def _compared(rule: Comparison, facts: Facts) -> Compared:
         signature=rule,
         line=first.line if first else 0,
         text=" | ".join(dict.fromkeys(row.shown for row in rows))[:LONGEST_SHOWN],
-        weight=0 if rule.kind == "cause" else SPECIFIC,
+        weight=0 if rule.proves == "state" else SPECIFIC,
         log=first.log if first else "",
         packages=texts,
     )

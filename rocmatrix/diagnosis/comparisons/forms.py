@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -18,7 +18,6 @@ from rocmatrix.diagnosis.search import literals
 from rocmatrix.diagnosis.signature import PatternText, Signature
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.resolver.statements import StatementAt, dated
-from rocmatrix.matrix.rule import RuleId
 from rocmatrix.matrix.statement import Strict, Text
 from rocmatrix.runtime.errors import suggestion
 from rocmatrix.runtime.paths import COMPARISONS, ROOT
@@ -52,8 +51,8 @@ class Read(Strict):
     """One form in which a value is printed.
 
     `line` is searched in lines without decoration. With `command`, a whole command without sudo, only the lines that it
-    printed count; with `empty` the value is known where it printed nothing. With `under`, only indented lines count that
-    stand below a line that it matches. The group `value`, or `gives` in its place, is the value; `table` turns what was
+    printed count; with `empty` the value is known where it printed nothing. With `under`, only indented lines count
+    that stand below a line that it matches. The group `value`, or `gives` in its place, is the value; `table` turns what was
     found into another text, and what it does not hold is left out. `unit` is put behind a size: K, M or G.
     """
 
@@ -92,17 +91,17 @@ class ValueForm(Strict):
 class Comparison(Signature):
     """A rule on values, with all that a signature has but patterns.
 
-    It holds where all conditions of `holds` do and none of `except_where`. `given` are signatures of which the log must hold
-    one: what the values prove explains that failure, and no run that went well. A certain one has the kind `cause`;
-    one of another kind only makes causes that name it more likely. `shown` false: it is no answer of its own.
+    It holds where all conditions of `holds` do and none of `except_where`. A certain one has the kind `cause`; one of
+    another kind only makes causes that name it more likely. With `shown` false it is no answer of its own. It `proves`
+    why something failed, or a state in which not everything fails: that comes after causes that a line states.
     `sample` is a transcript in which it holds, `healthy` one like it in which it does not.
     """
 
     match: list[PatternText] = Field(default_factory=list)
     holds: list[ConditionText] = Field(min_length=1)
     except_where: list[ConditionText] = Field(default_factory=list)
-    given: list[RuleId] = Field(default_factory=list)
     shown: bool = True
+    proves: Literal["failure", "state"] = "failure"
     healthy: Text
 
 
@@ -118,7 +117,7 @@ class Comparisons(Strict):
             for name in _named(rule, self.values):
                 if name not in self.values:
                     context = {"id": rule.id, "name": name, "hint": suggestion(name, self.values)}
-                    raise PydanticCustomError("value", "'{id}' names the value '{name}', which is none; {hint}", context)
+                    raise PydanticCustomError("value", "'{id}' names '{name}', which is no value; {hint}", context)
         return self
 
 

@@ -1,4 +1,4 @@
-"""Values read from a log while it passes: one automaton for the fixed texts of all forms, expressions around its hits."""
+"""Values read from a log while it passes: one automaton for the fixed texts of all forms, expressions at its hits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONGEST_SHOWN = 160
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """A value as it was read: its text, the line (from 1) of `log`, that line, and the line of its command, 0 for none."""
+    """A value as it was read: its text, the line (from 1) of `log`, that line, and that of its command, 0 for none."""
 
     text: str
     line: int
@@ -39,6 +39,7 @@ class Reader:
         self._forms = [(name, read) for name, form in values.items() for read in form.reads]
         self._hits = [0] * len(self._forms)
         self._log, self._lines = "", 0
+        self._counted = 0, 0  # a place in the block, and how many lines end before it
         self._built()
 
     def watched(self, blocks: Iterable[bytes], *, log: str = "") -> Iterator[bytes]:
@@ -48,13 +49,15 @@ class Reader:
             blocks: the log in chunks of whole lines.
             log: its name, where there are several.
         """
-        self._log, self._lines = log, 0
+        if log != self._log:
+            self._log, self._lines = log, 0
         for block in blocks:
             self.read(block)
             yield block
 
     def read(self, block: bytes) -> None:
         """Read one more chunk of whole lines."""
+        self._counted = 0, 0
         if self._texts:
             self._look_at(block)
         self._lines += block.count(b"\n")
@@ -124,16 +127,20 @@ class Reader:
             value = read.gives if read.gives is not None else (found["value"] or "")
             value = read.table.get(value, "") if read.table else value
             if value:
-                shown = text.strip()[:LONGEST_SHOWN]
-                where = self._number(block, start)
-                self._add(name, Reading(text=value + read.unit, line=where, shown=shown, log=self._log, section=section))
+                where, shown = self._number(block, start), text.strip()[:LONGEST_SHOWN]
+                value += read.unit
+                self._add(name, Reading(text=value, line=where, shown=shown, log=self._log, section=section))
 
     def _add(self, name: str, reading: Reading) -> None:
         if reading not in self.readings[name]:
             self.readings[name].append(reading)
 
     def _number(self, block: bytes, start: int) -> int:
-        return self._lines + block.count(b"\n", 0, start) + 1
+        """Return the number of a line of the log; counted from the place of the last one that was asked for."""
+        place, count = self._counted
+        count += block.count(b"\n", place, start) - block.count(b"\n", start, place)
+        self._counted = start, count
+        return self._lines + count + 1
 
 
 def _above(block: bytes, start: int) -> bytes:

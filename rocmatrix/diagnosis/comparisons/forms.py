@@ -52,8 +52,8 @@ class Read(Strict):
 
     `line` is searched in lines without decoration. With `command`, a whole command without sudo, only the lines that it
     printed count; with `empty` the value is known where it printed nothing. With `under`, only indented lines count
-    that stand below a line that it matches. The group `value`, or `gives` in its place, is the value; `table` turns what was
-    found into another text, and what it does not hold is left out. `unit` is put behind a size: K, M or G.
+    that stand below a line that it matches. The group `value`, or `gives` instead of it, is the value; `table` turns
+    what was found into another text, and leaves out what it does not hold. `unit` is put behind a size: K, M or G.
     """
 
     line: Expression | None = None
@@ -81,7 +81,7 @@ class Read(Strict):
 
 
 class ValueForm(Strict):
-    """A value: its kind, what it is in words, and the forms in which programs print it."""
+    """A value: its kind, what it is, as text, and the forms in which programs print it."""
 
     kind: Kind
     says: Text

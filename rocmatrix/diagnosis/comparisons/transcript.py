@@ -12,7 +12,7 @@ LONGEST = 4000  # bytes of a line that are read
 # what stands before a command: an environment's name, user, host and folder, and the sign of a shell or of Python
 _PROMPT = re.compile(
     r"\s{0,8}`{0,3}(?:\([\w.+-]{1,40}\) ?)?(?:PS )?(?:\[[^\]]{1,80}\]|[\w.@:~/\\+,-]{0,90})(?: ~?[\w/.-]{0,60})?"
-    r" ?(?:[$#%❯➜λ»>]|>>>) {0,3}(?P<command>[^\s#$>].{0,600})"
+    r" ?(?:[$#%\u276f\u279c\u03bb\xbb>]|>>>) {0,3}(?P<command>[^\s#$>].{0,600})"
 )
 _BEFORE = re.compile(r"(?:(?:sudo|time|env)(?: -\w)? |[A-Z_]\w{1,60}=\S{0,200} )")  # of a command
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -66,10 +67,8 @@ def _word(text: str, _: Cards) -> Typed:
 
 def _gfx(text: str, _: Cards) -> Typed:
     names = set(_GFX.findall(text.lower()))
-    try:
+    with suppress(ValueError):
         names |= {gfx.from_isa_version(one) for one in _DOTTED.findall(text)}
-    except ValueError:
-        pass
     return Typed(items=frozenset(name for name in names if gfx.is_name(name)))
 
 

@@ -72,7 +72,7 @@ def test_place_within_a_line_that_is_too_long_is_left_out():
     assert read("x" * 9000 + " value=1\nvalue=2\n", LINE) == [("2", 2)]
 
 
-def test_each_log_of_a_folder_has_its_own_lines():
+def test_lines_of_a_folder_are_counted_by_log():
     reader = Reader({"it": ValueForm(kind="word", says="it", reads=[Read(**LINE)])})
     for log in ("one", "two"):
         assert list(reader.watched([b"a\nvalue=1\n"], log=log)) == [b"a\nvalue=1\n"]

@@ -13,9 +13,9 @@ from rocmatrix.diagnosis.comparisons.reading import Reader
 from rocmatrix.diagnosis.machine.log_environment import Values
 from rocmatrix.diagnosis.ranking import HostContext
 from rocmatrix.matrix.loading import load as matrix_file
-from tests.unit.rocmatrix.diagnosis.known import ROOT, SIGNATURES, scanner
+from tests.unit.rocmatrix.diagnosis.known import COMPARISONS, ROOT, SIGNATURES, scanner
 
-KNOWN = forms.load(ROOT)
+KNOWN = COMPARISONS
 HEALTHY = Path(ROOT) / "benchmarks" / "diagnosis_cases" / "healthy_transcripts.yaml"
 SECONDS = 2.0
 

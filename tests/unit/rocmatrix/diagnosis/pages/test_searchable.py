@@ -9,14 +9,14 @@ import pytest
 
 from rocmatrix.diagnosis.pages import searchable
 from tests.fixtures.browser import dom, violations
-from tests.unit.rocmatrix.diagnosis.known import ROOT, SIGNATURES
+from tests.unit.rocmatrix.diagnosis.known import LISTED, ROOT, SIGNATURES
 
 MOST_BYTES = 2_000_000
 
 
 @cache
 def text():
-    return searchable.page(SIGNATURES, searchable.shares(ROOT))
+    return searchable.page(LISTED, searchable.shares(ROOT))
 
 
 def test_page_in_the_repository_is_the_one_of_the_signatures_and_is_small():

@@ -81,8 +81,8 @@ the files have it 994. Where a failure stays open, its cause is most often not o
 one has it there, of the 19 of the 43 three. Each symptom has such a list; of the six misses of the 34 five matched
 nothing, three of them crashes whose log is a trace alone, and five of the 19.
 
-Where no failure is found, the first remark is printed in full; it counts as no right answer here. In 435 logs of runs
-that went well (59 of real tools, 364 synthetic, benchmarks/diagnose_healthy.py) these signatures named no cause.
+Where no failure is found, the first remark is printed in full; it counts as no right answer here. In 467 logs of runs
+that went well (59 of real tools, 376 synthetic, 32 transcripts, benchmarks/diagnose_healthy.py) nothing named a cause.
 Earlier ones took one synthetic, a network plugin's missing device, and one of 20 real tools, `git log` with a commit's
 message, for a failure. At the eighth freeze none was in 83
 gathered from public pages, and in 58 gathered by others one was in five, each for a line that reports a failure in a

@@ -86,13 +86,13 @@ def test_pasted_line_finds_its_entry_first(tmp_path, line, expected):
 
 def test_address_of_an_entry_opens_it_and_search_without_a_result_is_reported(tmp_path):
     found, opened = shown(tmp_path, "#kfd-missing")
-    assert (len(found), opened) == (len(SIGNATURES), ["kfd-missing"])
+    assert (len(found), opened) == (len(LISTED), ["kfd-missing"])
     assert shown(tmp_path, "#q=zzzzqqqq")[0] == []
 
 
 def test_area_shows_its_own_best_entries_where_another_area_has_better_ones(tmp_path):
     found, _ = shown(tmp_path, "#q=HIP%20error%20invalid%20device%20function%20100%", area="driver")
-    areas = {one.id: one.area for one in SIGNATURES}
+    areas = {one.id: one.area for one in LISTED}
     assert found
     assert {areas[name] for name in found} == {"driver"}
 

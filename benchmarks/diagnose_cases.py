@@ -29,6 +29,7 @@ import yaml
 from rocmatrix.diagnosis import diagnosis, project_errors, signature
 from rocmatrix.diagnosis.comparisons import forms
 from rocmatrix.diagnosis.diagnosis import Diagnosis
+from rocmatrix.diagnosis.machine import compared_values
 from rocmatrix.diagnosis.machine.log_environment import Values
 from rocmatrix.diagnosis.matcher import Scanner
 from rocmatrix.diagnosis.ranking import HostContext
@@ -84,7 +85,7 @@ def diagnosed(log: str, known: tuple[Signature, ...]) -> Diagnosis:
     reader = Values(forms.load(ROOT))
     scanned = _SCANNERS[id(known)][1].scan(reader.watched([log.encode()]))
     here = reader.completed(HostContext())
-    compared = diagnosis.compared(reader, HostContext(), None, matrix_file.load(ROOT).architectures)
+    compared = compared_values.of(reader, HostContext(), matrix_file.load(ROOT).architectures)
     return diagnosis.concluded(
         scanned, name="case", here=here, matrix=None, failed_checks=frozenset(), compared=compared
     )

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from rocmatrix.diagnosis.comparisons import compare
 from rocmatrix.diagnosis.comparisons.compare import Compared
 from rocmatrix.diagnosis.comparisons.forms import NONE, Comparisons
-from rocmatrix.diagnosis.machine import card_support
+from rocmatrix.diagnosis.machine import card_support, compared_values
 from rocmatrix.diagnosis.machine.card_support import CardSupport
 from rocmatrix.diagnosis.machine.log_environment import Values
 from rocmatrix.diagnosis.matcher import Scanner
@@ -18,9 +17,7 @@ from rocmatrix.diagnosis.possible_causes import Possible, ordered
 from rocmatrix.diagnosis.ranking import HostContext, Ranked, fit, rank
 from rocmatrix.diagnosis.search.match import Match, Scanned
 from rocmatrix.diagnosis.signature import Area, Signature
-from rocmatrix.matrix.architecture import Architecture
 from rocmatrix.matrix.matrix import Matrix
-from rocmatrix.matrix.naming import reading as names
 from rocmatrix.matrix.rule import Rule
 from rocmatrix.runtime.errors import RocmatrixError
 
@@ -106,7 +103,7 @@ def diagnose(
         here=reader.completed(here),
         matrix=matrix,
         failed_checks=checks_of(reader, here, failed_checks),
-        compared=compared(reader, here, matrix),
+        compared=compared_values.of(reader, here, matrix.architectures if matrix else {}),
     )
     return replace(found, stated=reader.stated())
 
@@ -142,7 +139,7 @@ def diagnose_all(
         here=reader.completed(here),
         matrix=matrix,
         failed_checks=checks_of(reader, here, failed_checks),
-        compared=compared(reader, here, matrix),
+        compared=compared_values.of(reader, here, matrix.architectures if matrix else {}),
     )
     return replace(found, left_out=tuple(left_out), stated=reader.stated())
 
@@ -156,28 +153,6 @@ def checks_of(reader: Values, here: HostContext, failed_checks: Iterable[str]) -
         failed_checks: ids of doctor's checks (D101, ...) that failed on this host.
     """
     return frozenset() if reader.is_of_another_machine(here) else frozenset(failed_checks)
-
-
-def compared(
-    reader: Values, here: HostContext, matrix: Matrix | None, architectures: Mapping[str, Architecture] | None = None
-) -> dict[str, Compared]:
-    """Return the rules on two values that hold for what a log states, and for the host it is of.
-
-    Args:
-        reader: what was read of the log's own words.
-        here: where the log is taken to be from; its values stand in for those that the log has none of.
-        matrix: the matrix, whose architectures name cards.
-        architectures: these alone, where there is no matrix.
-    """
-    known = architectures or (matrix.architectures if matrix else {})
-    facts = compare.Facts(
-        read=reader.reader.readings,
-        kinds=compare.kinds(reader.comparisons),
-        cards=lambda name: names.read(known, name).architecture,
-    )
-    of_host = {} if reader.is_of_another_machine(here) else here.values
-    joined = compare.compare(reader.comparisons, replace(facts, host=of_host)) if of_host else {}
-    return {**joined, **compare.compare(reader.comparisons, facts)}
 
 
 def concluded(
@@ -213,10 +188,8 @@ def concluded(
 
 def possibilities(found: Diagnosis, match: Match) -> tuple[Possible, ...]:
     """Return the causes that a symptom can have, those first that log or host support."""
-    return ordered(
-        match, found.here, signs=found.signs, failed=found.failed_checks, card=found.card,
-        compared=found.compared,
-    )  # fmt: skip
+    failed, card = found.failed_checks, found.card
+    return ordered(match, found.here, signs=found.signs, failed=failed, card=card, compared=found.compared)
 
 
 def every_rule(matrix: Matrix) -> Iterator[Rule]:

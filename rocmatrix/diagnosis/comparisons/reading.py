@@ -79,10 +79,10 @@ class Reader:
         for text, place, _ in self._automaton.find_matches_as_indexes(block.lower(), overlapping=True):
             needed = [number for number in self._numbers[text] if self._hits[number] < MOST_HITS]
             idle += not needed
+            # the middle of a line that is too long to be read leads to the first line, which is read once
             start = block.rfind(b"\n", max(0, place - LONGEST), place) + 1 if needed else 0
             for number in needed:
-                # the middle of a line that is longer than any that is read is left out
-                if (number, start) not in seen and place - start <= LONGEST:
+                if (number, start) not in seen:
                     seen.add((number, start))
                     self._hits[number] += 1
                     self._take(number, block, start)

@@ -9,6 +9,7 @@ from rocmatrix.diagnosis import diagnosis
 from rocmatrix.diagnosis.comparisons.forms import NONE, Comparisons
 from rocmatrix.diagnosis.diagnosis import Diagnosis
 from rocmatrix.diagnosis.intake.follow import Follower
+from rocmatrix.diagnosis.machine import compared_values
 from rocmatrix.diagnosis.machine.log_environment import Values
 from rocmatrix.diagnosis.matcher import Scanner
 from rocmatrix.diagnosis.ranking import HostContext
@@ -58,7 +59,7 @@ def diagnoses(
             found = diagnosis.concluded(
                 seen, name=str(follower.path), here=values.completed(here), matrix=matrix,
                 failed_checks=diagnosis.checks_of(values, here, failed_checks),
-                compared=diagnosis.compared(values, here, matrix),
+                compared=compared_values.of(values, here, matrix.architectures if matrix else {}),
             )  # fmt: skip
             if found.best and found.best.signature.id != first:
                 first = found.best.signature.id

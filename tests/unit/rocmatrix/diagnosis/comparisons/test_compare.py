@@ -59,6 +59,15 @@ def test_value_of_the_host_excuses_nothing_in_a_log():
     assert OTHER_KERNEL not in compared(KERNEL + DKMS + "  Name:                    gfx1100\n", here)
 
 
+def test_rule_that_is_not_shown_raises_a_listed_cause_alone():
+    log = "$ python --version\nPython 3.14.2\nERROR: Could not find a version that satisfies the requirement torch"
+    seen = found(f"{log} (from versions: none)\n")
+    assert not seen.compared["compared-python-too-new"].is_answer
+    assert seen.best.signature.id == "pip-no-matching-rocm-wheel"
+    first = diagnosis.possibilities(seen, seen.best)[0]
+    assert first.why == "Python 3.14 is newer than the wheels of the index (line 2)."
+
+
 @pytest.mark.parametrize(
     ("kind", "rows", "count"),
     [

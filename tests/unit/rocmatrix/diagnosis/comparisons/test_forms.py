@@ -10,6 +10,7 @@ import yaml
 from rocmatrix.diagnosis import diagnosis
 from rocmatrix.diagnosis.comparisons import condition, forms
 from rocmatrix.diagnosis.comparisons.reading import Reader
+from rocmatrix.diagnosis.machine import compared_values
 from rocmatrix.diagnosis.machine.log_environment import Values
 from rocmatrix.diagnosis.ranking import HostContext
 from rocmatrix.matrix.loading import load as matrix_file
@@ -30,7 +31,7 @@ def compared(log, here=None):
     reader = Values(KNOWN)
     for _ in reader.watched([log.encode()]):
         pass
-    return diagnosis.compared(reader, here or HostContext(), None, architectures())
+    return compared_values.of(reader, here or HostContext(), architectures())
 
 
 def found(log, here=None):
@@ -105,7 +106,7 @@ def test_hostile_lines_take_bounded_time():
     joined = " ".join(texts)
     hostile = (
         "\n".join(f"{text} x" for text in texts) * 30,
-        joined * 60,
+        joined * 400,
         "$ rocminfo\n$ uname -r\n$ groups\n" * 3000,
         "groups\na b c\n" * 3000,
         ("Name:" + "\t" * 3900 + "x\n") * 30,
@@ -113,7 +114,7 @@ def test_hostile_lines_take_bounded_time():
         ("a.@:~/" * 600 + " uname -r\n") * 30,
         "\n".join((f"{text} " + text * 500)[:3900] for text in texts),
     )
-    began = time.monotonic()
+    began = time.process_time()
     for log in hostile:
         Reader(KNOWN.values).read(log.encode())
-    assert time.monotonic() - began < SECONDS
+    assert time.process_time() - began < SECONDS

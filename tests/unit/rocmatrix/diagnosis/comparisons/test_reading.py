@@ -32,6 +32,10 @@ def test_output_of_a_command_is_read(typed):
     assert read(f"value 0\n{typed}\nvalue 1\n\nvalue 2\n$ other\nvalue 3\n", PRINTED) == [("1", 3), ("2", 5)]
 
 
+def test_line_before_the_last_one_that_was_read_keeps_its_number():
+    assert read("$ show\nvalue=7\nvalue 1\nvalue=8\n", PRINTED, LINE) == [("1", 3), ("7", 2), ("8", 4)]
+
+
 @pytest.mark.parametrize("typed", ["$ showing", "$ echo show", "he has to show"])
 def test_other_command_prints_another_value(typed):
     assert read(f"{typed}\nvalue 1\n", PRINTED) == []

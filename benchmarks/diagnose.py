@@ -68,12 +68,19 @@ def refused_line(step: int, chance: random.Random) -> str:
     return f"error: {words} {step} is missing, falling back"
 
 
+def exception_line(step: int, chance: random.Random) -> str:
+    """Return an exception that no signature knows by its words: each line has other ones."""
+    words = " ".join(chance.choice(WORDS) for _ in range(5))
+    return f"ValueError: the {words} {step} has no frobnicator"
+
+
 LINES: dict[str, Callable[[int, random.Random], str]] = {
     "plain": plain_line,
     "ranks": ranks_line,
     "rccl": rccl_line,
     "warnings": warning_line,
     "refused errors": refused_line,
+    "exceptions": exception_line,
 }
 
 

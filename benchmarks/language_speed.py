@@ -102,12 +102,12 @@ def timed(case: Case, steps: int, alone: Alone) -> dict[str, Any]:
             ready = time.perf_counter()
             start_gib = peak_gib()
             marks = marked_steps(training, steps, alone)
-            answers = 2 if case.method == "dpo" else 1
-            tokens = (steps - WARM) * case.rows * case.tokens * answers
             seconds = marks[steps] - marks[WARM]
+            tokens = (steps - WARM) * case.rows * case.tokens * (2 if case.method == "dpo" else 1)
+            counted = {"dpo": "pairs_per_second", "kto": "answers_per_second"}.get(case.method)
             return {
                 "tokens_per_second": round(tokens / seconds),
-                **({"pairs_per_second": round((steps - WARM) * case.rows / seconds, 2)} if answers == 2 else {}),
+                **({counted: round((steps - WARM) * case.rows / seconds, 2)} if counted else {}),
                 "peak_gib": peak_gib(),
                 "start_gib": start_gib,
                 "ready_after_s": round(ready - began, 1),

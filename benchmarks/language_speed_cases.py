@@ -54,6 +54,7 @@ CASES: dict[str, Case] = {
     "lora-8-full": Case(shape=BIG, rows=8, tokens=2048, flags=(*LORA, *FULL)),
     "lora-8-selective": Case(shape=BIG, rows=8, tokens=2048, flags=(*LORA, "--activation-checkpointing", "selective")),
     "qlora-8": Case(shape=BIG, rows=8, tokens=2048, flags=QLORA),
+    "qlora-8, nondeterministic": Case(shape=BIG, rows=8, tokens=2048, flags=(*QLORA, *FREE)),
     "qlora-8, at TRL's memory": Case(shape=BIG, rows=8, tokens=2048, expected=8, flags=(*QLORA, *FULL, *FREE, *FOURS)),
     "qlora-8-full, nondeterministic": Case(shape=BIG, rows=8, tokens=2048, flags=(*QLORA, *FULL, *FREE, *EIGHTS)),
     "qlora-7b": Case(shape=SEVEN, rows=8, tokens=2048, expected=24, flags=(*QLORA, *FULL, *FREE, *EIGHTS)),
@@ -63,6 +64,7 @@ CASES: dict[str, Case] = {
         shape=BIG, rows=8, tokens=2048, expected=6, flags=(*QLORA, *FULL, *FREE, *TWOS)
     ),
     "full-0.5b": Case(shape=SMALL, rows=8, tokens=2048),
+    "full-0.5b, nondeterministic": Case(shape=SMALL, rows=8, tokens=2048, flags=FREE),
     "full-0.5b, at TRL's memory": Case(shape=SMALL, rows=8, tokens=2048, expected=12, flags=(*FULL, *FREE, *EIGHTS)),
     "full-1.5b": Case(shape=BIG, rows=8, tokens=2048, expected=50),
     "full-1.5b, at TRL's memory": Case(shape=BIG, rows=8, tokens=2048, expected=29, flags=(*FULL, *FREE, *EIGHTS)),
@@ -73,10 +75,15 @@ CASES: dict[str, Case] = {
     "dpo-0.5b, at half TRL's memory": Case(
         shape=SMALL, rows=8, tokens=1024, expected=7, flags=(*LORA, *FULL, *FREE, *TWOS), method="dpo"
     ),
+    "kto-0.5b": Case(shape=SMALL, rows=8, tokens=1024, flags=LORA, method="kto"),
+    "kto-0.5b, at TRL's memory": Case(
+        shape=SMALL, rows=8, tokens=1024, expected=7, flags=(*LORA, *FULL, *FREE), method="kto"
+    ),
     "dpo-1.5b": Case(shape=BIG, rows=4, tokens=1024, flags=LORA, method="dpo"),
     "tiny-qlora": Case(shape="tiny", rows=4, tokens=64, flags=QLORA),
     "tiny": Case(shape="tiny", rows=4, tokens=64, flags=LORA),  # the mechanics, on a machine without a card
     "tiny-dpo": Case(shape="tiny", rows=4, tokens=512, flags=LORA, method="dpo"),
+    "tiny-kto": Case(shape="tiny", rows=4, tokens=512, flags=LORA, method="kto"),
     "scratch": Case(shape=GPT, rows=64, tokens=1024),
     "scratch, nondeterministic": Case(shape=GPT, rows=64, tokens=1024, flags=FREE),
     "scratch-plain": Case(shape=GPT, rows=64, tokens=1024, flags=("--fast", "off")),
@@ -93,6 +100,7 @@ PEERS: dict[str, list[str]] = {
     "TRL, its defaults, full, 0.5B, batch 8": ["full", "0.5b", "8"],
     "TRL, its defaults, full, 1.5B, batch 8": ["full", "1.5b", "8"],
     "TRL, its defaults, DPO with LoRA, 0.5B, 8 pairs": ["dpo", "0.5b", "8"],
+    "TRL, its defaults, KTO with LoRA, 0.5B, 8 answers": ["kto", "0.5b", "8"],
 }
 PEER_GIB = {name: 12 if "its defaults" in name else 42 for name in PEERS}  # of a peer's process, generously
 PEER_GIB |= {name: 36 for name in PEERS if "7B" in name}
@@ -126,16 +134,21 @@ def rows_file(case: Case, folder: Path, steps: int) -> Path:
     generator = torch.Generator().manual_seed(0)
     count = case.rows * (steps + 2)
     letters = (torch.randint(33, 122, (count, case.tokens + 1), generator=generator)).to(torch.uint8)
-    if case.method != "dpo":
+    if case.method not in ("dpo", "kto"):
         (folder / "data.txt").write_bytes(letters.numpy().tobytes())
         return folder / "data.txt"
-    half = case.tokens - 200
-    with (folder / "data.jsonl").open("w") as file:
-        for row in letters:
-            text = bytes(row.tolist()).decode()
-            pair = {"prompt": text[:100], "chosen": text[100:half], "rejected": text[50 : half - 50]}
-            file.write(json.dumps(pair) + "\n")
+    texts = (bytes(row.tolist()).decode() for row in letters)
+    rows = [answered(text, number, case) for number, text in enumerate(texts)]
+    (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return folder / "data.jsonl"
+
+
+def answered(text: str, number: int, case: Case) -> dict[str, Any]:
+    """Return a row of a prompt of 100 letters: with two answers, or with one that is good or bad in turn."""
+    half = case.tokens - 200
+    if case.method == "dpo":
+        return {"prompt": text[:100], "chosen": text[100:half], "rejected": text[50 : half - 50]}
+    return {"prompt": text[:100], "completion": text[100:half], "label": number % 2 == 0}
 
 
 def settings_of(case: Case, folder: Path, steps: int, *more: str) -> Any:
@@ -150,9 +163,15 @@ def settings_of(case: Case, folder: Path, steps: int, *more: str) -> Any:
 def arguments(case: Case, folder: Path, steps: int, *more: str) -> list[str]:
     """Return the arguments of `train`."""
     precision = [] if "--precision" in (*case.flags, *more) else ["--precision", "bf16"]
+    # a batch of TRL's is one group of KTO
+    batch = (
+        ["--batch-size", str(case.rows)]
+        if case.method != "kto"
+        else ["--batch-size", "1", "--kto-group", str(case.rows)]
+    )
     return [
         *["--task", "lm", "--model", str(base_folder(case.shape, folder)), "--output", str(folder), "--run", "timed"],
-        *["--data", str(rows_file(case, folder, steps)), "--sequence", str(case.tokens), "--batch-size"],
-        *[str(case.rows), "--max-steps", str(steps), "--checkpoint-every", "0", "--validation-share", "0.02"],
+        *["--data", str(rows_file(case, folder, steps)), "--sequence", str(case.tokens), *batch],
+        *["--max-steps", str(steps), "--checkpoint-every", "0", "--validation-share", "0.02"],
         *["--method", case.method, "--weight-decay", "0", *precision, *case.flags, *more],
     ]

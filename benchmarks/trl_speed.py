@@ -5,6 +5,7 @@
     python -m benchmarks.trl_speed lora 1.5b 8 hf liger           # transformers' Trainer with peft
     python -m benchmarks.trl_speed qlora|full 0.5b|1.5b|7b 8
     python -m benchmarks.trl_speed dpo 0.5b 8                     # pairs of 100 tokens and answers of 724
+    python -m benchmarks.trl_speed kto 0.5b 8                     # prompts of 100 tokens with one answer of 724
 
 Weights are bf16 below adapters and fp32 for full tuning, as TRL loads them; AdamW is torch's fused one and four workers
 bring the rows, which is more than the defaults have. Steps WARM to the end are timed. Needs trl, datasets, peft,
@@ -78,10 +79,18 @@ def rows(what: str, shape: str, count: int) -> Any:
     """Return random rows: token ids, or prompts with two answers as text."""
     from datasets import Dataset  # type: ignore
 
-    if what != "dpo":
+    if what not in ("dpo", "kto"):
         return Dataset.from_dict({"input_ids": torch.randint(0, KNOWN[shape]["vocab_size"], (count, TOKENS)).tolist()})
     words = torch.randint(0, WORDS, (count, PROMPT + 2 * ANSWER)).tolist()
     texts = [[f"w{number}" for number in row] for row in words]
+    if what == "kto":
+        return Dataset.from_dict(
+            {
+                "prompt": [" ".join(row[:PROMPT]) for row in texts],
+                "completion": [" " + " ".join(row[PROMPT : PROMPT + ANSWER]) for row in texts],
+                "label": [number % 2 == 0 for number in range(count)],
+            }
+        )
     return Dataset.from_dict(
         {
             "prompt": [" ".join(row[:PROMPT]) for row in texts],
@@ -126,10 +135,8 @@ def trainer(what: str, shape: str, batch: int, flags: list[str], folder: str, ca
     )
     if "hf" in flags:
         return plain_trainer(model, adapter, settings, data, callback)
-    from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer  # type: ignore
-
-    kind, config = (DPOTrainer, DPOConfig) if what == "dpo" else (SFTTrainer, SFTConfig)
-    length = 1024 if what == "dpo" else TOKENS
+    kind, config = trainer_of(what)
+    length = 1024 if what in ("dpo", "kto") else TOKENS
     return kind(
         model=model,
         args=config(max_length=length, **settings),
@@ -138,6 +145,14 @@ def trainer(what: str, shape: str, batch: int, flags: list[str], folder: str, ca
         peft_config=adapter,
         callbacks=[callback],
     )
+
+
+def trainer_of(what: str) -> tuple[Any, Any]:
+    """Return TRL's trainer and its class of settings."""
+    import trl  # type: ignore
+
+    name = what.upper() if what in ("dpo", "kto") else "SFT"
+    return getattr(trl, f"{name}Trainer"), getattr(trl, f"{name}Config")
 
 
 def plain_trainer(model: Any, adapter: Any, settings: dict[str, Any], data: Any, callback: Any) -> Any:
@@ -172,8 +187,8 @@ def measured(what: str, shape: str, batch: int, flags: list[str], alone: Alone) 
         made = trainer(what, shape, batch, flags, folder, Marks())
         made.train()
         step = (marks[STEPS] - marks[WARM]) / (STEPS - WARM)
-        rate = {"pairs_per_second": round(batch / step, 2)} if what == "dpo" else {}
-        rate = rate or {"tokens_per_second": round(batch * TOKENS / step)}
+        counted = {"dpo": "pairs_per_second", "kto": "answers_per_second"}.get(what)
+        rate = {counted: round(batch / step, 2)} if counted else {"tokens_per_second": round(batch * TOKENS / step)}
         return {
             **rate,
             "step_s": round(step, 4),
@@ -186,7 +201,7 @@ def measured(what: str, shape: str, batch: int, flags: list[str], alone: Alone) 
 def main() -> None:
     """Measure one case and print its figures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("lora", "qlora", "full", "dpo"))
+    parser.add_argument("what", choices=("lora", "qlora", "full", "dpo", "kto"))
     parser.add_argument("shape", choices=(*KNOWN,))
     parser.add_argument("batch", type=int)
     parser.add_argument("flags", nargs="*")

@@ -19,10 +19,12 @@ from rocmatrix.diagnosis.search.frames import MOST_LINES, packages
 from rocmatrix.diagnosis.search.index import Reach, built, without
 from rocmatrix.diagnosis.search.languages import english
 from rocmatrix.diagnosis.search.match import MOST_COUNTED, Match, Scanned, merge
+from rocmatrix.diagnosis.search.narrowed import Spans, narrowed
 from rocmatrix.diagnosis.signature import Signature
 
 KEPT = 2 * WIDEST  # squeezed bytes that are read again with the next chunk, so that no match is cut
 LONGEST_KEPT = 1 << 20
+MANY_HITS = 4_000  # of one text in one block: from then on its patterns are looked for in all that is left
 MANY_IDLE = 20_000  # hits in one block that lead to nothing any more: worth another automaton
 UNSEEN = -1 << 40  # where a span ends that no hit has opened
 MOST_HINTED = 1 << 16  # squeezed bytes at the end of a chunk in which hints of an exception are looked for
@@ -115,7 +117,7 @@ class Scanner:
         for name, kept in found.items():
             kept.count = min(counts[name], MOST_COUNTED)
 
-    def _counted(self, chunk: Chunk, number: int, around: list[list[int]], full: frozenset[str]) -> Iterator[int]:
+    def _counted(self, chunk: Chunk, number: int, around: Spans, full: frozenset[str]) -> Iterator[int]:
         """Yield where the matches of a pattern begin that count; those of an exception from both ends of the chunk.
 
         Args:
@@ -125,6 +127,7 @@ class Scanner:
             full: signatures that were counted as often as is shown.
         """
         signature, place, pattern = self._patterns[number]
+        around = narrowed(chunk.squeezed, pattern, around)
         if place is None and signature.uncaught:
             matches = both_ends(chunk, pattern, around, 0 if signature.id in full else MOST_COUNTED)
         else:
@@ -147,12 +150,16 @@ class Scanner:
         opened, closing = [0] * len(self._patterns), [UNSEEN] * len(self._patterns)
         index = self._lean[1] if self._lean[0] <= spent else self._index
         needed: list[list[Reach] | None] = [None] * len(index.reaches)  # filled at the first hit: most texts have none
+        hits = [0] * len(index.reaches)
         idle = 0
         for literal, start, end in index.automaton.find_matches_as_indexes(text, overlapping=True):
             reaches = needed[literal]
             if reaches is None:
                 reaches = needed[literal] = _left(index.reaches[literal], spent)
-            idle += not reaches
+            hits[literal] += 1
+            idle += not reaches and hits[literal] < MANY_HITS
+            if hits[literal] == MANY_HITS:
+                reaches, needed[literal] = [(number, before, len(text) - start) for number, before, _ in reaches], []
             for number, before, after in reaches:
                 known = closing[number]
                 if end - before > known:

@@ -69,6 +69,12 @@ class Pattern:
         """The pattern as squeezed text is searched for it, without what asks for the edges of words."""
         return squeezed(self.text)
 
+    @cached_property
+    def choices(self) -> list[frozenset[bytes]]:
+        """All sets of texts of which every match holds one, `literals` among them; parsed anew, so not for each log."""
+        sets = literals.choices(_parser.parse(self.squeezed))
+        return [frozenset(text.encode() for text in texts) for texts in sets]
+
     @property
     def of_exception(self) -> bool:
         """Whether a match begins with the name of an exception."""

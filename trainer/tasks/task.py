@@ -113,8 +113,12 @@ class ComputeContext:
 class Tuner(Protocol):
     """Has a network use faster ways of computing the same, where they pass their trials."""
 
-    def hold(self, model: nn.Module, context: ComputeContext) -> None:
-        """Bring weights to the dtype they are held in; called on the host, before `NetworkSpec.load`."""
+    def hold(self, model: nn.Module, context: ComputeContext, *, replaced: bool) -> None:
+        """Bring weights to the dtype they are held in; called on the host, before `NetworkSpec.load`.
+
+        Args:
+            replaced: whether a load of all frozen weights follows, so that their values do not matter.
+        """
 
     def use(self, model: nn.Module, context: ComputeContext) -> dict[str, Any]:
         """Try and choose; return each part's choice for metadata.json: `{part: {"name": ..., "why": ...}}`."""

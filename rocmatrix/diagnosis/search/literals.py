@@ -35,8 +35,12 @@ def required(tree: Any) -> _Texts | None:
     The choice whose shortest text is longest is taken. Words that stand everywhere in logs count as shorter, as every
     place that holds one is searched.
     """
-    choices = [choice for choice in _choices(tree) if choice and "" not in choice]
-    return max(choices, key=lambda choice: min(map(_rarity, choice)), default=None)
+    return max(choices(tree), key=lambda choice: min(map(_rarity, choice)), default=None)
+
+
+def choices(tree: Any) -> list[_Texts]:
+    """Return every choice of texts, in small letters, of which a match of a parsed pattern holds one."""
+    return [choice for choice in _choices(tree) if choice and "" not in choice]
 
 
 def _rarity(literal: str) -> float:

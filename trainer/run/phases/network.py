@@ -59,7 +59,8 @@ def built(
     model = network.build().to(dtype=precision.weights)
     context = replace(compute_context_of(attempt, device, precision), refused=gates.refusals())
     if network.tune:
-        network.tune.hold(model, context)  # sooner than they are loaded: the host then never holds them in fp32
+        # sooner than they are loaded: the host then never holds them in fp32
+        network.tune.hold(model, context, replaced=network.load is not None)
     if network.load:
         network.load(model, device if gates.quantises else "cpu")
     pad_ranks(model, gates.padded)

@@ -33,12 +33,12 @@ class LanguageTuner:
             return f"--parallel {context.parallel} moves weights or tokens to other ranks"
         return None
 
-    def hold(self, model: nn.Module, context: ComputeContext) -> None:
+    def hold(self, model: nn.Module, context: ComputeContext, *, replaced: bool) -> None:
         """Hold frozen weights in the 16 bits that autocast would round them to at each use."""
         from trainer.models.fast.choose import hold_frozen_weights_in
 
         if context.precision.name in ("bf16", "fp16") and self.why_not(context) is None:
-            hold_frozen_weights_in(model, DTYPES[context.precision.name])
+            hold_frozen_weights_in(model, DTYPES[context.precision.name], replaced=replaced)
 
     def use(self, model: nn.Module, context: ComputeContext) -> dict[str, Any]:
         """Try and choose; see `Tuner.use`."""

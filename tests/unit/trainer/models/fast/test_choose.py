@@ -113,6 +113,26 @@ def test_held_weights_are_those_that_autocast_would_round_to():
     assert all(torch.equal(held[name], was[name].to(held[name].dtype)) for name in held)
 
 
+def test_held_weights_that_a_load_replaces_are_not_read():
+    model = decoder("llama", ("q_proj",), dtype=torch.float32)
+    with torch.no_grad():
+        model.get_submodule("model.layers.0.mlp.up_proj").weight.fill_(1.5)
+    before = copy.deepcopy(model)
+    filling = torch.utils.deterministic.fill_uninitialized_memory
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = True
+    try:
+        choose.hold_frozen_weights_in(model, torch.bfloat16, replaced=True)
+    finally:
+        torch.utils.deterministic.fill_uninitialized_memory = filling
+        torch.use_deterministic_algorithms(False)
+    held, was = dict(model.named_parameters()), dict(before.named_parameters())
+    assert held["model.layers.0.mlp.up_proj.weight"].isnan().all()
+    assert held["model.layers.0.mlp.up_proj.weight"].dtype == torch.bfloat16
+    trained = [name for name, weight in was.items() if weight.requires_grad]
+    assert trained and all(torch.equal(held[name], was[name]) for name in trained)
+
+
 def test_use_fast_forms_the_results_in_fp64_once_for_all_trials(quick, monkeypatch):
     """They take the host seconds for a large block, and a way that spoils the block's weights must not spoil them."""
     right, calls = choose.exact_results, []

@@ -13,6 +13,7 @@ import torch
 from trainer.config.sections.decoder import AdapterConfig, DecoderConfig
 from trainer.models.adapters.nf4 import NF4Linear
 from trainer.models.decoder.model import Decoder
+from trainer.models.fast.choose import hold_frozen_weights_in
 from trainer.models.pretrained import folder as pretrained
 from trainer.models.pretrained.families import decoder_config
 from trainer.runtime.errors import TrainerError
@@ -58,6 +59,19 @@ def written(folder: Path, family: str) -> Decoder:
 def made(folder: Path, family: str, adapter: str):
     config = DecoderConfig(model=folder, adapter=AdapterConfig(adapter=adapter, lora_rank=2))
     return build(RAW[family], config, "pretrain", seed=0)
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2"])
+@pytest.mark.parametrize("adapter", ["lora", "qlora"])
+def test_load_weights_leaves_no_weight_unset_that_was_held_in_16_bits_unread(tmp_path, poisoned, family, adapter):
+    source = written(tmp_path / "model", family)
+    model = made(tmp_path / "model", family, adapter)
+    hold_frozen_weights_in(model, torch.bfloat16, replaced=True)
+    load_weights(model, folder=tmp_path / "model")
+    for name, value in model.state_dict().items():
+        assert value.float().isfinite().all(), name
+    embedding = source.get_submodule("model.embed_tokens").weight
+    assert torch.equal(model.decoder.model.embed_tokens.weight, embedding.bfloat16())
 
 
 @pytest.mark.parametrize("family", ["llama", "gpt2"])

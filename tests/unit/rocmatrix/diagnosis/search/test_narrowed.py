@@ -1,0 +1,84 @@
+"""Patterns whose text stands in nearly every line: looked for around a rarer text, and nothing that matches is lost."""
+
+import random
+
+import pytest
+
+from rocmatrix.diagnosis import matcher
+from rocmatrix.diagnosis.pattern import parse, squeeze
+from rocmatrix.diagnosis.search import narrowed
+from tests.unit.rocmatrix.diagnosis.known import ranked, signatures_of
+
+DEMANDED = parse(r"(?:RuntimeError|ValueError): .{0,40}(?:is too old|please upgrade)")
+WORDS = ["settings", "network", "driver", "tensor", "index", "please", "upgrade", "is too old", "RuntimeError:"]
+
+
+def lines(count, seed, words=WORDS):
+    chance = random.Random(seed)
+    rows = (f"ValueError: {' '.join(chance.choice(words) for _ in range(4))} {number}" for number in range(count))
+    return squeeze("\n".join(rows).encode())
+
+
+def matches(text, pattern, spans):
+    return [found.span() for span in spans for found in pattern.compiled.finditer(text, *span)]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_spans_around_a_rarer_text_hold_every_match(monkeypatch, seed):
+    monkeypatch.setattr(narrowed, "DENSE", 100)
+    monkeypatch.setattr(narrowed, "SHARE", 0.01)  # also where the rarer text is not rare at all
+    text = lines(200, seed)
+    whole = [[0, len(text)]]
+    spans = narrowed.narrowed(text, DEMANDED, whole)
+    assert spans is not whole and all(before[1] < after[0] for before, after in zip(spans, spans[1:], strict=False))
+    assert matches(text, DEMANDED, spans) == matches(text, DEMANDED, whole) != []
+
+
+def test_text_that_is_nowhere_leaves_no_span(monkeypatch):
+    monkeypatch.setattr(narrowed, "DENSE", 100)
+    assert narrowed.narrowed(lines(50, 1, WORDS[:5]), DEMANDED, [[0, 900]]) == []
+
+
+@pytest.mark.parametrize("dense", [3000, 2999])
+def test_few_bytes_of_spans_are_searched_as_they_are(monkeypatch, dense):
+    monkeypatch.setattr(narrowed, "DENSE", dense)
+    spans = [[0, 1000], [2000, 4000]]
+    text = lines(200, 1, WORDS[:5])
+    assert (narrowed.narrowed(text, DEMANDED, spans) is spans) == (dense == 3000)
+
+
+def test_rarer_text_that_stands_everywhere_too_is_no_gain(monkeypatch):
+    monkeypatch.setattr(narrowed, "DENSE", 100)
+    text, spans = lines(200, 1, ["is too old"]), [[0, 9000]]
+    assert narrowed.narrowed(text, DEMANDED, spans) is spans
+
+
+def test_rarest_of_several_texts_is_taken(monkeypatch):
+    monkeypatch.setattr(narrowed, "DENSE", 100)
+    pattern = parse(r"ValueError: .{0,20}(?:ring|fan).{0,20}frob")
+    rows = ["ValueError: no ring"] * 40 + ["ValueError: fan cannot frob"] + ["ValueError: none"] * 4000
+    text = squeeze("\n".join(rows).encode())
+    (span,) = narrowed.narrowed(text, pattern, [[0, len(text)]])
+    assert span[1] - span[0] < 2 * pattern.width and matches(text, pattern, [span]) != []
+
+
+def test_text_in_every_line_floods_its_patterns_and_each_failure_is_found_as_before(monkeypatch):
+    rows = [f"ValueError: the widget {number} has no frobnicator" for number in range(300)]
+    rows[250] = "ValueError: vLLM 0.9 is too old, please upgrade"
+    rows[280] = "RuntimeError: HIP error: invalid device function"
+    text = "\n".join(rows) + "\n"
+    before = [(match.signature.id, match.line, match.count) for match in ranked(text).failures]
+    monkeypatch.setattr(matcher, "MANY_HITS", 7)
+    monkeypatch.setattr(narrowed, "DENSE", 50)
+    assert [(match.signature.id, match.line, match.count) for match in ranked(text).failures] == before
+    assert "hip-invalid-device-function" in signatures_of(text)
+
+
+def test_flooded_text_is_not_taken_for_one_that_leads_to_nothing(monkeypatch):
+    """A second automaton is made for texts whose patterns are all known, not for those that stand everywhere."""
+    made = []
+    monkeypatch.setattr(matcher, "MANY_HITS", 5)
+    monkeypatch.setattr(matcher, "MANY_IDLE", 50)
+    monkeypatch.setattr(matcher, "without", lambda index, needed: made.append(1) or index)
+    signatures_of("tensor of the network\n" * 400)
+    assert made == []

@@ -19,12 +19,12 @@ from rocmatrix.diagnosis.search.frames import MOST_LINES, packages
 from rocmatrix.diagnosis.search.index import Reach, built, without
 from rocmatrix.diagnosis.search.languages import english
 from rocmatrix.diagnosis.search.match import MOST_COUNTED, Match, Scanned, merge
-from rocmatrix.diagnosis.search.narrowed import Spans, narrowed
+from rocmatrix.diagnosis.search.narrowed import narrowed
 from rocmatrix.diagnosis.signature import Signature
 
 KEPT = 2 * WIDEST  # squeezed bytes that are read again with the next chunk, so that no match is cut
 LONGEST_KEPT = 1 << 20
-MANY_HITS = 4_000  # of one text in one block: from then on its patterns are looked for in all that is left
+MANY_HITS = 1_000  # of one text in one block: from then on its patterns are looked for in all that is left
 MANY_IDLE = 20_000  # hits in one block that lead to nothing any more: worth another automaton
 UNSEEN = -1 << 40  # where a span ends that no hit has opened
 MOST_HINTED = 1 << 16  # squeezed bytes at the end of a chunk in which hints of an exception are looked for
@@ -42,6 +42,7 @@ class Scanner:
 
     def __init__(self, signatures: Iterable[Signature]) -> None:
         self._patterns = list(_searched(signatures))
+        self._looked_for = [pattern for _, _, pattern in self._patterns]
         by_literal: dict[bytes, list[int]] = defaultdict(list)
         for number, (_, _, pattern) in enumerate(self._patterns):
             for literal in pattern.literals:
@@ -103,7 +104,8 @@ class Scanner:
     ) -> None:
         seen: set[tuple[_Place, int]] = set()
         raised: dict[str, tuple[Signature, int]] = {}
-        for number, around in self._around_hits(chunk.squeezed, spent).items():
+        hits = self._around_hits(chunk.squeezed, spent)
+        for number, around in narrowed(chunk.squeezed, hits, self._looked_for).items():
             signature, place, pattern = self._patterns[number]
             for start in self._counted(chunk, number, around, full):
                 row = chunk.line(start)
@@ -117,7 +119,7 @@ class Scanner:
         for name, kept in found.items():
             kept.count = min(counts[name], MOST_COUNTED)
 
-    def _counted(self, chunk: Chunk, number: int, around: Spans, full: frozenset[str]) -> Iterator[int]:
+    def _counted(self, chunk: Chunk, number: int, around: list[list[int]], full: frozenset[str]) -> Iterator[int]:
         """Yield where the matches of a pattern begin that count; those of an exception from both ends of the chunk.
 
         Args:
@@ -127,7 +129,6 @@ class Scanner:
             full: signatures that were counted as often as is shown.
         """
         signature, place, pattern = self._patterns[number]
-        around = narrowed(chunk.squeezed, pattern, around)
         if place is None and signature.uncaught:
             matches = both_ends(chunk, pattern, around, 0 if signature.id in full else MOST_COUNTED)
         else:

@@ -70,10 +70,10 @@ class Pattern:
         return squeezed(self.text)
 
     @cached_property
-    def choices(self) -> list[frozenset[bytes]]:
-        """All sets of texts of which every match holds one, `literals` among them; parsed anew, so not for each log."""
-        sets = literals.choices(_parser.parse(self.squeezed))
-        return [frozenset(text.encode() for text in texts) for texts in sets]
+    def others(self) -> list[frozenset[bytes]]:
+        """Further sets of texts of which every match holds one; parsed anew, so not for each log."""
+        sets = [frozenset(map(str.encode, texts)) for texts in literals.choices(_parser.parse(self.squeezed))]
+        return [texts for texts in sets if texts != self.literals]
 
     @property
     def of_exception(self) -> bool:

@@ -40,6 +40,9 @@ SETS = (
     (FROZEN, "fresh22, later", "of the same topics, asked once after what those taught; learned from since"),
     (FROZEN, "kept, before", "gathered by three for each other's domain, asked before the mends of that day"),
     (LATEST, "kept", "the same, after them; never learned from"),
+    (FROZEN, "fresh28", "of programs that users live with, two in five with a complaint; learned from since"),
+    (FROZEN, "fresh29, before", "of the same programs, labelled by the writer, asked before what those taught"),
+    (FROZEN, "fresh29, after", "the same, after it; never learned from"),
 )
 
 

@@ -1,13 +1,14 @@
-"""A pattern whose fixed text stands in nearly every line is looked for around a rarer one that each match holds, too.
+"""Patterns whose fixed text stands in nearly every line are looked for around a rarer one that each match holds, too.
 
 A log of a million `ValueError:` would have each pattern that begins so tried in all of it. Nothing that matches is
-lost: a match holds a text of every choice, and spans reach as far around it as the pattern is wide.
+lost: a match holds one of both kinds of texts, and spans reach as far around it as the pattern is wide. The rarer texts
+of all such patterns are looked for at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import ahocorasick_rs
 
@@ -15,44 +16,68 @@ from rocmatrix.diagnosis.pattern import Pattern
 
 DENSE = 1 << 16  # bytes of spans in one chunk from which on a rarer text is worth a search
 SHARE = 4  # the bytes around the rarer text are at most this part of those that they replace
-Spans = Sequence[Sequence[int]]
+MOST_PLACES = 2_000  # of a choice in one chunk
+Span = list[int]  # start and end
+_Texts = frozenset[bytes]
 
 
-def narrowed(text: bytes, pattern: Pattern, spans: Spans) -> Spans:
-    """Return spans that hold every match of a pattern in the given ones, smaller where a rarer text allows that.
+def narrowed(text: bytes, around: Mapping[int, list[Span]], patterns: Sequence[Pattern]) -> dict[int, list[Span]]:
+    """Return, by pattern, spans that hold every match in the given ones: smaller where a rarer text allows that.
 
     Args:
         text: squeezed text.
-        pattern: what is looked for.
-        spans: parts of the text that do not overlap, in order.
+        around: by the number of a pattern, parts of the text that do not overlap, in order.
+        patterns: all patterns, by their number.
     """
-    size = sum(end - start for start, end in spans)
-    if size <= DENSE:
-        return spans
-    reach = 2 * pattern.width + pattern.ahead
-    found: list[tuple[int, int]] | None = None
-    for choice in pattern.choices:
-        if choice != pattern.literals:
-            places = _places(text, choice, most=size // SHARE // reach)
-            if places is not None and (found is None or len(places) < len(found)):
-                found = places
-    return spans if found is None else _around(found, pattern)
+    sizes = {number: sum(end - start for start, end in spans) for number, spans in around.items()}
+    dense = [number for number, size in sizes.items() if size > DENSE]
+    rarer = [(number, texts) for number in dense for texts in patterns[number].others]
+    if not rarer:
+        return dict(around)
+    most = [min(MOST_PLACES, sizes[number] // SHARE // _reach(patterns[number])) for number, _ in rarer]
+    best: dict[int, list[tuple[int, int]]] = {}
+    for (number, _), found in zip(rarer, _places(text, tuple(texts for _, texts in rarer), most), strict=True):
+        if found is not None and (number not in best or len(found) < len(best[number])):
+            best[number] = found
+    return {**around, **{number: _spans(found, patterns[number]) for number, found in best.items()}}
 
 
-def _places(text: bytes, choice: frozenset[bytes], most: int) -> list[tuple[int, int]] | None:
-    """Return where texts begin and end, in order of their ends; None where they are more than `most`."""
-    found = _automaton(choice).find_matches_as_indexes(text, overlapping=True)
-    return [(start, end) for _, start, end in found] if len(found) <= most else None
+def _reach(pattern: Pattern) -> int:
+    return 2 * pattern.width + pattern.ahead
 
 
-@cache
-def _automaton(choice: frozenset[bytes]) -> ahocorasick_rs.BytesAhoCorasick:
-    return ahocorasick_rs.BytesAhoCorasick(sorted(choice), implementation=ahocorasick_rs.Implementation.DFA)
+def _places(text: bytes, choices: tuple[_Texts, ...], most: list[int]) -> list[list[tuple[int, int]] | None]:
+    """Return, for each choice, where its texts begin and end, by their ends; None where they are too many.
+
+    Args:
+        text: squeezed text.
+        choices: sets of texts.
+        most: places of each choice.
+    """
+    automaton, owners = _index(choices)
+    left = [list(rows) for rows in owners]  # without the choices that a text stands in too often for
+    places: list[list[tuple[int, int]]] = [[] for _ in choices]
+    for literal, start, end in automaton.find_matches_as_indexes(text, overlapping=True):
+        for owner in left[literal]:
+            places[owner].append((start, end))
+            if len(places[owner]) > most[owner]:
+                left[literal] = [other for other in left[literal] if other != owner]
+    return [rows if len(rows) <= most[owner] else None for owner, rows in enumerate(places)]
 
 
-def _around(places: list[tuple[int, int]], pattern: Pattern) -> list[list[int]]:
+@lru_cache(maxsize=16)
+def _index(choices: tuple[_Texts, ...]) -> tuple[ahocorasick_rs.BytesAhoCorasick, list[list[int]]]:
+    """Return the automaton of all texts, and for each text the choices that it belongs to."""
+    owners: dict[bytes, list[int]] = {}
+    for place, texts in enumerate(choices):
+        for text in sorted(texts):
+            owners.setdefault(text, []).append(place)
+    return ahocorasick_rs.BytesAhoCorasick(list(owners)), list(owners.values())
+
+
+def _spans(places: list[tuple[int, int]], pattern: Pattern) -> list[Span]:
     """Return where matches that hold a text at one of these places can be; spans do not overlap."""
-    spans: list[list[int]] = []
+    spans: list[Span] = []
     for start, end in places:
         first, last = max(0, end - pattern.width), start + pattern.width + pattern.ahead
         if spans and first <= spans[-1][1]:

@@ -47,7 +47,11 @@ def test_words_that_an_answer_repeats_of_the_log_do_not_count():
     assert judged(log, "moon") == "open"
 
 
-@pytest.mark.parametrize("name", [name for name in bench.SETS if name != "given"])
+# a number may be reserved for a set that is still being gathered: its file is then not there yet
+GATHERED = [name for name in bench.SETS if (bench.CASES / f"{name}.yaml").is_file() and name != "given"]
+
+
+@pytest.mark.parametrize("name", GATHERED)
 def test_cases_have_lines_words_and_a_thread_of_their_own(name):
     rows = bench.cases(name)
     assert len({row.source for row in rows}) == len(rows) > 20

@@ -1,6 +1,7 @@
 """Patterns whose text stands in nearly every line: looked for around a rarer text, and nothing that matches is lost."""
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -19,6 +20,10 @@ def lines(count, seed, words=WORDS):
     return squeeze("\n".join(rows).encode())
 
 
+def one(text, pattern, spans):
+    return narrowed.narrowed(text, {0: spans}, [pattern])[0]
+
+
 def matches(text, pattern, spans):
     return [found.span() for span in spans for found in pattern.compiled.finditer(text, *span)]
 
@@ -29,14 +34,14 @@ def test_spans_around_a_rarer_text_hold_every_match(monkeypatch, seed):
     monkeypatch.setattr(narrowed, "SHARE", 0.01)  # also where the rarer text is not rare at all
     text = lines(200, seed)
     whole = [[0, len(text)]]
-    spans = narrowed.narrowed(text, DEMANDED, whole)
-    assert spans is not whole and all(before[1] < after[0] for before, after in zip(spans, spans[1:], strict=False))
+    spans = one(text, DEMANDED, whole)
+    assert spans is not whole and all(before[1] < after[0] for before, after in pairwise(spans))
     assert matches(text, DEMANDED, spans) == matches(text, DEMANDED, whole) != []
 
 
 def test_text_that_is_nowhere_leaves_no_span(monkeypatch):
     monkeypatch.setattr(narrowed, "DENSE", 100)
-    assert narrowed.narrowed(lines(50, 1, WORDS[:5]), DEMANDED, [[0, 900]]) == []
+    assert one(lines(50, 1, WORDS[:5]), DEMANDED, [[0, 900]]) == []
 
 
 @pytest.mark.parametrize("dense", [3000, 2999])
@@ -44,13 +49,13 @@ def test_few_bytes_of_spans_are_searched_as_they_are(monkeypatch, dense):
     monkeypatch.setattr(narrowed, "DENSE", dense)
     spans = [[0, 1000], [2000, 4000]]
     text = lines(200, 1, WORDS[:5])
-    assert (narrowed.narrowed(text, DEMANDED, spans) is spans) == (dense == 3000)
+    assert (one(text, DEMANDED, spans) is spans) == (dense == 3000)
 
 
 def test_rarer_text_that_stands_everywhere_too_is_no_gain(monkeypatch):
     monkeypatch.setattr(narrowed, "DENSE", 100)
     text, spans = lines(200, 1, ["is too old"]), [[0, 9000]]
-    assert narrowed.narrowed(text, DEMANDED, spans) is spans
+    assert one(text, DEMANDED, spans) is spans
 
 
 def test_rarest_of_several_texts_is_taken(monkeypatch):
@@ -58,7 +63,7 @@ def test_rarest_of_several_texts_is_taken(monkeypatch):
     pattern = parse(r"ValueError: .{0,20}(?:ring|fan).{0,20}frob")
     rows = ["ValueError: no ring"] * 40 + ["ValueError: fan cannot frob"] + ["ValueError: none"] * 4000
     text = squeeze("\n".join(rows).encode())
-    (span,) = narrowed.narrowed(text, pattern, [[0, len(text)]])
+    (span,) = one(text, pattern, [[0, len(text)]])
     assert span[1] - span[0] < 2 * pattern.width and matches(text, pattern, [span]) != []
 
 
@@ -82,3 +87,28 @@ def test_flooded_text_is_not_taken_for_one_that_leads_to_nothing(monkeypatch):
     monkeypatch.setattr(matcher, "without", lambda index, needed: made.append(1) or index)
     signatures_of("tensor of the network\n" * 400)
     assert made == []
+
+
+def test_each_pattern_gets_its_own_spans(monkeypatch):
+    monkeypatch.setattr(narrowed, "DENSE", 100)
+    shared = parse(r"ValueError: .{0,30}too old or .{0,9}upgrade")
+    text = squeeze(b"ValueError: the widget\n" * 300 + b"ValueError: it is too old or so: upgrade\n")
+    whole = [[0, len(text)]]
+    found = narrowed.narrowed(text, {2: whole, 5: whole, 6: [[3, 9]]}, [DEMANDED] * 5 + [shared] * 2)
+    assert [found[2], found[5]] == [one(text, DEMANDED, whole), one(text, shared, whole)]
+    narrow = parse(r"ValueError: .{0,9}(?:is too old|please upgrade)")  # the same texts, other reaches
+    both = narrowed.narrowed(text, {2: whole, 3: whole}, [DEMANDED] * 3 + [narrow])
+    assert [both[2], both[3]] == [found[2], one(text, narrow, whole)] and both[2] != both[3]
+    assert found[2] != found[5] and found[6] == [[3, 9]] and matches(text, shared, found[5]) != []
+
+
+def test_text_of_many_places_is_given_up(monkeypatch):
+    monkeypatch.setattr(narrowed, "DENSE", 100)
+    text = squeeze(
+        b"ValueError: it is fine, or nearly so, as far as one can see\n" * 900 + b"ValueError: is too old\n" * 5
+    )
+    whole = [[0, len(text)]]
+    monkeypatch.setattr(narrowed, "MOST_PLACES", 5)
+    assert sum(end - start for start, end in one(text, DEMANDED, whole)) < 1000
+    monkeypatch.setattr(narrowed, "MOST_PLACES", 4)
+    assert one(text, DEMANDED, whole) is whole

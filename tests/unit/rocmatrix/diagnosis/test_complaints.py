@@ -10,13 +10,13 @@ COMPLAINTS = (
     ("complaint-hang", "Requested to load AutoencoderKL\n# then nothing for minutes at VAE decode, the desktop stutters"),
     ("complaint-image-wrong", "100%|##########| 32/32 [00:06<00:00,  4.91it/s]\n# the picture has a grid pattern over it"),
     ("complaint-text-garbage", "llama_model_loader: loaded meta data\n# the answers are gibberish since the update"),
-    ("complaint-card-unused", "My GPU isn't showing up in the device list"),
+    ("complaint-card-unused", "# My GPU isn't showing up in the device list"),
     ("complaint-card-busy-at-idle", "# the server waits for input, and the card runs at 100 % all the time"),
     ("complaint-machine-down", "got prompt\n# the PC reboots when a larger image is generated"),
-    ("complaint-numbers-wrong", "It works on CPU but on GPU I get wrong results"),
-    ("complaint-other-card-taken", "ComfyUI is using my integrated graphics instead of the 7900 XTX"),
-    ("complaint-after-update", "After kernel update to 6.14 rocm no longer works"),
-    ("complaint-memory-free-and-refused", "I get OOM although 24GB VRAM free"),
+    ("complaint-numbers-wrong", "# It works on CPU but on GPU I get wrong results"),
+    ("complaint-other-card-taken", "# ComfyUI is using my integrated graphics instead of the 7900 XTX"),
+    ("complaint-after-update", "# After kernel update to 6.14 rocm no longer works"),
+    ("complaint-memory-free-and-refused", "# I get OOM although 24GB VRAM free"),
     ("shell-killed-alone", "$ ./llama-server -m m.gguf -ngl 99\nmain: server is listening\nKilled"),
     ("windows-program-ends-at-pause", "  0%|          | 0/20 [00:00<?, ?it/s]\nE:\\ComfyUI>pause\nPress any key to continue . . ."),
     ("kfd-group-not-held", "$ groups\nuser adm cdrom sudo\n$ ls -l /dev/kfd\ncrw-rw---- 1 root render 235, 0 Nov 29 10:00 /dev/kfd"),
@@ -30,6 +30,19 @@ WARNINGS = (
     "DeprecationWarning: after the next update this option will no longer work as before",
     "$ groups\nuser adm cdrom sudo\n$ ls -l /dev/kfd\ncrw-rw----+ 1 root render 235, 0 Nov 29 10:00 /dev/kfd",  # an ACL gives access
     "10:00.0 VGA compatible controller: [AMD/ATI] Raphael\ntorch 2.6.0\ntorchaudio 2.6.0\nNVIDIA GeForce RTX 4090",
+    # no comment of a user's: what programs print of themselves
+    "Flash attention is not available, falling back to the math kernel, which is significantly slower.",
+    "You're using a T5TokenizerFast tokenizer. Please note that with a fast tokenizer, using the `__call__` method is much faster; the slow one is much slower",
+    "tokenizers: this runs in a single thread and is 10x slower",
+    "note: building without ccache is much slower",
+    "This is very slow for large arrays",
+    "Compiling kernels for the first time, first run takes 3 min",
+    "INFO: the first image takes 2 minutes while kernels are tuned",
+    "The server never returns more than 100 rows",
+    "process hangs up gracefully",
+    "[I] without any output files nothing to do, but nothing else changed",
+    "torch.compile: recompiling, first iteration is much slower",
+    "Loading model, it just hangs around until a request arrives",
 )  # fmt: skip
 
 

@@ -27,11 +27,14 @@ from typing import Any
 import yaml
 
 from rocmatrix.diagnosis import diagnosis, project_errors, signature
+from rocmatrix.diagnosis.comparisons import forms
 from rocmatrix.diagnosis.diagnosis import Diagnosis
+from rocmatrix.diagnosis.machine import compared_values
 from rocmatrix.diagnosis.machine.log_environment import Values
 from rocmatrix.diagnosis.matcher import Scanner
 from rocmatrix.diagnosis.ranking import HostContext
 from rocmatrix.diagnosis.signature import Signature
+from rocmatrix.matrix.loading import load as matrix_file
 
 ROOT = Path(__file__).resolve().parents[1]
 CASES = ROOT / "benchmarks" / "diagnosis_cases"
@@ -79,10 +82,13 @@ def diagnosed(log: str, known: tuple[Signature, ...]) -> Diagnosis:
     """Diagnose one text with nothing known of card or versions but what the text itself says."""
     if id(known) not in _SCANNERS:
         _SCANNERS[id(known)] = (known, Scanner(known))
-    reader = Values()
+    reader = Values(forms.load(ROOT))
     scanned = _SCANNERS[id(known)][1].scan(reader.watched([log.encode()]))
     here = reader.completed(HostContext())
-    return diagnosis.concluded(scanned, name="case", here=here, matrix=None, failed_checks=frozenset())
+    compared = compared_values.of(reader, HostContext(), matrix_file.load(ROOT).architectures)
+    return diagnosis.concluded(
+        scanned, name="case", here=here, matrix=None, failed_checks=frozenset(), compared=compared
+    )
 
 
 def without_echo(text: str, log: str) -> str:

@@ -1,13 +1,14 @@
 # ruff: noqa: E501 (lines stand as they are printed)
 """Logs of runs that went well: no cause may be named in any of them.
 
-    python -m benchmarks.diagnose_healthy          about 60 logs of real tools run here, 364 synthetic ones
+    python -m benchmarks.diagnose_healthy          about 60 logs of real tools run here, 376 synthetic ones, transcripts
     python -m benchmarks.diagnose_healthy --real   the real ones only
 
 *real*: what package managers, compilers, container engine and test runner print on this machine when they succeed,
 and logs that the machine holds already. *synthetic*: lines as trainers, servers, drivers and clusters print them in
 healthy runs, harmless warnings among them, put together with other numbers by a seeded generator. Most kinds of them
-stand in benchmarks/diagnosis_cases/healthy.yaml.
+stand in benchmarks/diagnosis_cases/healthy.yaml. *transcript*: outputs of commands on machines that work, whose values
+could be taken for a contradiction (healthy_transcripts.yaml).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from rocmatrix.diagnosis import project_errors, signature
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "diagnose_healthy.json"
 KEPT_KINDS = CASES / "healthy.yaml"
+KEPT_TRANSCRIPTS = CASES / "healthy_transcripts.yaml"
 KEPT_LOGS = ("/var/log/dpkg.log", "/var/log/apt/history.log", "/var/log/apt/term.log", "/var/log/bootstrap.log",
              "/var/log/alternatives.log", "/proc/cpuinfo", "/proc/meminfo", "/proc/modules", "/proc/cmdline")  # fmt: skip
 PACKAGES = ("cmake", "ninja-build", "libnuma1", "libdrm2", "python3-venv", "libstdc++6", "pciutils", "kmod", "git",
@@ -152,6 +154,12 @@ def synthetic() -> Iterator[tuple[str, str]]:
             yield _log(kind, seed, forms, _numbered)
 
 
+def transcripts() -> Iterator[tuple[str, str]]:
+    """Yield what each healthy transcript is of, and its text."""
+    for row in yaml.safe_load(KEPT_TRANSCRIPTS.read_text(encoding="utf-8")):
+        yield f"transcript {row['about'][:80]}", row["log"]
+
+
 def kept_kinds() -> dict[str, tuple[str, ...]]:
     """Return the forms of lines of benchmarks/diagnosis_cases/healthy.yaml, by kind of log."""
     return {kind: tuple(forms) for kind, forms in yaml.safe_load(KEPT_KINDS.read_text(encoding="utf-8")).items()}
@@ -213,9 +221,10 @@ def main() -> None:
     known = (*signature.load(ROOT), *project_errors.signatures())
     counts: Counter[str] = Counter()
     named: list[str] = []
-    for name, text in (*real(), *(() if options.real else synthetic())):
+    for name, text in (*real(), *(() if options.real else (*synthetic(), *transcripts()))):
         best = diagnosed(text, known).best
-        counts["synthetic" if name.startswith("synthetic") else "real"] += 1
+        kind = name.split()[0]
+        counts[kind if kind in ("synthetic", "transcript") else "real"] += 1
         if best is not None:
             named.append(f"{name}: {best.signature.id}: {best.text[:160]}")
     found = {"date": date.today().isoformat(), "logs": dict(counts), "with a cause named": named}

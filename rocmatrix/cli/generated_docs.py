@@ -17,6 +17,7 @@ from rocmatrix.cli import nightly_workflow as workflow
 from rocmatrix.cli import rooms
 from rocmatrix.diagnosis import document as failures
 from rocmatrix.diagnosis import pattern, project_errors, signature
+from rocmatrix.diagnosis.comparisons import forms as comparisons
 from rocmatrix.diagnosis.pages import measured, searchable
 from rocmatrix.diagnosis.search import known as known_patterns
 from rocmatrix.doctor import document
@@ -43,7 +44,7 @@ def files(matrix: Matrix, root: Path) -> dict[str, str]:
     support = (root / SUPPORT_FILE).read_text(encoding="utf-8")
     support = between(support, "support", support_table(matrix))
     support = between(support, "broken", rules_table(matrix))
-    known = signature.load(root)
+    known, compared = signature.load(root), comparisons.load(root).rules
     texts = (text for one in (*known, *project_errors.signatures()) for text in one.pattern_texts())
     derived = ((text, pattern.derived(text)) for text in texts)
     trainer_errors = query_trainer(root, "errors")
@@ -53,8 +54,8 @@ def files(matrix: Matrix, root: Path) -> dict[str, str]:
         ARCHITECTURE_FILE: _with_rooms((root / ARCHITECTURE_FILE).read_text(encoding="utf-8"), root),
         "docs/errors.md": errors_page(catalog),
         "docs/doctor.md": document.page(rules.load(root)),
-        "docs/failures.md": failures.page(known, measured.table(root)),
-        searchable.FILE: searchable.page(known, searchable.shares(root)),
+        "docs/failures.md": failures.page([*known, *compared], measured.table(root)),
+        searchable.FILE: searchable.page([*known, *compared], searchable.shares(root)),
         known_patterns.FILE: known_patterns.text(pattern.__file__, derived),
         workflow.FILE: workflow.text(matrix),
         **architectures.files(matrix),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
-from rocmatrix.diagnosis.machine import card_support
+from rocmatrix.diagnosis.comparisons.compare import Compared
+from rocmatrix.diagnosis.comparisons.forms import NONE, Comparisons
+from rocmatrix.diagnosis.machine import card_support, compared_values
 from rocmatrix.diagnosis.machine.card_support import CardSupport
 from rocmatrix.diagnosis.machine.log_environment import Values
 from rocmatrix.diagnosis.matcher import Scanner
@@ -48,6 +51,7 @@ class Diagnosis:
     """What was found in a log of `lines` lines and `bytes` bytes (unpacked), and which rules are touched.
 
     `here` is what it was ranked for: this host, or a card or cell as requested; `stated` is what the log alone states.
+    `compared` are the rules on two values that hold, by id.
     """
 
     name: str
@@ -61,6 +65,7 @@ class Diagnosis:
     left_out: tuple[str, ...] = ()
     stated: HostContext = field(default_factory=HostContext)
     card: CardSupport | None = None
+    compared: Mapping[str, Compared] = field(default_factory=dict)
 
     @property
     def best(self) -> Match | None:
@@ -76,6 +81,7 @@ def diagnose(
     here: HostContext,
     matrix: Matrix | None = None,
     failed_checks: Iterable[str] = (),
+    comparisons: Comparisons = NONE,
 ) -> Diagnosis:
     """Diagnose a log that comes as chunks of whole lines. Without a matrix, rules are named only.
 
@@ -87,8 +93,9 @@ def diagnose(
         name: name of the log in messages, such as its path.
         signatures: signatures to match, the project's own errors included.
         failed_checks: ids of doctor's checks (D101, ...) that failed on the host of the log.
+        comparisons: rules that relate two values of the log, or of the host that `here` describes.
     """
-    reader = Values()
+    reader = Values(comparisons)
     scanned = Scanner(signatures).scan(reader.watched(blocks))
     found = concluded(
         scanned,
@@ -96,6 +103,7 @@ def diagnose(
         here=reader.completed(here),
         matrix=matrix,
         failed_checks=checks_of(reader, here, failed_checks),
+        compared=compared_values.of(reader, here, matrix.architectures if matrix else {}),
     )
     return replace(found, stated=reader.stated())
 
@@ -108,6 +116,7 @@ def diagnose_all(
     here: HostContext,
     matrix: Matrix | None = None,
     failed_checks: Iterable[str] = (),
+    comparisons: Comparisons = NONE,
 ) -> Diagnosis:
     """Diagnose logs of one run together, oldest first. One that cannot be read is named in `left_out`.
 
@@ -116,11 +125,12 @@ def diagnose_all(
         name: name of the whole in messages, such as the folder's path.
         signatures: signatures to match, the project's own errors included.
         failed_checks: ids of doctor's checks (D101, ...) that failed on the host of the logs.
+        comparisons: rules that relate two values of the logs, or of the host that `here` describes.
     """
-    reader, scanner, whole, left_out = Values(), Scanner(signatures), Scanned(), []
+    reader, scanner, whole, left_out = Values(comparisons), Scanner(signatures), Scanned(), []
     for order, (log, blocks) in enumerate(logs):
         try:
-            whole.add(scanner.scan(reader.watched(blocks)), log=log, order=order)
+            whole.add(scanner.scan(reader.watched(blocks, log=log)), log=log, order=order)
         except RocmatrixError as error:
             left_out.append(f"{log}: {error.what}")
     found = concluded(
@@ -129,6 +139,7 @@ def diagnose_all(
         here=reader.completed(here),
         matrix=matrix,
         failed_checks=checks_of(reader, here, failed_checks),
+        compared=compared_values.of(reader, here, matrix.architectures if matrix else {}),
     )
     return replace(found, left_out=tuple(left_out), stated=reader.stated())
 
@@ -145,30 +156,40 @@ def checks_of(reader: Values, here: HostContext, failed_checks: Iterable[str]) -
 
 
 def concluded(
-    scanned: Scanned, *, name: str, here: HostContext, matrix: Matrix | None, failed_checks: frozenset[str]
+    scanned: Scanned,
+    *,
+    name: str,
+    here: HostContext,
+    matrix: Matrix | None,
+    failed_checks: frozenset[str],
+    compared: Mapping[str, Compared] = MappingProxyType({}),
 ) -> Diagnosis:
     """Return the diagnosis of what was read.
 
     Args:
         name: name of the log in messages, such as its path.
         failed_checks: ids of doctor's checks (D101, ...) that failed on the host of the log.
+        compared: the rules on two values that hold, by id.
     """
+    stated = [one.match for one in compared.values() if one.is_answer]
     return Diagnosis(
         name=name,
         lines=scanned.lines,
         bytes=scanned.bytes,
-        ranked=rank(scanned.matches.values(), here),
+        ranked=rank([*scanned.matches.values(), *stated], here),
         here=here,
         rules={rule.id: rule for rule in every_rule(matrix)} if matrix else {},
         signs=scanned.signs,
         failed_checks=failed_checks,
         card=card_support.of(matrix, here),
+        compared=compared,
     )
 
 
 def possibilities(found: Diagnosis, match: Match) -> tuple[Possible, ...]:
     """Return the causes that a symptom can have, those first that log or host support."""
-    return ordered(match, found.here, signs=found.signs, failed=found.failed_checks, card=found.card)
+    failed, card = found.failed_checks, found.card
+    return ordered(match, found.here, signs=found.signs, failed=failed, card=card, compared=found.compared)
 
 
 def every_rule(matrix: Matrix) -> Iterator[Rule]:

@@ -72,6 +72,7 @@ def host_context(cell: Cell | None, architecture: str | None = None, hardware: H
 
 def _lines(log: bytes | Path, cell: Cell | None, hardware: Hardware | None) -> Iterator[str]:
     from rocmatrix.diagnosis import diagnosis, log_reader, signature
+    from rocmatrix.diagnosis.comparisons import forms
     from rocmatrix.matrix.loading import load as matrix_file
 
     blocks = [log] if isinstance(log, bytes) else log_reader.chunks(log_reader.opened(log), name=str(log))
@@ -82,6 +83,7 @@ def _lines(log: bytes | Path, cell: Cell | None, hardware: Hardware | None) -> I
         signatures=signature.load(ROOT),
         here=host_context(cell, hardware=hardware),
         matrix=matrix_file.load(ROOT),
+        comparisons=forms.load(ROOT),
     )
     if isinstance(log, Path):
         yield f"log: {log}"

@@ -121,12 +121,17 @@ def derived(text: str) -> known.Derived:
 
 def checked_groups(text: str) -> None:
     """Check an expression with named groups that is searched in one line that is shown. Raises PatternError."""
+    checked_repeats(text)
+    if not re.compile(text).groupindex:
+        raise PatternError("it names no group")
+
+
+def checked_repeats(text: str) -> None:
+    """Check an expression that is searched in single lines as they are. Raises PatternError."""
     try:
-        compiled = re.compile(text)
+        re.compile(text)
     except re.error as error:
         raise PatternError(f"it is no regular expression: {error}") from None
-    if not compiled.groupindex:
-        raise PatternError("it names no group")
     _check(_parser.parse(text))
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
+from rocmatrix.diagnosis.comparisons.compare import Compared
 from rocmatrix.diagnosis.machine.card_support import CardSupport
 from rocmatrix.diagnosis.matcher import leaning
 from rocmatrix.diagnosis.ranking import HostContext, suits
@@ -29,6 +31,7 @@ def ordered(
     signs: Mapping[tuple[str, int], Match],
     failed: Collection[str] = (),
     card: CardSupport | None = None,
+    compared: Mapping[str, Compared] = MappingProxyType({}),
 ) -> tuple[Possible, ...]:
     """Return a symptom's causes: what log or host show, then what suits card and versions, then as they are listed.
 
@@ -40,12 +43,13 @@ def ordered(
         signs: matches in the log by (id of the signature, position of the cause).
         failed: ids of doctor's checks that failed on this host.
         card: what AMD's lists say of the card with its ROCm release.
+        compared: rules on two values that hold, by id.
     """
     name, causes = match.signature.id, match.signature.causes
     rows = []
     for place, cause in enumerate(causes):
-        shown, hinted = _why(cause, signs.get((name, place)), failed), (name, leaning(place)) in signs
-        leans = _leans(cause, here, card)
+        shown, hinted = _why(cause, signs.get((name, place)), failed, compared), (name, leaning(place)) in signs
+        leans = _leans(cause, here, card, compared)
         against = not hinted and cause.unlisted and card is not None and card.is_listed
         rank = (shown is None, against, not (hinted or leans), leans is None, -suits(cause.when, here))
         rows.append((rank, cause, shown, leans))
@@ -56,16 +60,26 @@ def ordered(
     )
 
 
-def _why(cause: Possibility, sign: Match | None, failed: Collection[str]) -> str | None:
-    """Return what shows a cause: a line of the log, or a check that failed on this host."""
+def _why(
+    cause: Possibility, sign: Match | None, failed: Collection[str], compared: Mapping[str, Compared]
+) -> str | None:
+    """Return what shows a cause: a line of the log, two values, or a check that failed on this host."""
     if sign is not None:
         return f"{sign.where} shows it."
+    proof = next((compared[name] for name in cause.compared if name in compared and compared[name].is_certain), None)
+    if proof is not None:
+        return proof.why
     check = next((name for name in cause.host if name in failed), None)
     return f"doctor's check {check} fails on this host." if check else None
 
 
-def _leans(cause: Possibility, here: HostContext, card: CardSupport | None) -> str | None:
-    """Return what of the host makes a cause more likely and does not show it."""
+def _leans(
+    cause: Possibility, here: HostContext, card: CardSupport | None, compared: Mapping[str, Compared]
+) -> str | None:
+    """Return what of the host, or of two values, makes a cause more likely and does not show it."""
+    found = next((compared[name] for name in cause.compared if name in compared), None)
+    if found is not None:
+        return found.why
     if cause.unlisted and card is not None and not card.is_listed:
         return card.why
     check = next((name for name in cause.host if name in here.warned), None)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import get_args
 
 from rocmatrix.diagnosis.search.match import Match
@@ -17,7 +17,7 @@ class HostContext:
 
     `others` are the host's other cards: what was seen with one of them is not ruled out. `assumed`: no card
     was requested, these are this host's, and give way to those that a log of another machine names. `warned` are
-    ids of doctor's checks that warn of that host.
+    ids of doctor's checks that warn of that host, `values` what it reports of itself, by the names of comparisons.
     """
 
     architecture: str | None = None
@@ -26,6 +26,7 @@ class HostContext:
     others: tuple[str, ...] = ()
     assumed: bool = False
     warned: frozenset[str] = frozenset()
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def has(self, architectures: list[str]) -> bool:
         """Return whether one of `architectures` is the cell's, or that of another card here."""

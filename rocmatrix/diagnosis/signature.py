@@ -59,6 +59,7 @@ class Possibility(Strict):
 
     `signs` are patterns of the log that show it, `hints` those that only make it more likely: they put it before others
     and decide nothing. `host` are ids of doctor's checks whose failure shows it: where one warns it is more likely.
+    `compared` are rules of comparisons.yaml that show it where they are certain, and else make it more likely.
     `when` is where it applies: elsewhere it comes last. `unlisted`: it is that this ROCm does not support the card, so
     AMD's lists are asked. Values of the matched line stand in both texts as in a signature's cause.
     """
@@ -68,6 +69,7 @@ class Possibility(Strict):
     signs: list[PatternText] = Field(default_factory=list)
     hints: list[PatternText] = Field(default_factory=list)
     host: list[str] = Field(default_factory=list)
+    compared: list[str] = Field(default_factory=list)
     when: Selector = Selector()
     unlisted: bool = False
 

@@ -21,6 +21,7 @@ TRAINER_ARCHITECTURES = ROOT / "trainer" / "device" / "architectures.json"
 # Runs in an image, with its Python.
 RECOMPILE = PACKAGE / "verify" / "files" / "recompile.py"
 SIGNATURES = PACKAGE / "diagnosis" / "signatures.yaml"
+COMPARISONS = PACKAGE / "diagnosis" / "comparisons" / "comparisons.yaml"
 TRACKERS = PACKAGE / "diagnosis" / "upstream" / "trackers.yaml"
 # What `lint` compares prose with.
 STYLE = ROOT / "docs" / "style.md"

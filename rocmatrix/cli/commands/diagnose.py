@@ -87,22 +87,29 @@ def _print(found: Diagnosis, args: Diagnose) -> None:
 def _diagnosed(args: Diagnose, matrix: Matrix, log: Path | None) -> Diagnosis:
     """Return the diagnosis of a log, of a folder's logs, or of standard input where `log` is None."""
     from rocmatrix.diagnosis import diagnosis
+    from rocmatrix.diagnosis.comparisons import forms
     from rocmatrix.diagnosis.intake import folder
 
-    signatures, seen = _known(), _seen(args)
+    signatures, comparisons, seen = _known(), forms.load(ROOT), _seen(args)
     here, failed = _here(matrix, args, seen), seen.failed
     if log is not None and folder.is_folder(log):
         logs = folder.logs(log)
         rows = ((logs.name(path), _sound(_blocks(str(path)))) for path in logs.paths)
         found = diagnosis.diagnose_all(
+<<<<<<< HEAD
             rows, name=f"{_name(args.log)} ({len(logs.paths)} logs)", signatures=signatures, here=here, matrix=matrix,
             failed_checks=failed,
+=======
+            rows, name=f"{log} ({len(logs.paths)} logs)", signatures=signatures, here=here, matrix=matrix,
+            failed_checks=failed, comparisons=comparisons,
+>>>>>>> wip-n18v
         )  # fmt: skip
         return replace(found, left_out=(*logs.left_out, *found.left_out))
     with closing(_blocks(str(log) if log else "-")) as blocks:
         return diagnosis.diagnose(
-            _sound(blocks), name=_name(args.log), signatures=signatures, here=here, matrix=matrix, failed_checks=failed
-        )
+            _sound(blocks), name=_name(args.log), signatures=signatures, here=here, matrix=matrix, failed_checks=failed,
+            comparisons=comparisons,
+        )  # fmt: skip
 
 
 def _known() -> tuple[Signature, ...]:
@@ -168,6 +175,7 @@ def _zip_of(log: str) -> Path | IO[bytes] | None:
 
 def _watched(args: Diagnose, matrix: Matrix) -> bool:
     """Print a diagnosis whenever the first answer changes; return whether there was one. Ctrl-C ends it."""
+    from rocmatrix.diagnosis.comparisons import forms
     from rocmatrix.diagnosis.intake import watch
     from rocmatrix.diagnosis.intake.follow import Follower
 
@@ -178,7 +186,7 @@ def _watched(args: Diagnose, matrix: Matrix) -> bool:
     with closing(Follower(Path(args.log))) as follower, suppress(KeyboardInterrupt):
         for found in watch.diagnoses(
             follower, signatures=_known(), here=_here(matrix, args, seen), matrix=matrix,
-            failed_checks=seen.failed, pause=_pause,
+            failed_checks=seen.failed, pause=_pause, comparisons=forms.load(ROOT),
         ):  # fmt: skip
             any_found = True
             _print(found, args)
@@ -252,14 +260,16 @@ def _blocks(log: str) -> Generator[bytes, None, None]:
 def _own_report() -> HostReport:
     """Return what doctor finds on this host; nothing where it has no card, as a log is then of another."""
     from rocmatrix.cli.commands.doctor import tree
-    from rocmatrix.diagnosis.machine import host_report
+    from rocmatrix.diagnosis.machine import host_report, host_values
     from rocmatrix.doctor import examination, host, knowledge
-    from rocmatrix.host import hardware
 
-    examined = examination.examine(host.live(tree(""), cell=None, environment=os.environ), knowledge.load(ROOT))
+    examined_host = host.live(tree(""), cell=None, environment=os.environ)
+    examined = examination.examine(examined_host, knowledge.load(ROOT))
     if examined.no_card:
         return host_report.HostReport()
-    return replace(host_report.of(examined.described()), architectures=tuple(hardware.detect().architectures))
+    architectures = tuple(examined_host.hardware.architectures)
+    report = host_report.of(examined.described())
+    return replace(report, architectures=architectures, values=host_values.of(examined_host))
 
 
 def _here(matrix: Matrix, args: Diagnose, seen: HostReport) -> HostContext:
@@ -270,9 +280,10 @@ def _here(matrix: Matrix, args: Diagnose, seen: HostReport) -> HostContext:
     chosen = matrix.cell(args.cell) if args.cell else None
     if args.gpu not in ("", "auto"):
         named = _card_of(chosen, architecture_of(matrix.architectures, args.gpu))
-        return replace(host_context(chosen, architecture=named), warned=seen.warned)
+        return replace(host_context(chosen, architecture=named), warned=seen.warned, values=seen.values)
     found = seen.architectures if chosen is None else ()
-    here = replace(host_context(chosen, architecture=found[0] if len(found) == 1 else None), warned=seen.warned)
+    card = found[0] if len(found) == 1 else None
+    here = replace(host_context(chosen, architecture=card), warned=seen.warned, values=seen.values)
     return here if chosen else replace(here, others=found, assumed=True)
 
 

@@ -220,6 +220,7 @@ class Outdated:
 def outdated(args: Outdated) -> None:
     """List the statements that are to be checked again; no connection is opened unless `online` is asked for."""
     from rocmatrix.diagnosis import signature
+    from rocmatrix.diagnosis.comparisons import forms
     from rocmatrix.doctor import statements as doctors
     from rocmatrix.matrix.resolver import freshness
 
@@ -228,7 +229,7 @@ def outdated(args: Outdated) -> None:
         _list_statements(known, as_json=args.json)
         return
     answers = [freshness.query(known, index) for index in freshness.indexes(known)] if args.online else []
-    others = chain(doctors.statements(ROOT), signature.statements(ROOT))
+    others = chain(doctors.statements(ROOT), signature.statements(ROOT), forms.statements(ROOT))
     found = freshness.outdated(known, today=today(), answers=answers, others=others)
     if args.json:
         print_json(found.described())

@@ -6,8 +6,10 @@ import copy
 from collections.abc import Callable, Iterable, Iterator
 
 from rocmatrix.diagnosis import diagnosis
+from rocmatrix.diagnosis.comparisons.forms import NONE, Comparisons
 from rocmatrix.diagnosis.diagnosis import Diagnosis
 from rocmatrix.diagnosis.intake.follow import Follower
+from rocmatrix.diagnosis.machine import compared_values
 from rocmatrix.diagnosis.machine.log_environment import Values
 from rocmatrix.diagnosis.matcher import Scanner
 from rocmatrix.diagnosis.ranking import HostContext
@@ -26,6 +28,7 @@ def diagnoses(
     matrix: Matrix | None,
     failed_checks: frozenset[str],
     pause: Callable[[], bool],
+    comparisons: Comparisons = NONE,
 ) -> Iterator[Diagnosis]:
     """Yield a diagnosis whenever the first answer changes, until `pause` returns False.
 
@@ -35,8 +38,9 @@ def diagnoses(
         signatures: signatures to match, the project's own errors included.
         failed_checks: ids of doctor's checks (D101, ...) that failed on this host.
         pause: waits for the next look, and returns whether there is to be one.
+        comparisons: rules that relate two values of the log, or of the host that `here` describes.
     """
-    scanner, values, state = Scanner(signatures), Values(), Scanned()
+    scanner, values, state = Scanner(signatures), Values(comparisons), Scanned()
     first: str | None = None
     idle, restarts = 0, 0
     going = True
@@ -55,6 +59,7 @@ def diagnoses(
             found = diagnosis.concluded(
                 seen, name=str(follower.path), here=values.completed(here), matrix=matrix,
                 failed_checks=diagnosis.checks_of(values, here, failed_checks),
+                compared=compared_values.of(values, here, matrix.architectures if matrix else {}),
             )  # fmt: skip
             if found.best and found.best.signature.id != first:
                 first = found.best.signature.id

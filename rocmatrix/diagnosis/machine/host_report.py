@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rocmatrix.diagnosis.machine import host_values
 from rocmatrix.runtime.errors import RocmatrixError
 
 
 @dataclass(frozen=True, kw_only=True)
 class HostReport:
-    """Ids of the checks that failed and of those that warn, and the architectures of the machine's cards."""
+    """Ids of the checks that failed and of those that warn, the architectures of the machine's cards, and its values.
+
+    `values` are texts by the names of comparisons.
+    """
 
     failed: frozenset[str] = frozenset()
     warned: frozenset[str] = frozenset()
     architectures: tuple[str, ...] = ()
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def of(described: Mapping[str, Any]) -> HostReport:
@@ -32,6 +37,7 @@ def of(described: Mapping[str, Any]) -> HostReport:
         failed=frozenset(code for code, status in checks if status == "error"),
         warned=frozenset(code for code, status in checks if status == "warning"),
         architectures=tuple(dict.fromkeys(name for name in cards if name)),
+        values=host_values.of_inventory(described.get("inventory", {})),
     )
 
 

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from rocmatrix.diagnosis.comparisons.forms import NONE, Comparisons
+from rocmatrix.diagnosis.comparisons.reading import Reader
 from rocmatrix.diagnosis.ranking import HostContext
 
 _NAME = re.compile(rb"gfx[0-9a-f]{3,4}\b")
@@ -35,17 +37,24 @@ MOST = 8  # a log that names more cards than this lists them
 
 
 class Values:
-    """What was read of a log's own words while it passes."""
+    """What was read of a log's own words while it passes; `reader` reads the values that comparisons relate."""
 
-    def __init__(self) -> None:
+    def __init__(self, comparisons: Comparisons = NONE) -> None:
+        self.comparisons = comparisons
+        self.reader = Reader(comparisons.values)
         self.architectures: dict[str, None] = {}
         self.targets: dict[str, None] = {}
         self.versions: dict[tuple[str, str], None] = {}
         self.installed: dict[str, None] = {}
 
-    def watched(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the blocks unchanged, and read them until more cards are named than one run has."""
-        for block in blocks:
+    def watched(self, blocks: Iterable[bytes], *, log: str = "") -> Iterator[bytes]:
+        """Yield the blocks of one log unchanged, and read them until more cards are named than one run has.
+
+        Args:
+            blocks: the log in chunks of whole lines.
+            log: its name, where there are several.
+        """
+        for block in self.reader.watched(blocks, log=log):
             if len(self.architectures) <= MOST:
                 self._look_at(block)
             yield block

@@ -218,3 +218,21 @@ def test_signature_added_to_the_yaml_is_found(change, run):
     )
     assert "newest" in found
     change.is_row("a diagnosis signature", name="", number=1)
+
+
+def test_comparison_added_to_the_yaml_is_found(change, run):
+    path = "rocmatrix/diagnosis/comparisons/comparisons.yaml"
+    change.add(
+        path,
+        "- id: newest\n  title: A new contradiction\n  kind: cause\n  area: kernels\n"
+        "  holds: [kfd_node is known, no_module is known]\n  sample: s\n  healthy: h\n"
+        "  cause: A test made it.\n  remedy: None.\n"
+        '  evidence: {sources: [made for a test], confidence: derived, date: "2026-11-29"}\n  checked: not reached\n',
+    )
+    found = run(
+        "-c",
+        "from pathlib import Path\nfrom rocmatrix.diagnosis.comparisons import forms\n"
+        "print([rule.id for rule in forms.load(Path.cwd()).rules if rule.id == 'newest'])",
+    )
+    assert "newest" in found
+    change.is_row("a comparison of two values of a log", name="", number=1)

@@ -8,6 +8,7 @@ import pytest
 from rocmatrix.cli import generated, generated_docs
 from rocmatrix.cli import generated_architectures as architectures
 from rocmatrix.cli import nightly_workflow as workflow
+from rocmatrix.diagnosis.comparisons import forms
 from rocmatrix.diagnosis.pages import measured, searchable
 from rocmatrix.diagnosis.search import known
 from rocmatrix.diagnosis.signature import SIGNATURES_FILE
@@ -24,7 +25,7 @@ def checkout(tmp_path):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     listed = (generated_docs.OPTIONS_FILE, generated_docs.ERRORS_FILE, generated_docs.PROBES_FILE)
     tables = architectures.files(MATRIX)
-    signatures = (SIGNATURES_FILE, known.FILE, searchable.RESULTS, f"{measured.RESULTS}/{measured.FROZEN}")
+    signatures = (SIGNATURES_FILE, forms.FILE, known.FILE, searchable.RESULTS, f"{measured.RESULTS}/{measured.FROZEN}")
     rooms = [path.relative_to(ROOT) for path in (ROOT / "rocmatrix").rglob("__init__.py")]
     copied = (generated_docs.SCHEMA_FILE, *listed, *signatures, workflow.FILE, *tables, *rooms)
     for name in copied:

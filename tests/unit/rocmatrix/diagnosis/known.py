@@ -5,11 +5,14 @@ from functools import cache
 from pathlib import Path
 
 from rocmatrix.diagnosis import log_reader, signature
+from rocmatrix.diagnosis.comparisons import forms
 from rocmatrix.diagnosis.matcher import Scanner
 from rocmatrix.diagnosis.ranking import HostContext, rank
 
 ROOT = Path(__file__).resolve().parents[4]
 SIGNATURES = signature.load(ROOT)
+COMPARISONS = forms.load(ROOT)
+LISTED = (*SIGNATURES, *COMPARISONS.rules)  # all that the pages of failures list
 
 
 @cache

@@ -9,14 +9,14 @@ import pytest
 
 from rocmatrix.diagnosis.pages import searchable
 from tests.fixtures.browser import dom, violations
-from tests.unit.rocmatrix.diagnosis.known import ROOT, SIGNATURES
+from tests.unit.rocmatrix.diagnosis.known import LISTED, ROOT, SIGNATURES
 
 MOST_BYTES = 2_000_000
 
 
 @cache
 def text():
-    return searchable.page(SIGNATURES, searchable.shares(ROOT))
+    return searchable.page(LISTED, searchable.shares(ROOT))
 
 
 def test_page_in_the_repository_is_the_one_of_the_signatures_and_is_small():
@@ -55,7 +55,7 @@ def test_shares_are_those_that_the_benchmark_counted():
     rows = [row for row in kept["rows"] if row["set"] != "given"]
     assert counted.cases == sum(row["cases"] for row in rows)
     assert sum(counted.explained.values()) == sum(row["counts"]["right first"] for row in rows)
-    assert set(counted.explained) <= {one.id for one in SIGNATURES} | {
+    assert set(counted.explained) <= {one.id for one in LISTED} | {
         name for name in counted.explained if name[:2] == "RM"
     }
 
@@ -86,13 +86,13 @@ def test_pasted_line_finds_its_entry_first(tmp_path, line, expected):
 
 def test_address_of_an_entry_opens_it_and_search_without_a_result_is_reported(tmp_path):
     found, opened = shown(tmp_path, "#kfd-missing")
-    assert (len(found), opened) == (len(SIGNATURES), ["kfd-missing"])
+    assert (len(found), opened) == (len(LISTED), ["kfd-missing"])
     assert shown(tmp_path, "#q=zzzzqqqq")[0] == []
 
 
 def test_area_shows_its_own_best_entries_where_another_area_has_better_ones(tmp_path):
     found, _ = shown(tmp_path, "#q=HIP%20error%20invalid%20device%20function%20100%", area="driver")
-    areas = {one.id: one.area for one in SIGNATURES}
+    areas = {one.id: one.area for one in LISTED}
     assert found
     assert {areas[name] for name in found} == {"driver"}
 

@@ -89,7 +89,7 @@ def test_flooded_text_is_not_taken_for_one_that_leads_to_nothing(monkeypatch):
     assert made == []
 
 
-def test_each_pattern_gets_its_own_spans(monkeypatch):
+def test_patterns_get_spans_of_their_own(monkeypatch):
     monkeypatch.setattr(narrowed, "DENSE", 100)
     shared = parse(r"ValueError: .{0,30}too old or .{0,9}upgrade")
     text = squeeze(b"ValueError: the widget\n" * 300 + b"ValueError: it is too old or so: upgrade\n")

@@ -96,13 +96,8 @@ def _diagnosed(args: Diagnose, matrix: Matrix, log: Path | None) -> Diagnosis:
         logs = folder.logs(log)
         rows = ((logs.name(path), _sound(_blocks(str(path)))) for path in logs.paths)
         found = diagnosis.diagnose_all(
-<<<<<<< HEAD
             rows, name=f"{_name(args.log)} ({len(logs.paths)} logs)", signatures=signatures, here=here, matrix=matrix,
-            failed_checks=failed,
-=======
-            rows, name=f"{log} ({len(logs.paths)} logs)", signatures=signatures, here=here, matrix=matrix,
             failed_checks=failed, comparisons=comparisons,
->>>>>>> wip-n18v
         )  # fmt: skip
         return replace(found, left_out=(*logs.left_out, *found.left_out))
     with closing(_blocks(str(log) if log else "-")) as blocks:

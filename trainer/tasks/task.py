@@ -117,6 +117,8 @@ class Tuner(Protocol):
         """Bring weights to the dtype they are held in; called on the host, before `NetworkSpec.load`.
 
         Args:
+            model: network, changed in place.
+            context: device, precision and what was refused.
             replaced: whether a load of all frozen weights follows, so that their values do not matter.
         """
 

@@ -97,7 +97,8 @@ class ReadingConfig:
     on_bad_row: Annotated[
         BadRowPolicy,
         _fixed(
-            "bad rows, counted by kind; few: of bars up to 1 % are left out, more (and any of a table) are an error",
+            "bad rows, counted by kind; few: of bars up to 1 % are left out, in a table words among an input's numbers "
+            "are missing values, all else is an error",
             one_of(*BAD_ROW_POLICIES),
         ),
     ] = "few"

@@ -46,6 +46,8 @@ def hold_frozen_weights_in(model: nn.Module, dtype: torch.dtype, *, replaced: bo
     Autocast rounds them the same way at each use. Norms stay as they are.
 
     Args:
+        model: network, changed in place.
+        dtype: format of the products.
         replaced: whether all values are loaded afterwards: then none is read, 16 s less for the shape of Qwen2.5-7B.
     """
     kinds: tuple[type[nn.Module], ...] = (nn.Linear, nn.Embedding) if dtype == torch.bfloat16 else (nn.Linear,)

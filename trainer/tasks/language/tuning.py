@@ -34,7 +34,13 @@ class LanguageTuner:
         return None
 
     def hold(self, model: nn.Module, context: ComputeContext, *, replaced: bool) -> None:
-        """Hold frozen weights in the 16 bits that autocast would round them to at each use."""
+        """Hold frozen weights in the 16 bits that autocast would round them to at each use.
+
+        Args:
+            model: network, changed in place.
+            context: device, precision and what was refused.
+            replaced: whether a load of all frozen weights follows.
+        """
         from trainer.models.fast.choose import hold_frozen_weights_in
 
         if context.precision.name in ("bf16", "fp16") and self.why_not(context) is None:

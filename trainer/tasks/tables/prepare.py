@@ -219,7 +219,7 @@ def made_of(config: TableConfig, matrix: Matrix, reading: Reading, time: str | N
         "kinds_from": "all rows; medians and categories from training rows alone",
         "missing": {
             "policy": config.missing,
-            "words": list(MISSING),
+            "words": [*MISSING, *sorted(reading.marks - set(MISSING))],
             "cells": {name: count for name, count in matrix.missing.items() if count},
         },
         "unknown": config.columns.unknown,

@@ -17,6 +17,11 @@ from trainer.data.tables.encoding import MISSING, Parsed, fault, is_marked, pars
 from trainer.data.tables.number_marks import Decimal
 from trainer.data.tables.reader import Cells
 from trainer.runtime.errors import TrainerError
+from trainer.runtime.events import say
+from trainer.runtime.short_names import shortened
+
+MOST_MARKS = 10  # different words of a column of numbers; more are no marks
+SHOWN = 4  # of them that are listed
 
 
 @dataclass(kw_only=True)
@@ -24,7 +29,8 @@ class Reading:
     """A table on its way to a task: its cells by column, and the rows that are still in.
 
     Columns of `held` stay in memory once they are parsed; of the others only the last one does. decimals: the decimal
-    mark of columns whose numbers are not written plainly. units: what stands behind the numbers of a column.
+    mark of columns whose numbers are not written plainly. units: what stands behind the numbers of a column. marks:
+    words among numbers that count as missing values, in small letters.
     """
 
     cells: Cells
@@ -33,6 +39,7 @@ class Reading:
     dropped: dict[str, int] = field(default_factory=dict)
     decimals: dict[str, Decimal] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
+    marks: set[str] = field(default_factory=set)
     _parsed: dict[str, Parsed] = field(default_factory=dict)
     _repaired: set[str] = field(default_factory=set)
     _passing: str | None = None
@@ -113,6 +120,9 @@ def refuse_time(reading: Reading, name: str, text: pl.Series, unreadable: NDArra
 def settle_wrong(reading: Reading, name: str, kind: str, config: TableConfig) -> None:
     """Treat words and infinities among numbers by --on-bad-row: repair makes them missing values.
 
+    So does `few` with an input's few different words, which are named: in public tables they are marks of what is not
+    known. Not with a target's, and not with an infinity.
+
     Args:
         name: the column\'s name in the header; in messages and metadata.json.
         kind: kind of the column: number, category or time.
@@ -120,6 +130,8 @@ def settle_wrong(reading: Reading, name: str, kind: str, config: TableConfig) ->
     cells = reading.parsed(name)
     wrong = cells.wrong & reading.kept
     if kind == "category" or not wrong.any():
+        return
+    if config.reading.on_bad_row == "few" and name != config.target and _marks_alone(reading, name, wrong):
         return
     otherwise = f"name the column in --categories {as_word([name])}"
     if name == config.target:
@@ -135,6 +147,26 @@ def settle_wrong(reading: Reading, name: str, kind: str, config: TableConfig) ->
     if config.reading.on_bad_row == "drop":
         reading.drop(wrong, f"{name} is no number")
     reading.repair(name)
+
+
+def _marks_alone(reading: Reading, name: str, wrong: NDArray[np.bool_]) -> bool:
+    """Take words among numbers for missing values where they are few different ones; return whether they are.
+
+    Args:
+        name: the column's name in the header.
+        wrong: which of the rows that are in hold no number, (rows,).
+    """
+    cells = reading.parsed(name)
+    words = cells.text.filter(wrong)
+    if (cells.beyond & wrong).any() or words.n_unique() > MOST_MARKS:
+        return False
+    counts = words.value_counts(sort=True).rows()[:SHOWN]
+    shown = ", ".join(f"{shortened(word)!r} ({count:,})" for word, count in counts)
+    more = "" if words.n_unique() <= SHOWN else ", \u2026"
+    say(f"table   words among the numbers of {name!r} count as missing: {shown}{more} (--on-bad-row error refuses)")
+    reading.marks |= set(words.str.to_lowercase())
+    reading.repair(name)
+    return True
 
 
 def settle_missing(reading: Reading, name: str, config: TableConfig) -> None:

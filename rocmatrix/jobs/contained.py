@@ -127,7 +127,9 @@ def _stop(made: _Made, client: subprocess.Popen[str], stop: BaseException) -> No
             time.sleep(BETWEEN_LOOKS)
     try:
         client.communicate(timeout=runner.SECONDS_TO_END)
-    except subprocess.TimeoutExpired:
+    except subprocess.TimeoutExpired:  # its first process does not answer signals
+        with contextlib.suppress(*engine.failures()):
+            made.client.api.kill(made.container.id, signal="SIGKILL")
         runner.end(client, stop)
 
 

@@ -141,7 +141,9 @@ def test_engine_that_is_lost_in_the_middle_is_trouble_of_the_host(client, image,
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_to_this_program_ends_the_container_and_is_trouble_of_the_host(client, image, tmp_path, sent):
     own = f"rocmatrix-test.run={uuid4()}"
-    words = argv(image, f"echo '{VERDICT}'; sleep 60", f"--label={own}")
+    # a first process without an answer of its own to a signal is not ended by it
+    answering = f"trap 'exit 1' INT TERM; echo '{VERDICT}'; sleep 60 & wait"
+    words = argv(image, answering, f"--label={own}")
     code = f"""
 import sys
 from rocmatrix.jobs import job, runner

@@ -237,7 +237,7 @@ def test_learning_task_added_by_its_interface_is_trained_and_recorded(change, ru
     change.insert("trainer/tasks/choose.py", "from trainer.config.sections.network import MlpConfig\n", imported)
     change.insert(
         "trainer/tasks/choose.py",
-        "seed=config.loop.seed)\n",
+        "folder=config.run.output, loop=config.loop)\n",
         "    if isinstance(config.data, SineConfig):\n        from trainer.tasks.sine import SineTask\n\n"
         "        return SineTask(waves=config.data.waves)\n",
     )

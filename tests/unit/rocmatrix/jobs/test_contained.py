@@ -124,17 +124,19 @@ def test_stop_is_passed_on_to_a_container_that_is_still_being_started(stop, writ
     assert sent == [expected] * 3
 
 
-def test_client_of_a_container_that_does_not_end_is_ended(monkeypatch):
+def test_container_that_does_not_answer_a_stop_is_killed_and_its_client_ended(monkeypatch):
     def late(timeout):
         raise subprocess.TimeoutExpired("docker", timeout)
 
-    ended, api = [], SimpleNamespace(kill=lambda _, signal: None, logs=lambda _, tail: b"x")
+    ended, sent = [], []
+    api = SimpleNamespace(kill=lambda _, signal: sent.append(signal), logs=lambda _, tail: b"x")
     monkeypatch.setattr(contained.runner, "end", lambda client, stop: ended.append(client))
     client = SimpleNamespace(poll=lambda: None, communicate=late)
     contained._stop(
         contained._Made(container=SimpleNamespace(id="c"), client=SimpleNamespace(api=api)), client, KeyboardInterrupt()
     )
     assert ended == [client]
+    assert sent == ["SIGINT", "SIGKILL"]
 
 
 @pytest.mark.parametrize(("number", "text"), [(signal.SIGINT, ""), (signal.SIGTERM, "SIGTERM")])

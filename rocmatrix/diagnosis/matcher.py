@@ -24,7 +24,8 @@ from rocmatrix.diagnosis.signature import Signature
 
 KEPT = 2 * WIDEST  # squeezed bytes that are read again with the next chunk, so that no match is cut
 LONGEST_KEPT = 1 << 20
-MANY_HITS = 1_000  # of one text in one block: from then on its patterns are looked for in all that is left
+# from so many places of one text in one block on, so many bytes apart, its patterns are looked for in all that is left
+MANY_HITS, CROWDED = 300, 512
 MANY_IDLE = 20_000  # hits in one block that lead to nothing any more: worth another automaton
 UNSEEN = -1 << 40  # where a span ends that no hit has opened
 MOST_HINTED = 1 << 16  # squeezed bytes at the end of a chunk in which hints of an exception are looked for
@@ -151,16 +152,19 @@ class Scanner:
         opened, closing = [0] * len(self._patterns), [UNSEEN] * len(self._patterns)
         index = self._lean[1] if self._lean[0] <= spent else self._index
         needed: list[list[Reach] | None] = [None] * len(index.reaches)  # filled at the first hit: most texts have none
-        hits = [0] * len(index.reaches)
+        hits, flooded = [0] * len(index.reaches), list[Reach]()
         idle = 0
         for literal, start, end in index.automaton.find_matches_as_indexes(text, overlapping=True):
             reaches = needed[literal]
             if reaches is None:
                 reaches = needed[literal] = _left(index.reaches[literal], spent)
             hits[literal] += 1
-            idle += not reaches and hits[literal] < MANY_HITS
-            if hits[literal] == MANY_HITS:
-                reaches, needed[literal] = [(number, before, len(text) - start) for number, before, _ in reaches], []
+            idle += not reaches and reaches is not flooded
+            if hits[literal] % MANY_HITS == 0 and reaches and end < CROWDED * hits[literal]:
+                reaches, needed[literal] = (
+                    [(number, before, len(text) - start) for number, before, _ in reaches],
+                    flooded,
+                )
             for number, before, after in reaches:
                 known = closing[number]
                 if end - before > known:

@@ -8,7 +8,7 @@ import pytest
 from rocmatrix.diagnosis import matcher
 from rocmatrix.diagnosis.pattern import parse, squeeze
 from rocmatrix.diagnosis.search import narrowed
-from tests.unit.rocmatrix.diagnosis.known import ranked, signatures_of
+from tests.unit.rocmatrix.diagnosis.known import ranked, scanner, signatures_of
 
 DEMANDED = parse(r"(?:RuntimeError|ValueError): .{0,40}(?:is too old|please upgrade)")
 WORDS = ["settings", "network", "driver", "tensor", "index", "please", "upgrade", "is too old", "RuntimeError:"]
@@ -112,3 +112,22 @@ def test_text_of_many_places_is_given_up(monkeypatch):
     assert sum(end - start for start, end in one(text, DEMANDED, whole)) < 1000
     monkeypatch.setattr(narrowed, "MOST_PLACES", 4)
     assert one(text, DEMANDED, whole) is whole
+
+
+def test_text_of_a_known_warning_in_every_line_leads_to_nothing_however_often(monkeypatch):
+    made = []
+    monkeypatch.setattr(matcher, "without", lambda index, needed: made.append(1) or index)
+    line = b"UserWarning: expandable_segments not supported on this platform\n"
+    done = matcher.Scanned()
+    for _ in range(2):
+        scanner().read(line * 12_000, done)  # more than are counted, so of the second block nothing is looked for
+    assert made == [1]
+
+
+@pytest.mark.parametrize(("apart", "whole"), [(300, True), (900, False)])
+def test_text_that_is_frequent_and_not_crowded_keeps_its_spans(monkeypatch, apart, whole):
+    monkeypatch.setattr(matcher, "MANY_HITS", 5)
+    text = squeeze(("x" * apart + "cannot pickle\n").encode() * 30)
+    found = scanner()._around_hits(text, frozenset())
+    size = min(sum(min(end, len(text)) - start for start, end in spans) for spans in found.values())
+    assert (size > len(text) * 0.7) == whole

@@ -1,5 +1,7 @@
 """A symptom's causes come in the order of their support by log, host and versions."""
 
+from types import SimpleNamespace
+
 from rocmatrix.diagnosis import diagnosis
 from rocmatrix.diagnosis.machine.card_support import CardSupport
 from rocmatrix.diagnosis.matcher import leaning
@@ -188,3 +190,26 @@ def test_card_on_the_list_puts_the_unsupported_card_last():
         name="a test", signatures=SIGNATURES, here=HostContext(), matrix=matrix_file.load(ROOT),
     )  # fmt: skip
     assert "does not support this card" in diagnosis.possibilities(ranked, ranked.best)[-1].says
+
+
+def test_two_values_that_prove_a_cause_bring_it_first_and_those_that_do_not_make_it_likely():
+    rows = [
+        Possibility(says="usual", test="t"),
+        Possibility(says="by values", test="t", compared=["other", "rule"]),
+    ]
+    rule = SimpleNamespace(is_certain=True, why="6.8 is not 6.9 (line 3).")
+    (proven, usual) = ordered(matched(rows), HERE, signs={}, compared={"rule": rule})
+    assert (proven.says, proven.decided, proven.why) == ("by values", True, "6.8 is not 6.9 (line 3).")
+    assert not usual.decided
+    rule.is_certain = False
+    (likely, _) = ordered(matched(rows), HERE, signs={}, compared={"rule": rule})
+    assert (likely.says, likely.decided, likely.why) == ("by values", False, "6.8 is not 6.9 (line 3).")
+    (first, second) = ordered(matched(rows), HERE, signs={}, compared={"third": rule})
+    assert (first.says, first.why, second.why) == ("usual", None, None)
+
+
+def test_rule_that_proves_is_the_reason_before_one_that_only_hints():
+    rows = [Possibility(says="by values", test="t", compared=["hints", "proves"])]
+    hints, proves = (SimpleNamespace(is_certain=each, why=str(each)) for each in (False, True))
+    (row,) = ordered(matched(rows), HERE, signs={}, compared={"hints": hints, "proves": proves})
+    assert (row.decided, row.why) == (True, "True")

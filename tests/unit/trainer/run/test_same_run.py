@@ -180,6 +180,20 @@ def test_origin_of_a_run_names_its_inputs_and_versions() -> None:
     }
 
 
+def test_adapter_by_peft_is_one_of_the_inputs_and_another_is_refused() -> None:
+    def of(adapter: Any) -> dict[str, Any]:
+        return inputs(model={"peft": adapter, "widths": [1]})
+
+    assert of({"r": 8})["adapter"] == {"r": 8}
+    assert "adapter" not in of(None) and "adapter" not in inputs(model=None) and "adapter" not in inputs(model={})
+    require_same_inputs("one", of({"r": 8}), of({"r": 8}))
+    require_same_inputs("one", of(None), of({"r": 8}))  # a run of an earlier trainer, which did not record it
+    for other, words in (({"r": 4}, "{'r': 4}"), (None, "None")):
+        with pytest.raises(TrainerError, match="RM593") as caught:
+            require_same_inputs("one", of({"r": 8}), of(other))
+        assert caught.value.why == f"the adapter is {words}, and was {{'r': 8}}"
+
+
 @pytest.mark.parametrize("nothing", [{}, {"split": None, "scaler": None, "target": None, "features": None}])
 def test_origin_of_a_run_without_features_is_empty(nothing: dict[str, Any]) -> None:
     bare = {"versions": {}, "split": {"train": {"from": 1}}, "scaler": {"mean": None}, "target": {"mean": None}}

@@ -15,7 +15,7 @@ import ahocorasick_rs
 from rocmatrix.diagnosis.pattern import Pattern
 
 DENSE = 1 << 16  # bytes of spans in one chunk from which on a rarer text is worth a search
-SHARE = 4  # the bytes around the rarer text are at most this part of those that they replace
+SHARE = 8  # spans of a match's width around the rarer text are at most this part of those that they replace
 MOST_PLACES = 2_000  # of a choice in one chunk
 Span = list[int]  # start and end
 _Texts = frozenset[bytes]
@@ -34,16 +34,13 @@ def narrowed(text: bytes, around: Mapping[int, list[Span]], patterns: Sequence[P
     rarer = [(number, texts) for number in dense for texts in patterns[number].others]
     if not rarer:
         return dict(around)
-    most = [min(MOST_PLACES, sizes[number] // SHARE // _reach(patterns[number])) for number, _ in rarer]
-    best: dict[int, list[tuple[int, int]]] = {}
-    for (number, _), found in zip(rarer, _places(text, tuple(texts for _, texts in rarer), most), strict=True):
-        if found is not None and (number not in best or len(found) < len(best[number])):
-            best[number] = found
-    return {**around, **{number: _spans(found, patterns[number]) for number, found in best.items()}}
-
-
-def _reach(pattern: Pattern) -> int:
-    return 2 * pattern.width + pattern.ahead
+    most = [min(MOST_PLACES, int(sizes[number] / SHARE / patterns[number].width)) for number, _ in rarer]
+    all_places = _places(text, tuple(texts for _, texts in rarer), most)
+    found: dict[int, list[list[tuple[int, int]]]] = {}
+    for place, (number, _) in enumerate(rarer):
+        if (places := all_places[place]) is not None:
+            found.setdefault(number, []).append(places)
+    return {**around, **{number: _spans(min(rows, key=len), patterns[number]) for number, rows in found.items()}}
 
 
 def _places(text: bytes, choices: tuple[_Texts, ...], most: list[int]) -> list[list[tuple[int, int]] | None]:

@@ -131,3 +131,36 @@ def test_text_that_is_frequent_and_not_crowded_keeps_its_spans(monkeypatch, apar
     found = scanner()._around_hits(text, frozenset())
     size = min(sum(min(end, len(text)) - start for start, end in spans) for spans in found.values())
     assert (size > len(text) * 0.7) == whole
+
+
+def test_what_must_not_follow_a_match_is_within_its_span(monkeypatch):
+    monkeypatch.setattr(narrowed, "DENSE", 100)
+    pattern = parse(r"ValueError: .{0,9}too old(?!.{0,80}or not)")
+    rows = [b"ValueError: the widget has none"] * 400 + [b"ValueError: too old, or so they say, or as good as, or not"]
+    text = squeeze(b"\n".join([*rows, b"ValueError: none"]))
+    whole = [[0, len(text)]]
+    spans = one(text, pattern, whole)
+    assert spans != whole and matches(text, pattern, spans) == matches(text, pattern, whole) == []
+    text = squeeze(b"\n".join([*rows[:-1], b"ValueError: too old", *rows[:99]]))
+    whole = [[0, len(text)]]
+    assert matches(text, pattern, one(text, pattern, whole)) == matches(text, pattern, whole) != []
+
+
+def test_text_that_one_pattern_gives_up_is_kept_for_another(monkeypatch):
+    monkeypatch.setattr(narrowed, "DENSE", 100)
+    text = squeeze(
+        b"ValueError: it is fine, or nearly so, as far as one can see\n" * 900 + b"ValueError: is too old\n" * 9
+    )
+    whole = [[0, len(text)]]
+    few = [[len(text) - 3000, len(text)]]
+    both = narrowed.narrowed(text, {0: few, 1: whole}, [DEMANDED, DEMANDED])
+    assert both[0] is few and both[1] == one(text, DEMANDED, whole) != whole
+    assert narrowed.narrowed(text, {1: whole, 0: few}, [DEMANDED, DEMANDED]) == both
+
+
+@pytest.mark.parametrize(("size", "expected"), [(8 * 3, True), (8 * 3 - 1, False)])
+def test_rarer_text_may_take_an_eighth_of_what_it_replaces(monkeypatch, size, expected):
+    monkeypatch.setattr(narrowed, "DENSE", 100)
+    text = squeeze(b"ValueError: is too old\n" * 3 + b"ValueError: it is fine\n" * 400)
+    spans = [[0, size * DEMANDED.width]] if expected else [[0, size * DEMANDED.width + DEMANDED.width - 1]]
+    assert (one(text, DEMANDED, spans) is not spans) == expected

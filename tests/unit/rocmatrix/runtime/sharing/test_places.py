@@ -94,7 +94,7 @@ def test_name_leaves_its_place(text, shown):
         "2026-11-26T10:11:12.1234567Z Memory fault: x",
         "2026-11-26T10:11:12.1234567Z Downloading torch: 4 GB",
         "Nov 26 10:11:12 rocBLAS error: Cannot read TensileLibrary.dat",
-        "/work/vllm/engine.py and /scratch/models/x",
+        "/srv/vllm/engine.py and /scratch/models/x",
         "50% done",
     ],
 )

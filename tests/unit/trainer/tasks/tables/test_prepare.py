@@ -9,7 +9,6 @@ import pytest
 from tests.fixtures.configs import rows_config
 from tests.fixtures.table_tasks import columns, refused, task_of
 from tests.fixtures.tables import hours, mixed, written
-from trainer.analysis.table_inputs import recorded_inputs
 from trainer.data.dataset import Dataset
 from trainer.data.loading import chunks
 from trainer.data.tables.encoding import Column
@@ -125,37 +124,6 @@ def test_word_among_numbers_is_refused_dropped_or_repaired(tmp_path: Path) -> No
     assert task_of(path).made["missing"]["cells"]["x"] == 1
     assert task_of(path, on_bad_row="drop").made["dropped_rows"] == {"x is no number": 1}
     assert task_of(path, on_bad_row="repair").made["missing"]["cells"]["x"] == 1
-
-
-@pytest.mark.parametrize(
-    ("different", "cell", "name"), [(11, "**", "x"), (1, "**", "z"), (1, "inf", "x"), (1, "-1e39", "x")]
-)
-def test_words_among_numbers_are_refused_where_they_are_no_marks(
-    tmp_path: Path, different: int, cell: str, name: str
-) -> None:
-    table = mixed(gaps=False).drop("y")
-    cells = [f"{cell}{row}" if different > 1 else cell for row in range(different)]
-    words = [cells[row] if row < different else str(value) for row, value in enumerate(table[name])]
-    path = written(table.with_columns(pl.Series(name, words)), tmp_path)
-    assert refused(path, "RM580", target="z").what.startswith(f"{cells[0]!r} in column {name!r} ")
-
-
-def test_marks_among_numbers_are_named_and_are_missing_in_new_rows_too(tmp_path: Path, capsys) -> None:
-    table = mixed(gaps=False).drop("y")
-    marks = ["(OR)", "**", "**", *(f"m{number}" for number in range(8))]  # ten different ones
-    words = [marks[row] if row < len(marks) else str(value) for row, value in enumerate(table["x"])]
-    path = written(table.with_columns(pl.Series("x", words)), tmp_path)
-    task = task_of(path, target="z")
-    made, place = task.made, [feature["name"] for feature in task.features].index("x")
-    assert "numbers of 'x' count as missing: '**' (2), " in capsys.readouterr().err
-    assert made["missing"]["cells"]["x"] == len(marks) and {"**", "(or)", "m7"} <= set(made["missing"]["words"])
-    _, inputs = recorded_inputs(made, path)
-    filled = next(column["fill"] for column in made["columns"] if column["name"] == "x")
-    assert np.allclose(inputs[: len(marks), place], filled) and inputs[len(marks) :, place].std() > 0
-    new = path.with_name("new.csv")
-    new.write_text(path.read_text().replace("(OR)", "never seen"))
-    with pytest.raises(TrainerError, match="never seen"):
-        recorded_inputs(made, new)
 
 
 def test_row_without_a_target_is_dropped_and_counted(tmp_path: Path) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
-from tests.fixtures.table_tasks import task_of
-from tests.fixtures.tables import mixed
+from tests.fixtures.table_tasks import refused, task_of
+from tests.fixtures.tables import mixed, written
+from trainer.analysis.table_inputs import recorded_inputs
 from trainer.data.tables.encoding import Parsed
 from trainer.data.tables.reader import read_cells
+from trainer.runtime.errors import TrainerError
 from trainer.tasks.tables import prepare as table_task
 from trainer.tasks.tables.row_policy import Reading
 
@@ -57,3 +60,34 @@ def test_mapped_rows_have_one_column_at_a_time_in_memory(
     expected = task_of(path)
     assert max(most) == len(table.columns)
     assert np.array_equal(expected.split.test.features, found.split.test.features)
+
+
+@pytest.mark.parametrize(
+    ("different", "cell", "name"), [(11, "**", "x"), (1, "**", "z"), (1, "inf", "x"), (1, "-1e39", "x")]
+)
+def test_words_among_numbers_are_refused_where_they_are_no_marks(
+    tmp_path: Path, different: int, cell: str, name: str
+) -> None:
+    table = mixed(gaps=False).drop("y")
+    cells = [f"{cell}{row}" if different > 1 else cell for row in range(different)]
+    words = [cells[row] if row < different else str(value) for row, value in enumerate(table[name])]
+    path = written(table.with_columns(pl.Series(name, words)), tmp_path)
+    assert refused(path, "RM580", target="z").what.startswith(f"{cells[0]!r} in column {name!r} ")
+
+
+def test_marks_among_numbers_are_named_and_are_missing_in_new_rows_too(tmp_path: Path, capsys) -> None:
+    table = mixed(gaps=False).drop("y")
+    marks = ["(OR)", "**", "**", *(f"m{number}" for number in range(8))]  # ten different ones
+    words = [marks[row] if row < len(marks) else str(value) for row, value in enumerate(table["x"])]
+    path = written(table.with_columns(pl.Series("x", words)), tmp_path)
+    task = task_of(path, target="z")
+    made, place = task.made, [feature["name"] for feature in task.features].index("x")
+    assert "numbers of 'x' count as missing: '**' (2), " in capsys.readouterr().err
+    assert made["missing"]["cells"]["x"] == len(marks) and {"**", "(or)", "m7"} <= set(made["missing"]["words"])
+    _, inputs = recorded_inputs(made, path)
+    filled = next(column["fill"] for column in made["columns"] if column["name"] == "x")
+    assert np.allclose(inputs[: len(marks), place], filled) and inputs[len(marks) :, place].std() > 0
+    new = path.with_name("new.csv")
+    new.write_text(path.read_text().replace("(OR)", "never seen"))
+    with pytest.raises(TrainerError, match="never seen"):
+        recorded_inputs(made, new)

@@ -133,7 +133,7 @@ def test_text_that_is_frequent_and_not_crowded_keeps_its_spans(monkeypatch, apar
     assert (size > len(text) * 0.7) == whole
 
 
-def test_what_must_not_follow_a_match_is_within_its_span(monkeypatch):
+def test_span_reaches_over_text_that_must_not_follow_a_match(monkeypatch):
     monkeypatch.setattr(narrowed, "DENSE", 100)
     pattern = parse(r"ValueError: .{0,9}too old(?!.{0,80}or not)")
     rows = [b"ValueError: the widget has none"] * 400 + [b"ValueError: too old, or so they say, or as good as, or not"]

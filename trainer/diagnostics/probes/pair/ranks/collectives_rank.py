@@ -120,4 +120,4 @@ RIGHT: dict[str, Callable[[list[torch.Tensor]], torch.Tensor]] = {
 
 
 if __name__ == "__main__":
-    sys.exit(ddp_rank.take_part(None, phases))
+    ddp_rank.leave(ddp_rank.take_part(None, phases), sys.argv)

@@ -64,4 +64,4 @@ def shard(model: torch.nn.Module, device: torch.device) -> torch.nn.Module:
 
 
 if __name__ == "__main__":
-    sys.exit(ddp_rank.take_part(None, phases))
+    ddp_rank.leave(ddp_rank.take_part(None, phases), sys.argv)

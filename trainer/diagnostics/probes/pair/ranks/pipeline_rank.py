@@ -97,4 +97,4 @@ def step(schedule: Any, rank: int, x: torch.Tensor, y: torch.Tensor) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(ddp_rank.take_part(None, phases))
+    ddp_rank.leave(ddp_rank.take_part(None, phases), sys.argv)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 import torch
 
 from trainer.diagnostics.probes import numerics
@@ -35,3 +36,13 @@ def test_phases_are_appended_as_they_are_reached(tmp_path: Path) -> None:
     ddp_rank.note(report, "started", pid=1)
     ddp_rank.note(report, "joined", world=2)
     assert [json.loads(line)["phase"] for line in report.read_text().splitlines()] == ["started", "joined"]
+
+
+@pytest.mark.parametrize("backend", ["gloo", "nccl"])
+def test_process_of_gloo_alone_ends_without_torchs_destructors(monkeypatch: pytest.MonkeyPatch, backend: str) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr(ddp_rank.os, "_exit", ended.append)
+    with pytest.raises(SystemExit) as caught:
+        ddp_rank.leave(3, ["rank", "--backend", backend])
+    assert caught.value.code == 3
+    assert ended == ([3] if backend == "gloo" else [])

@@ -80,7 +80,7 @@ def take_part(argv: Sequence[str] | None, find: Phases) -> int:
 def leave(status: int, argv: Sequence[str]) -> None:
     """End this process. With gloo at once: torch's destructors abort some processes whose work is done.
 
-    `terminate called without an active exception` came after the last phase in one run of about ten, torch 2.13.0.
+    `terminate called without an active exception` came after the last phase in 4 of 15 runs, torch 2.13.0.
 
     Args:
         status: exit status.

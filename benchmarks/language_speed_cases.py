@@ -80,6 +80,9 @@ CASES: dict[str, Case] = {
         shape=SMALL, rows=8, tokens=1024, expected=7, flags=(*LORA, *FULL, *FREE), method="kto"
     ),
     "dpo-1.5b": Case(shape=BIG, rows=4, tokens=1024, flags=LORA, method="dpo"),
+    "lora-1.5b, a row of 32,768": Case(shape=BIG, rows=1, tokens=32768, flags=(*LORA, *FULL, *FREE)),
+    "lora-7b, a row of 32,768": Case(shape=SEVEN, rows=1, tokens=32768, expected=40, flags=(*LORA, *FULL, *FREE)),
+    "full-0.5b, a row of 32,768": Case(shape=SMALL, rows=1, tokens=32768, flags=(*FULL, *FREE)),
     "tiny-qlora": Case(shape="tiny", rows=4, tokens=64, flags=QLORA),
     "tiny": Case(shape="tiny", rows=4, tokens=64, flags=LORA),  # the mechanics, on a machine without a card
     "tiny-dpo": Case(shape="tiny", rows=4, tokens=512, flags=LORA, method="dpo"),

@@ -2,12 +2,14 @@
 
 `full` keeps only the inputs of each layer; `selective` also keeps the results of matrix products and attention,
 which cost most to compute again; `off` keeps everything. `offloaded` is full, and has the inputs of each layer wait in
-the host's memory. The gradients are the same bits in all four.
+the host's memory. The gradients are the same bits in all four, but where a decoder's feed-forward layers are computed
+by tiles of tokens: with more than 8,192 of them in a micro-batch, by full and offloaded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -15,6 +17,8 @@ import torch
 from torch import nn
 from torch.utils import checkpoint as torch_checkpoint
 
+from trainer.models.decoder.model import Block
+from trainer.models.decoder.recomputation import Recomputation
 from trainer.runtime.errors import TrainerError
 
 SINCE = "2.4"  # torch.utils.checkpoint.create_selective_checkpoint_contexts
@@ -37,11 +41,13 @@ def checkpointed(model: nn.Module, choice: str, layers: Sequence[nn.Module]) -> 
         return model
     if not layers:
         raise TrainerError("RM563", what=f"--activation-checkpointing {choice}: the model has no layers to recompute")
-    more = {"context_fn": selective_contexts()} if choice == "selective" else {}
+    more = {"context_fn": selective_contexts() if choice == "selective" else marking_contexts}
     # One class for all layers of a kind: compiled code is guarded by the class, and with a class each a compiler gives
     # up after a few layers, between forward and backward, which then compute differently.
     kinds: dict[type[nn.Module], type[nn.Module]] = {}
     for layer in layers:
+        if choice in ("full", "offloaded") and isinstance(layer, Block):
+            layer.take_tiles()
         if choice == "selective" and getattr(getattr(layer, "fast", None), "selective", False):
             continue  # such a layer keeps products alone by itself; to watch its operations would double the step
         kind = type(layer)
@@ -80,6 +86,11 @@ def selective_contexts() -> Callable[[], Any]:
         what = f"--activation-checkpointing selective needs torch {SINCE} or later, this is {torch.__version__}"
         raise TrainerError("RM562", what=what, next="Use --activation-checkpointing full.")
     return partial(create, expensive_operations())
+
+
+def marking_contexts() -> tuple[Any, Any]:
+    """Return the contexts of a layer's pass and of the one that computes it again, which is marked as such."""
+    return nullcontext(), Recomputation()
 
 
 def expensive_operations() -> list[Any]:
@@ -124,10 +135,13 @@ def offloading(kind: type[nn.Module]) -> type[nn.Module]:
             return kind.forward(self, states, *others, **named)
         # Frozen embeddings give states without a gradient, and torch's function then gives none to the layer's weights.
         given = states if states.requires_grad else states.detach().requires_grad_()
+
+        def forward_of(once: torch.Tensor) -> Any:
+            with Recomputation() if torch.is_grad_enabled() else nullcontext():  # off in the first pass
+                return kind.forward(self, once, *others, **named)
+
         with torch.autograd.graph.saved_tensors_hooks(_to_host, _from_host):
-            return torch_checkpoint.checkpoint(
-                lambda once: kind.forward(self, once, *others, **named), given, use_reentrant=True
-            )
+            return torch_checkpoint.checkpoint(forward_of, given, use_reentrant=True)
 
     return type(kind.__name__, (kind,), {"forward": forward, "recomputed": kind})
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from trainer.models.decoder.config import FeedForwardConfig, NormConfig
+from trainer.models.decoder.tiles import by_tiles
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": functional.silu,
@@ -55,7 +56,12 @@ def norm_of(config: NormConfig, width: int) -> nn.Module:
 
 
 class FeedForward(nn.Module):
-    """(rows, tokens, width) to the same through a wider layer."""
+    """(rows, tokens, width) to the same through a wider layer.
+
+    tile: tokens that are computed at a time, see `tiles`; 0 for all.
+    """
+
+    tile = 0
 
     def __init__(self, width: int, config: FeedForwardConfig) -> None:
         super().__init__()
@@ -67,6 +73,14 @@ class FeedForward(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         """Return the same shape."""
+        return by_tiles(self.whole, self, states, self.tile) if self.is_tiled(states) else self.whole(states)
+
+    def is_tiled(self, states: Tensor) -> bool:
+        """Return whether there are more tokens than a tile has."""
+        return 0 < self.tile < states.shape[0] * states.shape[1]
+
+    def whole(self, states: Tensor) -> Tensor:
+        """Return the same shape, of all tokens at once."""
         if self.gated:
             inner = self.activation(self.gate_proj(states)) * self.up_proj(states)
         else:

@@ -16,6 +16,7 @@ from trainer.models.decoder.config import DecoderConfig
 from trainer.models.decoder.layers import FeedForward, norm_of
 from trainer.models.decoder.masks import AttentionLayout, SequencePart
 from trainer.models.decoder.rope import frequencies, rotation
+from trainer.models.decoder.tiles import TILE
 
 Cache = list[LayerCache]
 
@@ -68,6 +69,16 @@ class Block(nn.Module):
         """Return (rows, tokens, width): `forward` from attention's result on."""
         states = states + self._dropped(self.self_attn.o_proj(attended.transpose(1, 2).flatten(2)))
         return states + self._dropped(self.mlp(self.post_attention_layernorm(states)))
+
+    def joined(self, states: Tensor, attended: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the residual stream and what the feed-forward layer is given: `left` up to that layer."""
+        states = states + self._dropped(self.self_attn.o_proj(attended.transpose(1, 2).flatten(2)))
+        return states, self.post_attention_layernorm(states)
+
+    def take_tiles(self) -> None:
+        """Compute the feed-forward layer for TILE tokens at a time, but where it draws random numbers."""
+        drawn = any(getattr(module, "dropout", 0) for module in self.mlp.modules())
+        self.mlp.tile = 0 if drawn else TILE
 
     def _dropped(self, states: Tensor) -> Tensor:
         return functional.dropout(states, self.dropout, self.training) if self.dropout else states

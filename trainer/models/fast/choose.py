@@ -15,7 +15,16 @@ from trainer.device.memory import OutOfMemory
 from trainer.models.decoder.attention import Attention
 from trainer.models.decoder.masks import AttentionLayout
 from trainer.models.decoder.model import Block, Decoder
-from trainer.models.fast import adapted, attention, compiled, cross_entropy, elementwise, own_gelu, own_nf4
+from trainer.models.fast import (
+    adapted,
+    attention,
+    compiled,
+    cross_entropy,
+    elementwise,
+    feed_forward,
+    own_gelu,
+    own_nf4,
+)
 from trainer.models.fast.block_trial import FEW, MOST, Request, exact_results, examined, few, timed_again
 from trainer.models.fast.proof import AGAIN, FASTER, Choice, Trial, first_line, judged, reason, relative_error
 
@@ -215,7 +224,7 @@ def _candidates(
         how: dict[str, Any] = {
             "dtype": request.dtype,
             "stream": request.stream,
-            "tile": adapted.tile_of(request.checkpointing),
+            "tile": feed_forward.tile_of(request.checkpointing),
         }
         return {name: partial(_adapted, activation, each, how) for name, each in ops.items()}, ""
     if any(adapted.is_adapted(block) for block in blocks):

@@ -6,13 +6,16 @@ Attention stays outside: the compiler's cache keeps a graph with another attenti
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from trainer.models.decoder.layers import FeedForward
 from trainer.models.decoder.masks import AttentionLayout
 from trainer.models.decoder.model import Block
+from trainer.models.decoder.tiles import by_tiles
 from trainer.models.fast.own_gelu import narrowed, widened
 
 
@@ -29,7 +32,8 @@ class CompiledBlock:
         make: Any = compile_ or torch.compile
         self.gelu, self.widen = gelu, make(widened, dynamic=False)
         self.enter, self.leave = make(Block.entered, dynamic=False), make(Block.left, dynamic=False)
-        self.stack = make(Block.stacked, dynamic=False)
+        self.stack, self.join = make(Block.stacked, dynamic=False), make(Block.joined, dynamic=False)
+        self.wide = make(FeedForward.whole, dynamic=False)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> None:
         """Return None, so that a copy of the block computes plainly."""
@@ -40,9 +44,13 @@ class CompiledBlock:
         """Return (rows, tokens, width)."""
         query, key, value = self._entered(block, states, turn)
         attended = block.self_attn.attend(query, key, value, layout)
-        if self.gelu is not None:
+        if self.gelu is not None and not block.mlp.is_tiled(states):
             stream, joint = self.widen(block, states, attended)
             return narrowed(block, stream, joint, self.gelu)
+        if block.mlp.is_tiled(states):
+            stream, hidden = self.join(block, states, attended)
+            tiled: Tensor = stream + by_tiles(partial(self.wide, block.mlp), block.mlp, hidden, block.mlp.tile)
+            return tiled
         outputs: Tensor = self.leave(block, states, attended)
         return outputs
 

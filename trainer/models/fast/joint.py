@@ -97,18 +97,27 @@ class Joint:
         ]
         return weights[0] if len(weights) == 1 else torch.cat(weights)
 
-    def forward(self, inputs: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Return (tokens, outputs) of (tokens, width), and what `backward` needs."""
+    def forward(
+        self, inputs: Tensor, weight: Tensor | None = None, *, fresh: bool = False
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Return the joint output, (tokens, outputs), and what `backward` needs.
+
+        Args:
+            inputs: (tokens, width).
+            weight: what `base_weight` returns, where the caller has it; None to form it.
+            fresh: whether `refresh` was called since the adapters' weights last changed.
+        """
         if not self.active:
-            return _product(inputs, self.base_weight(), self.bias), ()
-        self.refresh()
+            return _product(inputs, self.base_weight() if weight is None else weight, self.bias), ()
+        if not fresh:
+            self.refresh()
         if self.folded and self.weight is not None:
             wide = inputs.new_empty(len(inputs), self.width + self.columns)
             wide[:, : self.width].copy_(inputs)
             torch.mm(inputs, self.down.t(), out=wide[:, self.width :])
             return _product(wide, self.weight, self.bias), (wide,)
         narrow = inputs @ self.down.t()
-        outputs = _product(inputs, self.base_weight(), self.bias)
+        outputs = _product(inputs, self.base_weight() if weight is None else weight, self.bias)
         return outputs.addmm_(narrow, self.up.t()), (inputs, narrow)
 
     def backward(

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from trainer.models.decoder.model import Block
+from trainer.models.decoder.recomputation import recomputed
 from trainer.models.fast.elementwise import KINDS
 
 # Tokens at a time from which it is tried. Its calls take the host longer than a compiled graph: next to 14 other
@@ -78,15 +79,20 @@ def narrowed(block: Block, stream: Tensor, joint: Tensor, kernels: Any) -> Tenso
     return outputs
 
 
+def _add_product(stream: Tensor, inner: Tensor, down: Tensor) -> None:
+    """Add the narrow product to the residual stream, both (tokens, …), in place."""
+    if stream.dtype == inner.dtype:
+        stream.addmm_(inner, down.t())
+    else:
+        stream.add_(inner @ down.t())
+
+
 class _Narrowed(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, joint: Tensor, bias: Tensor, stream: Tensor, weight: Tensor, kernels: Any) -> Tensor:
-        wide, down = joint.flatten(0, -2).contiguous(), weight.to(joint.dtype)
-        inner, flat = kernels.forward(wide), stream.view(-1, stream.shape[-1])
-        if flat.dtype == inner.dtype:
-            flat.addmm_(inner, down.t())
-        else:
-            flat.add_(inner @ down.t())
+        down = weight.to(joint.dtype)
+        if not recomputed():
+            _add_product(stream.view(-1, stream.shape[-1]), kernels.forward(joint.flatten(0, -2).contiguous()), down)
         ctx.save_for_backward(joint, down)
         ctx.kernels, ctx.dtypes = kernels, (bias.dtype, weight.dtype)
         ctx.mark_dirty(stream)

@@ -14,7 +14,7 @@ from trainer.device.precision import DTYPES
 from trainer.models.decoder.attention import Attention
 from trainer.models.decoder.masks import AttentionLayout
 from trainer.models.decoder.model import Block, Decoder
-from trainer.models.fast import adapted, attention, compiled, cross_entropy, elementwise, own_gelu
+from trainer.models.fast import adapted, attention, compiled, cross_entropy, elementwise, feed_forward, own_gelu
 from trainer.models.fast.block_trial import MOST
 from trainer.models.fast.choose import hold_frozen_weights_in, last_norm
 from trainer.models.language.linear_cross_entropy import Head, softmax_gradient
@@ -34,7 +34,7 @@ def use_expected(model: nn.Module, program: Program, compile_: PlannedCompile) -
     decoder: Decoder = model.decoder  # type: ignore[assignment]
     _attention(decoder, program)
     tokens = program.rows * program.sequence * program.answers
-    own, tile = tokens >= own_gelu.LEAST, adapted.tile_of(program.checkpointing)
+    own, tile = tokens >= own_gelu.LEAST, feed_forward.tile_of(program.checkpointing)
     _blocks(decoder, dtype, compile_ if program.compiler else None, own=own, tile=tile)
     model.head = _head(decoder, program, dtype)  # type: ignore[assignment]
 
@@ -54,7 +54,7 @@ def _blocks(decoder: Decoder, dtype: torch.dtype, compile_: PlannedCompile | Non
     """Have blocks computed as expected; own: with own kernels of GELU where a layer can have them.
 
     Args:
-        tile: see `adapted.FeedForward`.
+        tile: see `feed_forward.FeedForward`.
     """
     blocks = [cast(Block, block) for block in decoder.model.layers]
     activation = decoder.config.feed_forward.activation

@@ -12,6 +12,7 @@ from trainer.models.activation_checkpointing import checkpointed
 from trainer.models.adapters.lora import adapters_disabled
 from trainer.models.fast.adapted import AdaptedBlock
 from trainer.models.fast.elementwise import PLAIN
+from trainer.models.fast.feed_forward import FeedForward
 from trainer.models.language.model import JudgedModel, LanguageModel, PreferenceModel
 
 
@@ -47,15 +48,10 @@ def test_adapted_blocks_with_some_layers_adapted_equal_plain_ones(targets):
 
 
 @pytest.mark.parametrize("targets", [("all",), ("down_proj",), ("q_proj",)])  # the last: none in the layer itself
-def test_adapted_blocks_by_tiles_of_tokens_equal_plain_ones(targets):
-    plain = decoder("qwen2", targets, quantized=True)
-    fast = adapt(copy.deepcopy(plain), tile=7)  # of 24 tokens: the last tile is not full
-    assert fast.model.layers[0].fast.feed_forward.tile == 7
-    both(plain, fast, compute=next_token)
-
-
-def test_adapted_blocks_over_dense_weights_take_no_tiles():
-    assert adapt(decoder("llama", ("all",)), tile=7).model.layers[0].fast.feed_forward.tile == 0
+@pytest.mark.parametrize(("quantized", "tile"), [(True, 7), (False, 7), (True, 24)])  # of 24 tokens
+def test_adapted_blocks_by_tiles_of_tokens_equal_plain_ones(targets, quantized, tile):
+    plain = decoder("qwen2", targets, quantized=quantized)
+    both(plain, adapt(copy.deepcopy(plain), tile=tile), compute=next_token)
 
 
 @pytest.mark.parametrize("rank", [1, 8, 40])
@@ -69,12 +65,24 @@ def test_adapted_blocks_over_four_bit_weights_equal_plain_ones():
     both(plain, adapt(copy.deepcopy(plain)), compute=next_token)
 
 
-@pytest.mark.parametrize("choice", ["full", "selective"])
-def test_adapted_blocks_under_checkpointing_equal_plain_ones(choice):
+@pytest.mark.parametrize(
+    ("choice", "tile"), [("full", 0), ("full", 7), ("full", 24), ("selective", 0), ("offloaded", 7)]
+)
+def test_adapted_blocks_under_checkpointing_equal_plain_ones(choice, tile):
     plain = decoder("llama", ("all",))
-    fast = adapt(copy.deepcopy(plain))
+    fast = adapt(copy.deepcopy(plain), tile=tile)
     checkpointed(fast, choice, list(fast.model.layers))
     both(plain, fast, compute=next_token)
+
+
+@pytest.mark.parametrize("choice", ["full", "offloaded"])
+def test_lean_layers_form_their_outputs_in_the_first_pass_alone(choice, monkeypatch):
+    fast, seen = adapt(decoder("llama", ("all",)), tile=24), []
+    whole = FeedForward.outputs
+    monkeypatch.setattr(FeedForward, "outputs", lambda self, inputs: seen.append(len(inputs)) or whole(self, inputs))
+    checkpointed(fast, choice, list(fast.model.layers))
+    learned(fast, next_token(fast))
+    assert seen == [24] * len(fast.model.layers)
 
 
 def test_adapted_blocks_over_packed_documents_equal_plain_ones():

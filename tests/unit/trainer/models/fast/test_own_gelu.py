@@ -9,8 +9,12 @@ import torch
 from torch.nn import functional
 
 from tests.fixtures.fast_blocks import decoder, learned, next_token, request, wrapped
+from trainer.models.activation_checkpointing import checkpointed
 from trainer.models.fast import block_trial, choose, own_gelu
 from trainer.models.fast.compiled import CompiledBlock
+
+
+add_product = own_gelu._add_product
 
 
 class StandIn:
@@ -40,16 +44,20 @@ def there(quick, monkeypatch):
     monkeypatch.setattr(choose.compiled.torch, "compile", lambda function, **how: function)
 
 
-def test_blocks_with_own_gelu_have_the_losses_and_gradients_of_plain_ones():
+@pytest.mark.parametrize("choice", ["off", "full", "offloaded"])
+def test_blocks_with_own_gelu_have_the_losses_and_gradients_of_plain_ones(choice, monkeypatch):
     plain = decoder("gpt2")
-    fast = copy.deepcopy(plain)
+    fast, seen = copy.deepcopy(plain), []
     shared = CompiledBlock(gelu=StandIn(), compile_=lambda function, **how: function)
+    monkeypatch.setattr(own_gelu, "_add_product", lambda *given: seen.append(0) or add_product(*given))
     for block in fast.model.layers:
         block.fast = shared
+    checkpointed(fast, choice, list(fast.model.layers))
     exact, found = learned(plain, next_token(plain)), learned(fast, next_token(fast))
     torch.testing.assert_close(found[0], exact[0], rtol=1e-12, atol=0)
     for name, value in exact[1].items():
         torch.testing.assert_close(found[1][name], value, rtol=1e-9, atol=1e-14 + 1e-12 * value.abs().max().item())
+    assert len(seen) == len(fast.model.layers)  # not in the pass that checkpointing runs again
 
 
 def test_residual_stream_wider_than_the_products_stays_as_wide():

@@ -1,0 +1,30 @@
+"""Whether a forward pass is one that activation checkpointing runs again, for what it saves and not for its result."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+
+
+class _Depth(threading.local):
+    """Backward passes of a card run in a thread of their own, each with its own count."""
+
+    value = 0
+
+
+_DEPTH = _Depth()
+
+
+class Recomputation:
+    """Marks the passes within as computed again; it may be entered more than once."""
+
+    def __enter__(self) -> None:
+        _DEPTH.value += 1
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        _DEPTH.value -= 1
+
+
+def recomputed() -> bool:
+    """Return whether the present pass is computed again: what comes last in a layer is then not needed."""
+    return _DEPTH.value > 0

@@ -2,8 +2,8 @@
 
 `full` keeps only the inputs of each layer; `selective` also keeps the results of matrix products and attention,
 which cost most to compute again; `off` keeps everything. `offloaded` is full, and has the inputs of each layer wait in
-the host's memory. The gradients are the same bits in all four, but where a decoder's feed-forward layers are computed
-by tiles of tokens: with more than 8,192 of them in a micro-batch, by full and offloaded.
+the host's memory. The gradients are the same bits in all four, but where full and offloaded compute a decoder's
+feed-forward layers by tiles of tokens: with more than 16,384 of them in a micro-batch, over 4-bit weights 8,192.
 """
 
 from __future__ import annotations

@@ -27,15 +27,17 @@ Gradients = list[Tensor | None]
 class FeedForward:
     """down(act(gate) * up): (rows, tokens, width) to the same.
 
-    tile: tokens that are computed at a time in the lean form; 0 for the kept form.
+    tile: tokens that are computed at a time in the lean form over dense weights, and half as many over 4-bit ones, of
+    which less memory is left to a step; 0 for the kept form.
     """
 
     def __init__(self, block: Block, activation: str, *, dtype: torch.dtype, ops: Elementwise, tile: int = 0) -> None:
         mlp = block.mlp
-        self.gated, self.kind, self.ops, self.tile = mlp.gated, KINDS[activation], ops, tile
+        self.gated, self.kind, self.ops = mlp.gated, KINDS[activation], ops
         layers = [mlp.gate_proj, mlp.up_proj] if mlp.gated else [mlp.up_proj]
         self.into = Joint(layers, dtype, ops=ops)
         self.out = Joint([mlp.down_proj], dtype, fold=False, ops=ops)
+        self.tile = tile if self.into.dense and self.out.dense else -(-tile // 2)
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """Return (rows, tokens, width) of the same."""

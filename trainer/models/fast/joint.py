@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from trainer.models.adapters.lora import LoraLinear
 from trainer.models.adapters.nf4 import NF4Linear
+from trainer.models.decoder.recomputation import recomputed
 from trainer.models.fast.elementwise import PLAIN, Elementwise
 
 ALIGNED = 8  # columns: 16 bytes in 16 bit, without which a product of a joined weight is slow
@@ -109,7 +110,7 @@ class Joint:
         """
         if not self.active:
             return _product(inputs, self.base_weight() if weight is None else weight, self.bias), ()
-        if not fresh:
+        if not fresh and not recomputed():  # in a pass that is run again adapters are as they were
             self.refresh()
         if self.folded and self.weight is not None:
             wide = inputs.new_empty(len(inputs), self.width + self.columns)

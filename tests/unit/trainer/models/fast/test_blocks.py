@@ -48,7 +48,7 @@ def test_adapted_blocks_with_some_layers_adapted_equal_plain_ones(targets):
 
 
 @pytest.mark.parametrize("targets", [("all",), ("down_proj",), ("q_proj",)])  # the last: none in the layer itself
-@pytest.mark.parametrize(("quantized", "tile"), [(True, 7), (False, 7), (True, 24)])  # of 24 tokens
+@pytest.mark.parametrize(("quantized", "tile"), [(True, 14), (False, 7), (True, 48)])  # of 24 tokens
 def test_adapted_blocks_by_tiles_of_tokens_equal_plain_ones(targets, quantized, tile):
     plain = decoder("qwen2", targets, quantized=quantized)
     both(plain, adapt(copy.deepcopy(plain), tile=tile), compute=next_token)

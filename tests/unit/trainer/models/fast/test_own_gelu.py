@@ -13,7 +13,6 @@ from trainer.models.activation_checkpointing import checkpointed
 from trainer.models.fast import block_trial, choose, own_gelu
 from trainer.models.fast.compiled import CompiledBlock
 
-
 add_product = own_gelu._add_product
 
 

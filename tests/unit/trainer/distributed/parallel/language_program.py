@@ -51,6 +51,9 @@ def model_of(kind: str, dtype: torch.dtype, seed: int) -> LanguageModel:
                 nn.init.normal_(weight, std=0.1, generator=torch.Generator().manual_seed(seed))
     model = LanguageModel(decoder, drop_ignored=kind != "untied").to(dtype)
     checkpointed(model, "full" if kind == "window" else "off", layers(model))
+    if kind == "window":
+        for block in decoder.model.layers:
+            block.mlp.tile = 5  # of at most 24 tokens of a row: a few tiles, the last one not full
     return model
 
 

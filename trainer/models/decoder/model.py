@@ -67,8 +67,8 @@ class Block(nn.Module):
 
     def left(self, states: Tensor, attended: Tensor) -> Tensor:
         """Return (rows, tokens, width): `forward` from attention's result on."""
-        states = states + self._dropped(self.self_attn.o_proj(attended.transpose(1, 2).flatten(2)))
-        return states + self._dropped(self.mlp(self.post_attention_layernorm(states)))
+        stream, hidden = self.joined(states, attended)
+        return stream + self._dropped(self.mlp(hidden))
 
     def joined(self, states: Tensor, attended: Tensor) -> tuple[Tensor, Tensor]:
         """Return the residual stream and what the feed-forward layer is given: `left` up to that layer."""

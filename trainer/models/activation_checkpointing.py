@@ -140,19 +140,23 @@ def offloading(kind: type[nn.Module]) -> type[nn.Module]:
             with Recomputation() if torch.is_grad_enabled() else nullcontext():  # off in the first pass
                 return kind.forward(self, once, *others, **named)
 
-        with torch.autograd.graph.saved_tensors_hooks(_to_host, _from_host):
+        with torch.autograd.graph.saved_tensors_hooks(to_host, from_host):
             return torch_checkpoint.checkpoint(forward_of, given, use_reentrant=True)
 
     return type(kind.__name__, (kind,), {"forward": forward, "recomputed": kind})
 
 
-def _to_host(value: torch.Tensor) -> tuple[torch.device, torch.Tensor]:
-    """Return a copy in pinned memory; a card writes it in the order of its stream; nothing waits for it here."""
+def to_host(value: torch.Tensor) -> tuple[torch.device, torch.Tensor]:
+    """Return a tensor's device, and a copy in pinned memory.
+
+    A card writes it in the order of its stream; nothing waits for it here.
+    """
     made = torch.empty(value.shape, dtype=value.dtype, pin_memory=value.is_cuda)
     return value.device, made.copy_(value, non_blocking=True)
 
 
-def _from_host(packed: tuple[torch.device, torch.Tensor]) -> torch.Tensor:
+def from_host(packed: tuple[torch.device, torch.Tensor]) -> torch.Tensor:
+    """Return the copy on its device again."""
     device, value = packed
     return value.to(device, non_blocking=True)
 

@@ -48,7 +48,8 @@ class PlannedCompile:
         places = [place for place, each in enumerate(leaves) if isinstance(each, Tensor)]
         tensors = [leaves[place] for place in places] + list(own.values())
         others = tuple(str(each) for each in leaves if not _tensor(each))
-        where = (function, self.network, torch.is_grad_enabled(), torch.is_autocast_enabled("cpu"))
+        state = torch.is_grad_enabled(), torch.is_autocast_enabled("cpu"), torch.are_deterministic_algorithms_enabled()
+        where = (function, self.network, *state)
         key = (*where, others, _kind(tensors))
         if key not in self._made:
             fixed = [None if _tensor(each) else each for each in leaves]

@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
+from trainer.models import activation_checkpointing
 from trainer.run.memory_plan.allocator import CachingAllocator, PlainAllocator
 
 TRIALS = "trials"
@@ -127,6 +128,21 @@ class LiveMemory(TorchDispatchMode):
             yield
         finally:
             self._paused = before
+
+    @contextlib.contextmanager
+    def inputs_elsewhere(self) -> Iterator[None]:
+        """Leave out the inputs that layers have wait on the host (`offloaded`), until each is fetched."""
+
+        def away(value: Tensor) -> Tensor:
+            with self.paused():
+                return value.clone()
+
+        before = activation_checkpointing.to_host, activation_checkpointing.from_host
+        activation_checkpointing.to_host, activation_checkpointing.from_host = away, torch.clone  # type: ignore[assignment]
+        try:
+            yield
+        finally:
+            activation_checkpointing.to_host, activation_checkpointing.from_host = before
 
     def begin(self) -> None:
         """Forget the largest moment so far, and what was there before it; what is there stays.

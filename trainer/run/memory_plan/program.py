@@ -130,7 +130,7 @@ def measured(program: Program, *, limit: int | None = None) -> Footprint:
     )
     fake, compile_ = _bench()
     compile_.memory, compile_.network = memory, json.dumps({**program.raw, **dict.fromkeys(DEPTH)}, sort_keys=True)
-    with fake, memory, attention.used(), _checkpoints_of_host():
+    with fake, memory, attention.used(), _checkpoints_of_host(), memory.inputs_elsewhere():
         model = network(program, compile_)
         training = training_of(program, model)
         memory.begin()

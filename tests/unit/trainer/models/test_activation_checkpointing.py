@@ -132,7 +132,7 @@ def test_offloaded_layers_keep_copies_of_their_inputs_elsewhere_and_nothing_else
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     packed: list[Tensor] = []
-    right = activation_checkpointing._to_host
+    right = activation_checkpointing.to_host
 
     def watched(value: Tensor) -> tuple[torch.device, Tensor]:
         packed.append(value)
@@ -140,7 +140,7 @@ def test_offloaded_layers_keep_copies_of_their_inputs_elsewhere_and_nothing_else
         assert made[1].data_ptr() != value.data_ptr()
         return made
 
-    monkeypatch.setattr(activation_checkpointing, "_to_host", watched)
+    monkeypatch.setattr(activation_checkpointing, "to_host", watched)
     checkpointed(tried := model(), "offloaded", layers(tried))
     gradients(tried)
     assert [tuple(each.shape) for each in packed] == [(3, 4), (3, 4)]

@@ -15,6 +15,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     "qwen2.5-1.5b": KNOWN["qwen2.5-1.5b"],
     "qwen2.5-0.5b": KNOWN["qwen2.5-0.5b"],
     "qwen2.5-7b": KNOWN["qwen2.5-7b"],
+    "llama-3.1-8b": KNOWN["llama-3.1-8b"],
     "tiny": KNOWN["qwen2.5-0.5b"]
     | {"vocab_size": 320, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4},
     "gpt2-124m": KNOWN["gpt2-124m"] | {"activation_function": "gelu"},  # nanoGPT's
@@ -37,6 +38,7 @@ class Case:
 LORA = ("--adapter", "lora", "--lora-rank", "16")
 QLORA = ("--adapter", "qlora", "--lora-rank", "16")
 FULL = ("--activation-checkpointing", "full")
+AWAY = ("--activation-checkpointing", "offloaded")
 FREE = ("--fast", "nondeterministic")
 ONE, TWOS, FOURS, EIGHTS = (("--micro-batch", str(rows)) for rows in (1, 2, 4, 8))
 BIG, SMALL, GPT, SEVEN = "qwen2.5-1.5b", "qwen2.5-0.5b", "gpt2-124m", "qwen2.5-7b"
@@ -82,6 +84,10 @@ CASES: dict[str, Case] = {
     "dpo-1.5b": Case(shape=BIG, rows=4, tokens=1024, flags=LORA, method="dpo"),
     "lora-1.5b, a row of 32,768": Case(shape=BIG, rows=1, tokens=32768, flags=(*LORA, *FULL, *FREE)),
     "lora-7b, a row of 32,768": Case(shape=SEVEN, rows=1, tokens=32768, expected=40, flags=(*LORA, *FULL, *FREE)),
+    "lora-1.5b, a row of 32,768, offloaded": Case(shape=BIG, rows=1, tokens=32768, flags=(*LORA, *AWAY, *FREE)),
+    "qlora-8b, a row of 131,072, offloaded": Case(
+        shape="llama-3.1-8b", rows=1, tokens=2**17, expected=34, flags=(*QLORA, *AWAY, *FREE)
+    ),
     "full-0.5b, a row of 32,768": Case(shape=SMALL, rows=1, tokens=32768, flags=(*FULL, *FREE)),
     "tiny-qlora": Case(shape="tiny", rows=4, tokens=64, flags=QLORA),
     "tiny": Case(shape="tiny", rows=4, tokens=64, flags=LORA),  # the mechanics, on a machine without a card

@@ -1,0 +1,62 @@
+# ruff: noqa: E501 (lines stand as they were printed)
+"""Crashes are put down to the library of their innermost frames; numbers that are wrong to what they are checked with."""
+
+import pytest
+
+from benchmarks.diagnose_cases import answers, diagnosed
+from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, best
+
+
+@pytest.mark.parametrize(
+    ("frame", "expected"),
+    [
+        ("#1  rocr::AMD::GpuAgent::InitFoo() () from ./lib/libhsa-runtime64.so.1", "crash-in-hsa-runtime"),
+        ("#2 0x00007fffec8ad3be in miopen::solver::conv::Foo::IsApplicable () from /opt/lib/libMIOpen.so.1", "crash-in-miopen"),
+        ("#0  ncclFoo () from /home/user/build/librccl.so.1", "crash-in-rccl"),
+        ("#1  rocblas_foo_ex () from /opt/rocm/lib/librocblas.so.5", "crash-in-blas"),
+        ("#6  rocprofiler::registration::finalize() from librocprofiler-sdk.so.1", "rocprofiler-at-exit"),
+        ("#7  foo::bar() () from ./lib/libfoo.so.1", "process-crashed"),
+        ("#0  foo::bar_of_a_rather_long_name_with_many_arguments_and_templates_of_types_without_end() () from ./libfoo.so\n#12 miopen::Foo ()", "process-crashed"),
+    ],
+)
+def test_crash_is_put_down_to_the_library_of_its_innermost_frames(frame, expected):
+    log = f"Program received signal SIGSEGV, Segmentation fault.\n{frame}\nSegmentation fault (core dumped)\n"
+    assert best(log) == expected
+
+
+@pytest.mark.parametrize(
+    ("log", "first"),
+    [
+        ("torch 2.13.0a0+rocm7.14.0a20260612\nSegmentation fault (core dumped)\n", "nightly"),
+        ("Segmentation fault (core dumped)\n#0  ncclFoo () from /opt/x/librccl.so.1\nLD_PRELOAD=/opt/x/librccl.so.1\n", "Another RCCL"),
+        ("#1  miopen::kernels[abi:cxx11]() () from ./libMIOpen.so.1\n", "stack"),
+        (">>> import torch\nterminate called after throwing an instance of 'std::bad_alloc'\n", "while it is loaded"),
+        ("# the output is garbage\n[aiter] import [module_foo] under /x.so\n", "aiter"),
+        ("# the output is garbage\n--tensor-parallel-size 4\n", "all-reduce"),
+        ("torch.linalg.foo(a)\nRuntimeError: HIP error: invalid configuration argument\n", "linear algebra"),
+        ("Accuracy: 0.000\nInvalid: 1.000\n", "aiter"),
+        ('  File "/x/vllm/_aiter_ops.py", line 9, in fused_allreduce_foo\n    assert result\nAssertionError\n', "custom all-reduce"),
+        ("nccl_net_ofi_rdma.c:312 NCCL WARN NET/OFI Completion with error\nremote process exited or there was a network error\n", "network plugin"),
+    ],
+)  # fmt: skip
+def test_open_failure_lists_first_the_cause_that_its_log_names(log, first):
+    assert first in next(answers(diagnosed(log, SIGNATURES)))[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("AssertionError: Tensor-likes are not close!", "values-differ-from-reference"),
+        ("sgemm: max abs err 3450.66  max rel err 16583.75", "values-differ-from-reference"),
+        ("The supported AMDGPU versions are gfx1298gfx1299, gfx900.", "tf-architecture-list-broken"),
+        ("ERROR: Your GPU does not support Int8 Matmul!", "bnb-int8-product-absent"),
+        ('Can\'t exec "g++": No such file or directory at /opt/rocm/bin/hipcc line 243.', "hipcc-without-gxx"),
+        ("theMasterLibrary = list(masterLibraries.values())[0]\nIndexError: list index out of range", "tensile-without-logic"),
+        ("CUDADriverError: hipErrorInvalidValue: invalid argument", "cupy-launch-refused"),
+        ("ERROR: LoadError: UndefVarError: `Foo` not defined", "julia-name-undefined"),
+        ("ERROR: InitError: UndefVarError: `hipErrorInvalidResourceHandle` not defined", "hip-error-family"),
+        ("max abs err 0.0003 max rel err 0.0001", None),
+    ],
+)
+def test_line_of_a_thread_is_answered_with_its_signature(line, expected):
+    assert best(f"{line}\n") == expected

@@ -12,7 +12,10 @@ from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, best
     [
         ("#1  rocr::AMD::GpuAgent::InitFoo() ()", "crash-in-hsa-runtime"),
         ("#1  foo () from ./lib/libhsa-runtime64.so.1", "crash-in-hsa-runtime"),
-        ("received signal SIGSEGV, Segmentation fault.\n0x00007fffec8ad3be in rocr::AMD::Foo ()", "crash-in-hsa-runtime"),
+        (
+            "received signal SIGSEGV, Segmentation fault.\n0x00007fffec8ad3be in rocr::AMD::Foo ()",
+            "crash-in-hsa-runtime",
+        ),
         ("#2 0x00007fffec8ad3be in miopen::solver::conv::Foo::IsApplicable ()", "crash-in-miopen"),
         ("#2 foo () from /opt/lib/libMIOpen.so.1", "crash-in-miopen"),
         ("#0  ncclFoo () from /home/user/build/librccl.so.1", "crash-in-rccl"),
@@ -30,7 +33,7 @@ def test_crash_is_put_down_to_the_library_of_its_innermost_frames(frame, expecte
     ("log", "first"),
     [
         ("torch 2.13.0a0+rocm7.14.0a20260612\nSegmentation fault (core dumped)\n", "nightly"),
-        ("Segmentation fault (core dumped)\n#0  ncclFoo () from /opt/x/librccl.so.1\nLD_PRELOAD=/opt/x/librccl.so.1\n", "Another RCCL"),
+        ("#0  ncclFoo () from /x/site-packages/torch/lib/librccl.so.1\nNET/Plugin: loaded librccl-net.so\n", "A network plugin"),
         ("#1  miopen::kernels[abi:cxx11]() () from ./libMIOpen.so.1\n", "stack"),
         (">>> import torch\nterminate called after throwing an instance of 'std::bad_alloc'\n", "while it is loaded"),
         ("# the output is garbage\n[aiter] import [module_foo] under /x.so\n", "aiter"),
@@ -53,7 +56,10 @@ def test_open_failure_lists_first_the_cause_that_its_log_names(log, first):
         ("The supported AMDGPU versions are gfx1298gfx1299, gfx900.", "tf-architecture-list-broken"),
         ("ERROR: Your GPU does not support Int8 Matmul!", "bnb-int8-product-absent"),
         ('Can\'t exec "g++": No such file or directory at /opt/rocm/bin/hipcc line 243.', "hipcc-without-gxx"),
-        ("theMasterLibrary = list(masterLibraries.values())[0]\nIndexError: list index out of range", "tensile-without-logic"),
+        (
+            "theMasterLibrary = list(masterLibraries.values())[0]\nIndexError: list index out of range",
+            "tensile-without-logic",
+        ),
         ("CUDADriverError: hipErrorInvalidValue: invalid argument", "cupy-launch-refused"),
         ("ERROR: LoadError: UndefVarError: `Foo` not defined", "julia-name-undefined"),
         ("ERROR: InitError: UndefVarError: `hipErrorInvalidResourceHandle` not defined", "hip-error-family"),

@@ -54,6 +54,12 @@ def test_crash_is_put_down_to_the_library_of_its_innermost_frames(frame, expecte
         ("llm.wake_up()\n# only gibberish\n", "slept and woke"),
         ("# the trace has no kernel events\nrocprofv3 --kernel-trace\n", "rocprofv3"),
         ("Autotuning failed for HLO: %foo\nFailures (3): WRONG RESULTS\n", "Several processes"),
+        ("    rocr::core::InterruptSignal::WaitRelaxed (libhsa-runtime64.so.1)\n", "HSA_ENABLE_INTERRUPT"),
+        ("# then it hangs forever\nhipMemcpyWithStream (libamdhip64.so.7)\n", "HSA_ENABLE_SDMA"),
+        ("# much slower than torch 2.8\n", "regression"),
+        ("# prefill is much slower\nUsing TRITON_ATTN attention backend.\n", "another attention backend"),
+        ("Exception Code: 0xC0000005\n#1 at::cuda::_grouped_mm() (torch_hip.dll+0x1)\n", "a grouped product"),
+        ("access violation reading 0x1\namdhip64_7!hipProfilerRegisterFoo+0x21\n", "defect when it launches"),
         ("nccl_net_ofi_rdma.c:312 NCCL WARN NET/OFI Completion with error\nremote process exited or there was a network error\n", "network plugin"),
     ],
 )  # fmt: skip
@@ -85,6 +91,8 @@ def test_open_failure_lists_first_the_cause_that_its_log_names(log, first):
             "miopen-elapsed-time-invalid",
         ),
         ("# a large accuracy regression since the update", "benchmark-accuracy-zero"),
+        ("#0  rocr::core::BusyWaitSignal::WaitRelaxed () from /opt/rocm/lib/libhsa-runtime64.so.1", "complaint-hang"),
+        ("#1  rocr::HSA::hsa_signal_wait_scacquire () from /opt/rocm/lib/libhsa-runtime64.so.1", None),
         ("max abs err 0.0003 max rel err 0.0001", None),
     ],
 )

@@ -60,6 +60,11 @@ def test_crash_is_put_down_to_the_library_of_its_innermost_frames(frame, expecte
         ("# prefill is much slower\nUsing TRITON_ATTN attention backend.\n", "another attention backend"),
         ("Exception Code: 0xC0000005\n#1 at::cuda::_grouped_mm() (torch_hip.dll+0x1)\n", "a grouped product"),
         ("access violation reading 0x1\namdhip64_7!hipProfilerRegisterFoo+0x21\n", "defect when it launches"),
+        ("# a memory leak: CPU memory grows with each epoch\n", "leaks host memory"),
+        ("# GPU memory grows until restart\nPYTORCH_HIP_ALLOC_CONF=expandable_segments:True\n", "Caches grow"),
+        ("# the machine hangs with four cards\nGGML_CUDA_P2P=1\n", "Direct transfers"),
+        ("# warm-up takes 25 min, it was 2 min before\n", "regression"),
+        ("PYTORCH_TUNABLEOP_ENABLED=1\ntorch.OutOfMemoryError: HIP out of memory. Tried to allocate 12.28 GiB.\n", "TunableOp"),
         ("nccl_net_ofi_rdma.c:312 NCCL WARN NET/OFI Completion with error\nremote process exited or there was a network error\n", "network plugin"),
     ],
 )  # fmt: skip
@@ -93,6 +98,9 @@ def test_open_failure_lists_first_the_cause_that_its_log_names(log, first):
         ("# a large accuracy regression since the update", "benchmark-accuracy-zero"),
         ("#0  rocr::core::BusyWaitSignal::WaitRelaxed () from /opt/rocm/lib/libhsa-runtime64.so.1", "complaint-hang"),
         ("#1  rocr::HSA::hsa_signal_wait_scacquire () from /opt/rocm/lib/libhsa-runtime64.so.1", None),
+        ("# detector leaks 6 GB of host RAM a day", "complaint-memory-grows"),
+        ("# it leaks\nOut of memory: Killed process 7 (python3) total-vm:1kB", "host-oom-killer"),
+        ("# a memory leak\nOut of memory: Killed process 7 (python3) total-vm:1kB", "complaint-memory-grows"),
         ("max abs err 0.0003 max rel err 0.0001", None),
     ],
 )

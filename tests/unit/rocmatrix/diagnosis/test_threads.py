@@ -301,6 +301,31 @@ MEASURED = (
         "rocm-home-unknown",
         'Warning: HSA runtime is unavailable, compilation and runtime functionality will be disabled.\nERROR: InitError: KeyError: key "JULIA_AMDGPU_CORE_MUST_LOAD" not found',
     ),
+    (
+        "ROCm/rocDecode#264",
+        "rocdecode-codec-not-supported",
+        "[ERR]  {rocDecCreateVideoParser}  The current version of rocDecode officially supports only the H.265 (HEVC) codec.",
+    ),
+    (
+        "ROCm/rocm-systems#11468",
+        "rdc-field-not-offered",
+        "rdcd[2114]: Fail to fetch 0:XGMI_ERROR with rsmi error code 5",
+    ),
+    (
+        "ROCm/HIPIFY#1253",
+        "hipify-cuda-not-found",
+        "error: cannot find CUDA installation; provide its path via '--cuda-path', or pass '-nocudainc' to build without CUDA includes",
+    ),
+    (
+        "ROCm/rocDecode#221",
+        "vaapi-not-started",
+        "libva error: /opt/amdgpu/lib/x86_64-linux-gnu/dri/radeonsi_drv_video.so init failed",
+    ),
+    (
+        "chapel-lang/chapel#21964",
+        "rocm-device-library-missing",
+        "error: Unable to find or open ROCM device library file /opt/rocm/amdgcn/bitcode/oclc_isa_version_90.bc",
+    ),
 )
 
 

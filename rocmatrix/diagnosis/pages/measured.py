@@ -43,6 +43,7 @@ SETS = (
     (FROZEN, "fresh28", "of programs that users live with, two in five with a complaint; learned from since"),
     (FROZEN, "fresh29, before", "of the same programs, labelled by the writer, asked before what those taught"),
     (FROZEN, "fresh29, after", "the same, after it; never learned from"),
+    (FROZEN, "fresh30, before", "by breadth, of areas taken little from, asked before the mends; learned from since"),
 )
 
 

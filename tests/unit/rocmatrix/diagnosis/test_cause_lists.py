@@ -36,6 +36,39 @@ APERTURE = "HSA_STATUS_ERROR_MEMORY_APERTURE_VIOLATION: The agent attempted to a
         ("vfio-pci 0000:00:00.0: Unsupported reset method 'device_specific'\n", "vendor-reset"),
         ("sysfs: cannot create duplicate filename '/devices/foo/vbios_version'\n", "bound to it again"),
         ("RuntimeError: Invalid or unsupported data type Float8_foo.\n", "torch-directml"),
+        ("kfd: amdgpu: skipped device 1002:744c, PCI rejects atomics 494<509\n", "version 509 of its compute firmware"),
+        ("[drm] hw_init of IP block <uvd_v6_0> failed -60\nFatal error during GPU init\n", "block for video"),
+        ("SMU: response:0xFFFFFFFF for index:0x4A\n[BACO] failed to exit\n", "amdgpu.runpm=0"),
+        (
+            "clBuildProgram failed: BUILD_PROGRAM_FAILURE\n/home/user/.cache/pocl/kcache/tempfile.cl:1:2: error: foo\n",
+            "(pocl",
+        ),
+        ("failed to build program: -43\n", "hands the compiler an option"),
+        (
+            "thread 'main' panicked at /src/cubecl-hip-0.5.0/src/runtime.rs:85:5:\n",
+            "does not know this card's architecture",
+        ),
+        ("error: use of undeclared identifier '_mm_pause'\n", "instructions of x86"),
+        (
+            "/opt/rocm/include/hip/hip_runtime_api.h:705:29: error: expected unqualified-id before numeric constant\n",
+            "A macro of the program",
+        ),
+        (
+            "LLVM ERROR: Cannot select: intrinsic %llvm.amdgcn.workgroup.id.x\n1. Running pass 'X86 DAG->DAG Instruction Selection'\n",
+            "compiled for the host",
+        ),
+        (
+            "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3)\nNET/OFI Selected Provider is cxi\n",
+            "FI_MR_CACHE_MONITOR",
+        ),
+        ("amd_hsmp: probe with driver amd_hsmp failed with error -16\n", "Another driver already holds the device"),
+        ("Initialize error, unknown device name: 'gfx906:sramecc+:xnack-'\n", "features after a colon"),
+        (
+            "libva error: va_getDriverName() failed with unknown libva error,driver_name=(null)\n",
+            "LIBVA_DRIVER_NAME=radeonsi",
+        ),
+        ("Unable to initialize converter, error AMF_OPENCL_FAILED (code 19)\n", "update it (Adrenalin)"),
+        ("#0 Tensile::PlaceholderLibrary::foo() from librocblas.so.5\nSegmentation fault (core dumped)\n", "copied by"),
     ],
 )
 def test_cause_that_the_log_names_stands_first(log, first):

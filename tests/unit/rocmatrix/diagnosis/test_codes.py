@@ -27,6 +27,8 @@ def first(log):
         ("module", "cv2", "opencv-python"),
         ("cmake", "ROCmCMakeBuildTools", "rocm-cmake"),
         ("call", "hipMemAdvise", "optional"),
+        ("component", "libhsa-runtime64", "HSA runtime"),
+        ("component", "radeonsi_dri", "Mesa"),
     ],
 )
 def test_code_is_found_by_number_and_by_name(table, code, words):
@@ -52,6 +54,7 @@ def test_numbers_of_errno_are_those_of_this_kernel():
             "F gpu_launch_config.h:174] Check failed: err == hipSuccess (98 vs. 0)",
             "no code for this card's architecture",
         ),
+        ("/opt/rocm/lib/libamdocl64.so(+0xa1b2c) [0x7f11a2b3c4d5]", "AMD's OpenCL runtime"),
         ("RuntimeError: NCCL Error 6: remote process exited", "another rank ended"),
         ("OSError: [Errno 116] Stale file handle: '/home/u/a.pt'", "network file system lost the file"),
         ("Error: could not open the store (os error 116)", "network file system lost the file"),

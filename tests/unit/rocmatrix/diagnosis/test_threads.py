@@ -206,6 +206,126 @@ MEASURED = (
         "process-crashed",
         "scripts/on_sd_start.sh: line 82: 31452 Bus error               (core dumped) uvicorn main:server_api",
     ),
+    (
+        "ROCm/device-metrics-exporter#277",
+        "crash-in-named-library",
+        "rocpctl[3114653]: segfault at 53454c43594b ip 00007f9424eddcce sp 00007ffdd0205160 error 4 in librocprofiler-sdk.so.1.0.0[7f94249d8000+637000]",
+    ),
+    (
+        "Bforartists/Bforartists#6501",
+        "crash-in-named-library",
+        "Error   : EXCEPTION_ACCESS_VIOLATION\nAddress : 0x00007FFB1A2C3F10\nModule  : hiprt0200564.dll",
+    ),
+    (
+        "ROCm/legacy-rocm-build#3664",
+        "crash-in-named-library",
+        "#0  0x00007f1f4a8d5c1a n/a (libamdocl64.so + 0xd5c1a)",
+    ),
+    (
+        "ROCm/amdgpu#151",
+        "pci-rejects-atomics-old-firmware",
+        "kfd kfd: amdgpu: skipped device 1002:744c, PCI rejects atomics 494<509",
+    ),
+    (
+        "darktable-org/darktable#16769",
+        "comgr-header-cache-broken",
+        "fatal error: malformed or corrupted AST file: 'could not find file '/usr/lib64/llvm17/bin/../../../lib/clang/17/include/opencl-c-base.h' referenced by AST file '/tmp/comgr-f76c16/include/opencl1.2-c.pch''",
+    ),
+    (
+        "jellyfin/jellyfin#3094",
+        "vaapi-not-started",
+        "[AVHWDeviceContext @ 0x5560146fb940] Failed to initialise VAAPI connection: -1 (unknown libva error).",
+    ),
+    (
+        "amd/esmi_ib_library#8",
+        "hsmp-not-served",
+        "ESMI Not initialized, drivers not found.",
+    ),
+    (
+        "amd/esmi_ib_library#17",
+        "hsmp-message-unknown",
+        "Err[20]: HSMP message/command not supported",
+    ),
+    (
+        "todxx/teamredminer#194",
+        "miner-cannot-start-card",
+        "[2021-05-02 02:10:40] Failed to initialize device idx 0 (-13)",
+    ),
+    (
+        "obsproject/obs-amd-encoder#253",
+        "amf-runtime-missing",
+        "[AMF] Encountered Exception during AMF initialization: Unable to load 'amfrt64.dll', error code 126.",
+    ),
+    (
+        "ROCm/rocprofiler-compute#520",
+        "roofline-not-in-release",
+        "ERROR [roofline] Cannot find a valid binary for your operating system",
+    ),
+    (
+        "patientx/ComfyUI-Zluda#463",
+        "zluda-files-do-not-fit",
+        "function 'zluda_get_nightly_flag' not found, but nccl.dll is missing.",
+    ),
+    (
+        "lshqqytiger/ZLUDA#118",
+        "zluda-cublaslt-refused",
+        "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_SUPPORTED when calling `cublasLtMatmulAlgoGetHeuristic( ltHandle, computeDesc.descriptor())`",
+    ),
+    (
+        "ROCm/mori#481",
+        "ucx-cannot-register-device-memory",
+        "[application][error] RegisterRdmaMemoryRegion failed! addr:0x7e2a40000000, size:943718400, accessFlag:15, errno:22 (Invalid argument)\nFatal Python error: Aborted",
+    ),
+    (
+        "noamsto/nix-amd-ai#79",
+        "amdxdna-call-refused",
+        "terminate called after throwing an instance of 'xrt_core::system_error'\n  what():  DRM_IOCTL_AMDXDNA_CREATE_HWCTX IOCTL failed (err=-2): No such file or directory",
+    ),
+    (
+        "ROCm/clr#61",
+        "clr-stack-bounds-assertion",
+        "clinfo: clr/rocclr/os/os_posix.cpp:321: static void amd::Os::currentStackInfo(unsigned char**, size_t*): Assertion `Os::currentStackPtr() >= *base - *size && Os::currentStackPtr() < *base' failed.\nAborted (core dumped)",
+    ),
+    (
+        "cupy/cupy#7661",
+        "cupy-kernel-name-not-found",
+        '  File "cupy_backends/cuda/api/driver.pyx", line 60, in cupy_backends.cuda.api.driver.check_status\nCUDADriverError: hipErrorNotFound: hipErrorNotFound',
+    ),
+    (
+        "ROCm/hcc#1078",
+        "rocm-device-library-missing",
+        "hcc/build/compiler/bin/llvm-link: /opt/rocm/lib/hip.amdgcn.bc: error: Could not open input file: No such file or directory\nGenerating AMD GCN kernel failed in llvm-link with ROCm-Device-Libs for target: gfx906",
+    ),
+    (
+        "JuliaGPU/AMDGPU.jl#680",
+        "rocm-home-unknown",
+        'Warning: HSA runtime is unavailable, compilation and runtime functionality will be disabled.\nERROR: InitError: KeyError: key "JULIA_AMDGPU_CORE_MUST_LOAD" not found',
+    ),
+    (
+        "ROCm/rocDecode#264",
+        "rocdecode-codec-not-supported",
+        "[ERR]  {rocDecCreateVideoParser}  The current version of rocDecode officially supports only the H.265 (HEVC) codec.",
+    ),
+    (
+        "ROCm/rocm-systems#11468",
+        "rdc-field-not-offered",
+        "rdcd[2114]: Fail to fetch 0:XGMI_ERROR with rsmi error code 5",
+    ),
+    (
+        "ROCm/HIPIFY#1253",
+        "hipify-cuda-not-found",
+        "error: cannot find CUDA installation; provide its path via '--cuda-path', or pass '-nocudainc' to build without CUDA includes",
+    ),
+    (
+        "ROCm/rocDecode#221",
+        "vaapi-not-started",
+        "libva error: /opt/amdgpu/lib/x86_64-linux-gnu/dri/radeonsi_drv_video.so init failed",
+    ),
+    (
+        "chapel-lang/chapel#21964",
+        "rocm-device-library-missing",
+        "error: Unable to find or open ROCM device library file /opt/rocm/amdgcn/bitcode/oclc_isa_version_90.bc",
+    ),
 )
 
 

@@ -44,6 +44,10 @@ SETS = (
     (FROZEN, "fresh29, before", "of the same programs, labelled by the writer, asked before what those taught"),
     (FROZEN, "fresh29, after", "the same, after it; never learned from"),
     (FROZEN, "fresh30, before", "by breadth, of areas taken little from, asked before the mends; learned from since"),
+    (FROZEN, "fresh31, before", "by breadth, of frameworks, servers and libraries, likewise"),
+    (FROZEN, "fresh32, before", "by breadth, of programs, asked in batches between the mends; learned from since"),
+    (FROZEN, "fresh33, before", "gathered by one who read no signature, asked before what those 758 taught"),
+    (FROZEN, "fresh33, after", "the same, after it; never learned from"),
 )
 
 

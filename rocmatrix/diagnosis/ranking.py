@@ -50,8 +50,8 @@ def rank(matches: Iterable[Match], here: HostContext) -> Ranked:
     matches = list(matches)
     hidden = _hidden([match.signature for match in matches])
     leading = _leading([match.signature for match in matches])
-    known = {(match.order, match.line) for match in matches if not match.signature.family}
-    forms = {(match.order, match.line) for match in matches if not match.signature.uncaught} | known
+    known = _by_place(match for match in matches if not match.signature.family)
+    forms = _by_place(match for match in matches if not match.signature.uncaught or not match.signature.family)
     shown = [match for match in matches if match.signature.id not in hidden and not _is_known(match, known, forms)]
     failures = [match for match in shown if match.signature.is_failure or match.signature.id in leading]
     remarks = [match for match in shown if match not in failures]
@@ -61,15 +61,29 @@ def rank(matches: Iterable[Match], here: HostContext) -> Ranked:
     )
 
 
-def _is_known(match: Match, known: set[tuple[int, int]], forms: set[tuple[int, int]]) -> bool:
+Places = dict[tuple[int, int], set[str]]  # ids of the signatures that match there, by (order, line)
+
+
+def _by_place(matches: Iterable[Match]) -> Places:
+    found: Places = {}
+    for match in matches:
+        found.setdefault((match.order, match.line), set()).add(match.signature.id)
+    return found
+
+
+def _is_known(match: Match, known: Places, forms: Places) -> bool:
     """Return whether another signature knows a family's line in detail, or another family has its exception.
 
+    One that the family itself refines is hidden by it, and knows less.
+
     Args:
-        known: places, as (order, line), that signatures know in detail.
-        forms: places of all signatures but those of an exception's words alone.
+        match: of any signature.
+        known: where signatures know a line in detail.
+        forms: where all signatures match but those of an exception's words alone.
     """
-    place = (match.order, match.line)
-    return match.signature.family and place in (forms if match.signature.uncaught else known)
+    signature = match.signature
+    there = (forms if signature.uncaught else known).get((match.order, match.line), set())
+    return signature.family and not there <= {*signature.refines}
 
 
 def _leading(found: list[Signature]) -> set[str]:

@@ -4,7 +4,7 @@
 import pytest
 
 from benchmarks.diagnose_cases import answers, diagnosed
-from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, best
+from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, best, ranked
 
 
 @pytest.mark.parametrize(
@@ -109,3 +109,16 @@ def test_open_failure_lists_first_the_cause_that_its_log_names(log, first):
 )
 def test_line_of_a_thread_is_answered_with_its_signature(line, expected):
     assert best(f"{line}\n") == expected
+
+
+def test_library_of_the_thread_that_crashed_comes_before_what_other_threads_wait_in():
+    waiting = (  # the thread of events, in each process with a card
+        "#0  __GI___ioctl (fd=3) at ioctl.c:36\n"
+        "#1  0x00007fff6f0a1234 in ?? () from /opt/rocm/lib/libhsa-runtime64.so.1\n"
+        "#2  0x00007fff6f0a5678 in rocr::core::Signal::WaitAny () from /opt/rocm/lib/libhsa-runtime64.so.1\n"
+        "#3  0x00007fff6f0a9abc in rocr::core::Runtime::AsyncEventsLoop(void*) () from /opt/rocm/lib/libhsa-runtime64.so.1\n"
+    )
+    crashed = "#0  0x00007fff8a1b2c3d in rocsparse_spmv () from /opt/rocm/lib/librocsparse.so.1\n"
+    received = 'Thread 1 "python3" received signal SIGSEGV, Segmentation fault.\n'
+    found = ranked(f"{received}{crashed[4:]}\n{waiting}\n{crashed}").failures[0]
+    assert (found.signature.id, "librocsparse" in found.title) == ("crash-in-named-library", True)

@@ -184,12 +184,15 @@ class ChatTemplate:
 
     def _require_texts(self, rendered: Rendered, messages: Sequence[Message]) -> None:
         """Raise RM706 where an answer's text is not in it, as by a template that takes lists of parts alone."""
-        texts = [_longest_word(each) for each in messages if each["role"] == "assistant"]
-        if len(texts) != len(rendered.answers):
+        answers = [each for each in messages if each["role"] == "assistant"]
+        if len(answers) != len(rendered.answers):
             return  # reported with both numbers
-        for number, (word, (begin, end)) in enumerate(zip(texts, rendered.answers, strict=True), 1):
-            if word not in rendered.text[begin:end]:
-                what = f"the template leaves the text of answer {number} out"
+        for number, (message, (begin, end)) in enumerate(zip(answers, rendered.answers, strict=True), 1):
+            inside = rendered.text[begin:end]
+            left_out = [] if _longest_word(message) in inside else ["the text"]
+            left_out += [f"the call of {name}" for name in _called(message) if name not in inside]
+            if left_out:
+                what = f"the template leaves {left_out[0]} of answer {number} out"
                 raise TrainerError("RM706", what=what, where=self.source, next="Use a model whose template writes it.")
 
     def _render(self, messages: Sequence[Message], tools: Any, *, prompt: bool = False) -> str:
@@ -237,6 +240,13 @@ def _marked(content: str, core: str) -> str:
 def _longest_word(message: Message) -> str:
     """Return the longest word of an answer, "" without one or where only tools are called: what no template alters."""
     return max(re.findall(r"\w+", _own(str(message["content"]))), key=len, default="")
+
+
+def _called(message: Message) -> list[str]:
+    """Return the names of the functions that an answer calls."""
+    calls = [each for each in message.get("tool_calls") or () if isinstance(each, Mapping)]
+    functions = [each.get("function", each) for each in calls]
+    return [str(each["name"]) for each in functions if isinstance(each, Mapping) and each.get("name")]
 
 
 @functools.lru_cache(maxsize=8)

@@ -104,6 +104,22 @@ def test_template_that_leaves_the_system_message_out_is_refused_with_where_to_pu
     assert "user's first message" in caught.value.next
 
 
+CALLING = (
+    "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% if m.tool_calls %}{{ m.tool_calls[0].function.name }}"
+    "{% endif %}</s>{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}"
+)
+
+
+def test_template_that_mentions_calls_and_leaves_a_call_out_is_refused():
+    """As axolotl's command_a.jinja: it asks for tool_calls, and writes the text of the answer alone."""
+    call = {"type": "function", "function": {"name": "weather", "arguments": {}}}
+    chat = [CHAT[1], {"role": "assistant", "content": "", "tool_calls": [call]}]
+    assert answers(template(CALLING).render(chat)) == ["weather</s>"]
+    with pytest.raises(TrainerError) as caught:
+        template(CALLING.replace("{{ m.tool_calls[0].function.name }}", "")).render(chat)
+    assert (caught.value.code, "the call of weather of answer 1" in caught.value.what) == ("RM706", True)
+
+
 @pytest.mark.parametrize(
     ("text", "rendered"),
     [

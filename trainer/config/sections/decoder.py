@@ -68,7 +68,7 @@ class DecoderConfig:
         str,
         _fixed(
             "reference of DPO and KTO: computed again at each step, or cached: once a row, before the first step",
-            one_of(*REFERENCES),
+            one_of(*REFERENCES, also=WORDS["reference"]),
         ),
     ] = "again"
     fast: Annotated[

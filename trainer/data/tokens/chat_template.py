@@ -11,6 +11,7 @@ import datetime
 import functools
 import hashlib
 import json
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -159,12 +160,31 @@ class ChatTemplate:
         least = max((each[1] for each in places[:number] if each), default=0)
         if text.startswith(before) and least <= len(before) <= (place[0] if place else len(text)):
             return len(before)
-        if place is None or text[slice(*place)] != str(messages[number]["content"]).strip():
+        if place is None:
+            return self._turn(before, text, least)
+        content = str(messages[number]["content"]).strip()
+        if text[slice(*place)] not in (content, _own(content)):
             raise self._not_located()
-        reasons = (messages[number].get(name) for name in REASONING)
+        reasons = [messages[number].get(name) for name in REASONING]
+        reasons += [content.removesuffix(_own(content)).replace("<think>", "").replace("</think>", "")]
         if any(isinstance(each, str) and each.strip() and each.strip() in text[least : place[0]] for each in reasons):
             raise self._not_located()  # what is written of it would carry no loss
         return place[0]
+
+    def _turn(self, before: str, text: str, least: int) -> int:
+        """Return where an answer without text begins that the prompt to it does not lead to: with its first line.
+
+        Prompts of some templates begin to reason (Nemotron 3), and earlier turns have none.
+
+        Args:
+            before: the prompt to the answer.
+            text: the whole conversation.
+            least: end of the contents before it.
+        """
+        begin = text.rfind("\n", 0, len(os.path.commonprefix([before, text]))) + 1
+        if begin <= least:
+            raise self._not_located()
+        return begin
 
     def _not_located(self) -> TrainerError:
         what = "without generation marks the answers cannot be located"

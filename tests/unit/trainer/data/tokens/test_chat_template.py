@@ -104,6 +104,37 @@ def test_template_that_leaves_the_system_message_out_is_refused_with_where_to_pu
     assert "user's first message" in caught.value.next
 
 
+REASONING = (
+    "{% for m in messages %}[{{ m.role }}]\n{% if m.tool_calls %}<none>{{ m.tool_calls[0].function.name }}{% endif %}"
+    "{% if loop.last and '</think>' in m.content %}<think>\n{{ m.content.split('</think>')[0][7:] }}</think>{% endif %}"
+    "{{ m.content.split('</think>')[-1] }}</s>{% endfor %}{% if add_generation_prompt %}[assistant]\n<think>\n{% endif %}"
+)
+CALL = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "weather", "arguments": {}}}]}
+
+
+def test_turns_whose_reasoning_is_left_out_are_located_where_a_prompt_begins_to_reason():
+    """As templates of Qwen 3.5 and Nemotron 3 have it: earlier turns without it, calls without text."""
+    thought = [{"role": "assistant", "content": f"<think>{word} deep</think>{word}"} for word in ("One", "Two")]
+    rendered = template(REASONING).render([CHAT[1], thought[0], CHAT[3], thought[1]])
+    assert answers(rendered) == ["One</s>[user]\n", "Two deep</think>Two</s>"]
+    called = template(REASONING).render([CHAT[1], CALL, {"role": "tool", "content": "sunny"}, thought[1]])
+    assert answers(called) == ["<none>weather</s>[tool]\n", "Two deep</think>Two</s>"]
+
+
+def test_turn_whose_reasoning_is_written_and_would_carry_no_loss_is_refused():
+    text = REASONING.replace("loop.last and ", "").replace("<think>\n{{", "<thought>{{")
+    with pytest.raises(TrainerError, match="cannot be located"):
+        template(text).render([CHAT[1], {"role": "assistant", "content": "<think>One deep</think>One"}, *CHAT[3:]])
+
+
+def test_call_whose_turn_the_prompt_does_not_reach_is_refused():
+    """The prompt to the call still has the reasoning of the turn before, so that both differ from there on."""
+    text = REASONING.replace("loop.last and ", "loop.index >= messages | length - 1 and ")
+    thought = {"role": "assistant", "content": "<think>One deep</think>One"}
+    with pytest.raises(TrainerError, match="cannot be located"):
+        template(text).render([CHAT[1], thought, CHAT[3], CALL, {"role": "tool", "content": "sunny"}, CHAT[4]])
+
+
 CALLING = (
     "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% if m.tool_calls %}{{ m.tool_calls[0].function.name }}"
     "{% endif %}</s>{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}"

@@ -11,7 +11,6 @@ import datetime
 import functools
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -181,7 +180,8 @@ class ChatTemplate:
             text: the whole conversation.
             least: end of the contents before it.
         """
-        begin = text.rfind("\n", 0, len(os.path.commonprefix([before, text]))) + 1
+        differing = (place for place, (one, other) in enumerate(zip(before, text, strict=False)) if one != other)
+        begin = text.rfind("\n", 0, next(differing, len(before))) + 1
         if begin <= least:
             raise self._not_located()
         return begin

@@ -107,7 +107,8 @@ def test_template_that_leaves_the_system_message_out_is_refused_with_where_to_pu
 REASONING = (
     "{% for m in messages %}[{{ m.role }}]\n{% if m.tool_calls %}<none>{{ m.tool_calls[0].function.name }}{% endif %}"
     "{% if loop.last and '</think>' in m.content %}<think>\n{{ m.content.split('</think>')[0][7:] }}</think>{% endif %}"
-    "{{ m.content.split('</think>')[-1] }}</s>{% endfor %}{% if add_generation_prompt %}[assistant]\n<think>\n{% endif %}"
+    "{{ m.content.split('</think>')[-1] }}</s>{% endfor %}"
+    "{% if add_generation_prompt %}[assistant]\n<think>\n{% endif %}"
 )
 CALL = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "weather", "arguments": {}}}]}
 

@@ -32,7 +32,7 @@ def leave(status: int) -> NoReturn:
 def leave_after_gloo(status: int) -> NoReturn:
     """End this process at once: torch's destructors abort some processes of gloo whose work is done.
 
-`terminate called without an active exception` came after the last phase in 4 of 15 runs, torch 2.13.0.
+    `terminate called without an active exception` came after the last phase in 4 of 15 runs, torch 2.13.0.
     Streams are written out; exit functions do not run.
 
     Args:

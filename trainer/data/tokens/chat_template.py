@@ -164,9 +164,7 @@ class ChatTemplate:
         content = str(messages[number]["content"]).strip()
         if text[slice(*place)] not in (content, _own(content)):
             raise self._not_located()
-        reasons = [messages[number].get(name) for name in REASONING]
-        reasons += [content.removesuffix(_own(content)).replace("<think>", "").replace("</think>", "")]
-        if any(isinstance(each, str) and each.strip() and each.strip() in text[least : place[0]] for each in reasons):
+        if any(each in text[least : place[0]] for each in _thoughts(messages[number])):
             raise self._not_located()  # what is written of it would carry no loss
         return place[0]
 
@@ -211,9 +209,12 @@ class ChatTemplate:
             inside = rendered.text[begin:end]
             left_out = [] if _longest_word(message) in inside else ["the text"]
             left_out += [f"the call of {name}" for name in _called(message) if name not in inside]
+            if message is answers[-1] and any(_longest_of(each) not in rendered.text for each in _thoughts(message)):
+                left_out.append("the reasoning")  # of earlier turns most templates leave it out on purpose
             if left_out:
                 what = f"the template leaves {left_out[0]} of answer {number} out"
-                raise TrainerError("RM706", what=what, where=self.source, next="Use a model whose template writes it.")
+                next = "Use a model whose template writes it, or take it out of the row."
+                raise TrainerError("RM706", what=what, where=self.source, next=next)
 
     def _render(self, messages: Sequence[Message], tools: Any, *, prompt: bool = False) -> str:
         import jinja2
@@ -259,7 +260,18 @@ def _marked(content: str, core: str) -> str:
 
 def _longest_word(message: Message) -> str:
     """Return the longest word of an answer, "" without one or where only tools are called: what no template alters."""
-    return max(re.findall(r"\w+", _own(str(message["content"]))), key=len, default="")
+    return _longest_of(_own(str(message["content"])))
+
+
+def _longest_of(text: str) -> str:
+    return max(re.findall(r"\w+", text), key=len, default="")
+
+
+def _thoughts(message: Message) -> list[str]:
+    """Return what a message reasons, in fields of its own and in its content before </think>."""
+    content = str(message["content"])
+    given = [*(message.get(name) for name in REASONING), content.rpartition("</think>")[0].replace("<think>", "")]
+    return [each.strip() for each in given if isinstance(each, str) and each.strip()]
 
 
 def _called(message: Message) -> list[str]:

@@ -115,11 +115,11 @@ CALL = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name":
 
 def test_turns_whose_reasoning_is_left_out_are_located_where_a_prompt_begins_to_reason():
     """As templates of Qwen 3.5 and Nemotron 3 have it: earlier turns without it, calls without text."""
-    thought = [{"role": "assistant", "content": f"<think>{word} deep</think>{word}"} for word in ("One", "Two")]
+    thought = [{"role": "assistant", "content": f"<think>{word} of{word}</think>{word}"} for word in ("One", "Two")]
     rendered = template(REASONING).render([CHAT[1], thought[0], CHAT[3], thought[1]])
-    assert answers(rendered) == ["One</s>[user]\n", "Two deep</think>Two</s>"]
+    assert answers(rendered) == ["One</s>[user]\n", "Two ofTwo</think>Two</s>"]
     called = template(REASONING).render([CHAT[1], CALL, {"role": "tool", "content": "sunny"}, thought[1]])
-    assert answers(called) == ["<none>weather</s>[tool]\n", "Two deep</think>Two</s>"]
+    assert answers(called) == ["<none>weather</s>[tool]\n", "Two ofTwo</think>Two</s>"]
 
 
 def test_turn_whose_reasoning_is_written_and_would_carry_no_loss_is_refused():
@@ -134,6 +134,17 @@ def test_call_whose_turn_the_prompt_does_not_reach_is_refused():
     thought = {"role": "assistant", "content": "<think>One deep</think>One"}
     with pytest.raises(TrainerError, match="cannot be located"):
         template(text).render([CHAT[1], thought, CHAT[3], CALL, {"role": "tool", "content": "sunny"}, CHAT[4]])
+
+
+@pytest.mark.parametrize(
+    "answer", [{"content": "<think>One deep</think>One"}, {"content": "One", "reasoning_content": "One deep"}]
+)
+def test_template_that_leaves_the_last_answers_reasoning_out_is_refused(answer):
+    """As those of DeepSeek R1, EXAONE 4 and Gemma 4: the row's reasoning would not be trained."""
+    text = "{% for m in messages %}[{{ m.role }}]{{ m.content.split('</think>')[-1] }}</s>{% endfor %}"
+    with pytest.raises(TrainerError) as caught:
+        template(text).render([CHAT[1], {"role": "assistant", **answer}])
+    assert (caught.value.code, "the reasoning of answer 1" in caught.value.what) == ("RM706", True)
 
 
 CALLING = (

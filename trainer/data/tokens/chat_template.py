@@ -7,8 +7,6 @@ follow (Qwen3, DeepSeek and Phi-3 do), by marks around the messages' contents.
 
 from __future__ import annotations
 
-import datetime
-import functools
 import hashlib
 import json
 import re
@@ -18,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from trainer.data.tokens.messages import REASONING
+from trainer.data.tokens.rendering.environment import compiled
+from trainer.data.tokens.rendering.marks import enclosed, spans_of
 from trainer.runtime.errors import TrainerError
 
 Message = Mapping[str, Any]
@@ -69,7 +69,7 @@ class ChatTemplate:
         Raises:
             TrainerError: RM706 where the template fails.
         """
-        return _spans(self._render(messages, tools, prompt=True))[0]
+        return spans_of(self._render(messages, tools, prompt=True))[0]
 
     def render(self, messages: Sequence[Message], tools: Any = None) -> Rendered:
         """Return the conversation's text and its answers.
@@ -78,7 +78,7 @@ class ChatTemplate:
             TrainerError: RM706 where the template fails, leaves an answer's text out, or rewrites turns so that answers
                 cannot be found.
         """
-        text, marked = _spans(self._render(messages, tools))
+        text, marked = spans_of(self._render(messages, tools))
         self._require_prompts(text, messages)
         if self.has_marks:
             rendered = Rendered(text=text, answers=marked)
@@ -129,10 +129,10 @@ class ChatTemplate:
         """
         contents = [part(str(message["content"])) for message in messages]
         marked = [
-            {**message, "content": _marked(str(message["content"]), core)}
+            {**message, "content": enclosed(str(message["content"]), core)}
             for message, core in zip(messages, contents, strict=True)
         ]
-        again, spans = _spans(self._render(marked, tools))
+        again, spans = spans_of(self._render(marked, tools))
         if again != text or [text[begin:end] for begin, end in spans] != [each for each in contents if each]:
             return None
         rest = iter(spans)
@@ -220,7 +220,7 @@ class ChatTemplate:
         import jinja2
 
         try:
-            template = _compiled(self.text)
+            template = compiled(self.text)
             text: str = template.render(
                 messages=list(messages), tools=tools, add_generation_prompt=prompt, **self.special
             )
@@ -235,27 +235,9 @@ class ChatTemplate:
             ) from None
 
 
-# What templates that take today's date get (SmolLM3, Mistral Small 3): the day that Llama's name where no clock is.
-DAY = datetime.datetime(2024, 7, 26)
-BEGIN, END = "\ue0f1\ue0f2", "\ue0f3\ue0f4"  # private-use characters that enclose an answer while it is rendered
-
-
 def _own(content: str) -> str:
     """Return a content without what it reasons first, which templates leave out of earlier turns."""
     return content.rpartition("</think>")[2].strip()
-
-
-def _marked(content: str, core: str) -> str:
-    """Return a content with a part enclosed, and the white space around it, which templates trim, outside.
-
-    Args:
-        content: text of a message.
-        core: part of it; the last place that has it counts.
-    """
-    if not core:
-        return content
-    head, _, tail = content.rpartition(core)
-    return f"{head}{BEGIN}{core}{END}{tail}"
 
 
 def _longest_word(message: Message) -> str:
@@ -279,60 +261,6 @@ def _called(message: Message) -> list[str]:
     calls = [each for each in message.get("tool_calls") or () if isinstance(each, Mapping)]
     functions = [each.get("function", each) for each in calls]
     return [str(each["name"]) for each in functions if isinstance(each, Mapping) and each.get("name")]
-
-
-@functools.lru_cache(maxsize=8)
-def _compiled(text: str) -> Any:
-    """Return a template's program: made for each conversation it took 35 ms, and rendering hardly one."""
-    environment = _environment()
-    if "strftime_now" in text and "strftime_now is defined" not in " ".join(text.split()):
-        environment.globals["strftime_now"] = DAY.strftime
-    return environment.from_string(text)
-
-
-def _environment() -> Any:
-    """Return the environment that transformers gives templates, less the clock: a run must not depend on the day."""
-    from jinja2 import nodes
-    from jinja2.ext import Extension, loopcontrols
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-    class Generation(Extension):
-        tags = frozenset({"generation"})  # type: ignore[assignment]
-
-        def parse(self, parser: Any) -> Any:
-            line = next(parser.stream).lineno
-            body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
-            return nodes.CallBlock(self.call_method("mark"), [], [], body).set_lineno(line)
-
-        def mark(self, caller: Any) -> str:
-            return f"{BEGIN}{caller()}{END}"
-
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]
-    )
-    environment.filters["tojson"] = _to_json
-    environment.globals["raise_exception"] = _raise
-    return environment
-
-
-def _to_json(value: Any, ensure_ascii: bool = False, indent: int | None = None, **options: Any) -> str:
-    """jinja2's own filter escapes HTML, which a prompt must not be."""
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, **options)
-
-
-def _raise(message: str) -> None:
-    raise ValueError(message)
-
-
-def _spans(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """Return the text without the enclosing characters, and what they enclosed."""
-    clean, spans = "", []
-    for part in text.split(BEGIN):
-        inside, end, rest = part.partition(END)
-        if end:
-            spans.append((len(clean), len(clean) + len(inside)))
-        clean += inside + rest
-    return clean, spans
 
 
 def read_template(folder: Path, special: Mapping[str, str]) -> ChatTemplate:

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from trainer.data.tokens import chat_template
 from trainer.data.tokens.chat_template import CHATML, ChatTemplate, read_template
 from trainer.data.tokens.tokenizer import ByteTokenizer
 from trainer.runtime.errors import TrainerError
@@ -161,27 +160,6 @@ def test_template_that_mentions_calls_and_leaves_a_call_out_is_refused():
     with pytest.raises(TrainerError) as caught:
         template(CALLING.replace("{{ m.tool_calls[0].function.name }}", "")).render(chat)
     assert (caught.value.code, "the call of weather of answer 1" in caught.value.what) == ("RM706", True)
-
-
-@pytest.mark.parametrize(
-    ("text", "rendered"),
-    [
-        ("{{ strftime_now('%d %b %Y') }}", "26 Jul 2024"),
-        ("{% if strftime_now is defined %}{{ strftime_now('%d') }}{% else %}own{% endif %}", "own"),
-        ("{{ ([1] + messages) | length }}", "6"),
-    ],
-)
-def test_template_gets_one_day_whatever_the_date_and_its_messages_as_a_list(text, rendered):
-    assert template(text).prompt(tuple(CHAT)) == rendered
-
-
-def test_template_is_compiled_once_for_all_conversations(monkeypatch):
-    right, made = chat_template._environment, []
-    monkeypatch.setattr(chat_template, "_environment", lambda: (made.append(1), right())[1])
-    chat_template._compiled.cache_clear()
-    for _ in range(3):
-        template(PLAIN).render(CHAT)
-    assert len(made) == 1
 
 
 @pytest.mark.parametrize(

@@ -230,9 +230,10 @@ def _load(path: Path) -> Any:
 
 
 def _declared(tokenizer: Any, folder: Path) -> list[Any]:
-    """Return tokens of the vocabulary that tokenizer_config.json alone declares to stand whole in a text.
+    """Return tokens of the vocabulary that tokenizer_config.json declares to stand whole, and tokenizer.json does not.
 
-    transformers adds them when it loads a folder, where without it <|im_end|> of a text would be a dozen tokens.
+    Or not with the same space around them. transformers adds them when it loads a folder, where without it <|im_end|>
+    of a text would be a dozen tokens.
     """
     from tokenizers import AddedToken
 
@@ -240,12 +241,15 @@ def _declared(tokenizer: Any, folder: Path) -> list[Any]:
     entries = config.get("added_tokens_decoder")
     entries = [each for each in entries.values() if isinstance(each, dict)] if isinstance(entries, dict) else []
     lists = (config.get(name) for name in ("additional_special_tokens", "extra_special_tokens"))
-    named = [*_special(folder).values(), *(each for listed in lists if isinstance(listed, list) for each in listed)]
-    options = {text: {"special": True} for text in named if isinstance(text, str)}
-    options |= {str(each.get("content")): {name: each[name] for name in FLAGS if name in each} for each in entries}
-    whole = {each.content for each in tokenizer.get_added_tokens_decoder().values()}
-    there = [text for text in options if text and text not in whole and tokenizer.token_to_id(text) is not None]
-    return [AddedToken(text, **options[text]) for text in there]
+    special = [*_special(folder).values(), *(each for listed in lists if isinstance(listed, list) for each in listed)]
+    whole = {each.content: each for each in tokenizer.get_added_tokens_decoder().values()}
+    options = {text: {"special": True} for text in special if isinstance(text, str) and text not in whole}
+    for each in entries:
+        named = {"special": True} if each.get("content") in special else {}
+        options[str(each.get("content"))] = {name: each[name] for name in FLAGS if name in each} | named
+    there = [text for text in options if text and tokenizer.token_to_id(text) is not None]
+    made = [AddedToken(text, **options[text]) for text in there]
+    return [token for token in made if repr(token) != repr(whole.get(token.content))]
 
 
 def _begins(tokenizer: Any) -> tuple[int, ...]:

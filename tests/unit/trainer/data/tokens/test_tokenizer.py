@@ -152,6 +152,20 @@ def test_token_that_the_configuration_alone_declares_stands_whole_as_in_transfor
     assert {word for word, _ in tokenizer.added().values()} >= {"<|im_start|>", "<|im_end|>", "</s>"}
 
 
+@pytest.mark.parametrize("name", ["lstrip", "rstrip", "single_word"])
+def test_space_around_a_token_is_that_of_the_configuration_as_in_transformers(tmp_path, name):
+    transformers = pytest.importorskip("transformers")
+    path = byte_level(tmp_path) / "tokenizer.json"
+    (token,) = [each for each in json.loads(path.read_text())["added_tokens"] if each["content"] == "</s>"]
+    declared = {"added_tokens_decoder": {str(token["id"]): {**token, name: True}}}
+    bare = read_tokenizer(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": "</s>", **declared}))
+    theirs = transformers.PreTrainedTokenizerFast.from_pretrained(tmp_path, local_files_only=True)
+    text = "the fox </s> jumps</s>x"
+    ids = read_tokenizer(tmp_path).encode(text).ids
+    assert ids == theirs(text, add_special_tokens=False).input_ids != bare.encode(text).ids
+
+
 def test_stop_token_after_a_text_is_there_once():
     tokenizer = ByteTokenizer()
     assert with_stop(tokenizer, [65]) == [65, 256]

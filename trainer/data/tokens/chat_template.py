@@ -133,7 +133,13 @@ class ChatTemplate:
             for message, core in zip(messages, contents, strict=True)
         ]
         again, spans = spans_of(self._render(marked, tools))
-        if again != text or [text[begin:end] for begin, end in spans] != [each for each in contents if each]:
+        found, expected = [text[begin:end] for begin, end in spans], [each for each in contents if each]
+        if again == text and found != expected and messages[0]["role"] == "system":
+            # Mistral's write it in front of the last question
+            moved = next((n for n in range(len(found)) if [found[n], *found[:n], *found[n + 1 :]] == expected), 0)
+            found.insert(0, found.pop(moved))
+            spans.insert(0, spans.pop(moved))
+        if again != text or found != expected:
             return None
         rest = iter(spans)
         return [next(rest) if content else None for content in contents]
@@ -156,8 +162,9 @@ class ChatTemplate:
             places: characters of each message's content, None for one without.
         """
         before, place = self._render(messages[:number], tools, prompt=True), places[number]
-        least = max((each[1] for each in places[:number] if each), default=0)
-        if text.startswith(before) and least <= len(before) <= (place[0] if place else len(text)):
+        upto = place[0] if place else len(text)
+        least = max((each[1] for each in places[:number] if each and each[1] <= upto), default=0)
+        if text.startswith(before) and least <= len(before) <= upto:
             return len(before)
         if place is None:
             return self._turn(before, text, least)
@@ -166,7 +173,8 @@ class ChatTemplate:
             raise self._not_located()
         if any(each in text[least : place[0]] for each in _thoughts(messages[number])):
             raise self._not_located()  # what is written of it would carry no loss
-        return place[0]
+        spaceless = text[:upto].rstrip(" ")  # a space that the prompt does not end with belongs to the answer
+        return len(spaceless) if spaceless.endswith(before[-8:]) else upto
 
     def _turn(self, before: str, text: str, least: int) -> int:
         """Return where an answer without text begins that the prompt to it does not lead to: with its first line.

@@ -146,6 +146,31 @@ def test_template_that_leaves_the_last_answers_reasoning_out_is_refused(answer):
     assert (caught.value.code, "the reasoning of answer 1" in caught.value.what) == ("RM706", True)
 
 
+MOVING = (
+    "{% set last = messages | selectattr('role', 'equalto', 'user') | list | last %}"
+    "{% for m in messages if m.role != 'system' %}{% if m.role == 'user' %}[INST] "
+    "{% if m == last and messages[0].role == 'system' %}{{ messages[0].content }}\n\n{% endif %}{{ m.content }}[/INST]"
+    "{% else %}{% if m.reasoning_content %}({{ m.reasoning_content }}){% endif %} {{ m.content }}</s>{% endif %}"
+    "{% endfor %}"
+)
+
+
+def test_answers_are_located_where_the_system_message_stands_before_the_last_question():
+    """As templates of Mistral v2 and v3; the space in front of an answer is no part of the prompt to it."""
+    assert answers(template(MOVING).render(CHAT)) == [" Hello</s>[INST] Be brief.\n\n", " Grüße 🌍</s>"]
+
+
+def test_space_that_the_prompt_ends_with_is_no_part_of_the_answer():
+    text = REWRITING.replace("[{{ m.role }}]", "[{{ m.role }}] ").replace("[assistant]", "[assistant] <think>")
+    assert answers(template(text).render(CHAT))[0].startswith("Hello</s>")
+
+
+def test_reasoning_in_front_of_an_answer_before_a_moved_system_message_is_refused():
+    thought = {**CHAT[2], "reasoning_content": "deep"}
+    with pytest.raises(TrainerError, match="cannot be located"):
+        template(MOVING).render([*CHAT[:2], thought, *CHAT[3:]])
+
+
 CALLING = (
     "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% if m.tool_calls %}{{ m.tool_calls[0].function.name }}"
     "{% endif %}</s>{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}"

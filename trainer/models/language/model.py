@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
 from trainer.data.tokens.labels import IGNORED
-from trainer.models.adapters.lora import adapters_disabled
+from trainer.models.adapters.lora import LoraLinear, adapters_disabled
 from trainer.models.decoder.masks import SequencePart
 from trainer.models.language.linear_cross_entropy import (
     PLAIN,
@@ -87,6 +87,19 @@ class PreferenceModel(nn.Module):
         """Take a decoder as `LanguageModel` does."""
         super().__init__()
         self.decoder, self.beta, self.head = decoder, beta, PLAIN
+
+    def train(self, mode: bool = True) -> Self:
+        """Set the mode of the adapters. The base's own dropout stays off, as in TRL: it would disturb the reference.
+
+        Args:
+            mode: whether the adapters' dropout is on.
+        """
+        super().train(mode)
+        self.decoder.eval()
+        for module in self.decoder.modules():
+            if isinstance(module, LoraLinear) or hasattr(module, "base_layer"):  # the latter is peft's
+                module.train(mode)
+        return self
 
     @property
     def blocks(self) -> list[nn.Module]:

@@ -20,7 +20,7 @@ ABSENT: tuple[tuple[str, str], ...] = (
         "sync_ref_model vllm vllm_* sglang_* rl_coef advantage_estimator n_samples_per_prompt ebft trl kl_coef "
         "ipo_* rpo_alpha use_vllm lmdeploy_* nll_loss_coef vf_coef "
         "cliprange_value "
-        "ref_checkpointer num_generations precompute_ref_*",
+        "ref_checkpointer num_generations precompute_ref_batch_size",
     ),
     (
         "DPO is its sigmoid loss with the run's first weights as reference, and nothing is added to it",

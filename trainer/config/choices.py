@@ -49,6 +49,7 @@ ATTENTION = ("auto", *ATTENTION_KERNELS)
 ADAPTERS = ("none", "lora", "qlora", "peft")
 EXPORTS = ("onnx",)
 FAST = ("auto", "off", "nondeterministic")
+REFERENCES = ("again", "cached")
 
 # Optimizer and loop.
 OPTIMIZERS = ("adamw", "adamw8bit", "muon", "adamw-host")

@@ -45,6 +45,7 @@ TAKEN: tuple[tuple[str, str], ...] = (
     ("dpo_beta", "beta pref_beta rl_beta kto_beta"),
     ("kto_good_weight", "desirable_weight kto_chosen_weight kto_desirable_weight"),
     ("kto_bad_weight", "undesirable_weight kto_rejected_weight kto_undesirable_weight"),
+    ("reference", "precompute_ref_log_probs"),
     ("method", "stage rlhf_type"),
     ("adapter", "finetuning_type tuner_type train_type"),
     ("decoder_layers", "n_layer n_layers num_hidden_layers"),
@@ -392,6 +393,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
     },
     "method": {"pt": "pretrain", "dpo": "dpo", "sft": "sft", "kto": "kto"},
     "adapter": {"full": "none"},
+    "reference": {"true": "cached", "false": "again"},
     "compile": {"true": "on", "false": "off"},
     "activation_checkpointing": {"true": "full", "false": "off", "none": "off"},
 }

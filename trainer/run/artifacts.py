@@ -31,22 +31,29 @@ def lasted(history: list[Epoch]) -> Trained:
 
 def scores(training: Training, task: LearningTask) -> dict[str, Any]:
     """Return the figures of the trained model on the validation and the test part."""
-    ranks = training.ranks
-    shared = ranks.shares and not ranks.lockstep
     training.forward.eval()
     with torch.no_grad():
-        return task.evaluate(
-            Evaluation(
-                forward=training.forward,
-                device=training.device,
-                dtype=training.precision.weights,
-                rows=training.state.micro_batch.size,
-                rank_slice=ranks.rank_slice if shared else lambda rows: slice(0, rows),
-                sum=ranks.sum if shared else lambda value: value,
-                autocast=training.precision.context,
-                measured=best_of(training.state.history).validation_loss,
-            )
-        )
+        return task.evaluate(evaluation_of(training, best_of(training.state.history).validation_loss))
+
+
+def evaluation_of(training: Training, measured: float | None = None) -> Evaluation:
+    """Return how rows are computed without training on them: by each rank its share, where it can compute alone.
+
+    Args:
+        measured: see `Evaluation`.
+    """
+    ranks = training.ranks
+    shared = ranks.shares and not ranks.lockstep
+    return Evaluation(
+        forward=training.forward,
+        device=training.device,
+        dtype=training.precision.weights,
+        rows=training.state.micro_batch.size,
+        rank_slice=ranks.rank_slice if shared else lambda rows: slice(0, rows),
+        sum=ranks.sum if shared else lambda value: value,
+        autocast=training.precision.context,
+        measured=measured,
+    )
 
 
 def save(folder: RunFolder, files: dict[str, bytes], history: list[Epoch], record: dict[str, Any]) -> None:

@@ -42,6 +42,7 @@ from trainer.tasks.language.network import (
     peft_config_of,
     pretrained_vocabulary,
 )
+from trainer.tasks.language.reference import with_reference
 from trainer.tasks.language.tuning import LanguageTuner
 from trainer.tasks.task import RUN, BatchWeight, Evaluation, LossSum, NetworkSpec, Partitions, Placement, Trained
 
@@ -167,6 +168,13 @@ class LanguageTask:
         return Partitions(
             train=self.data.train, validation=self.data.validation, feed=name, reason=reason, workers=placement.workers
         )
+
+    def precomputed(self, rows: Partitions, evaluation: Evaluation) -> Partitions:
+        """Return preferences with the reference's log-probabilities where these are cached, other rows as they are."""
+        if self.decoder.reference != "cached" or self.data.method not in PREFERENCES:
+            return rows
+        parts = {name: with_reference(getattr(rows, name), evaluation) for name in ("train", "validation")}
+        return replace(rows, **parts)
 
     def loss(self) -> LossSum:
         """Return the model's own output: it forms the sum of the losses itself, in chunks."""

@@ -80,6 +80,10 @@ class RowTask:
         train, validation, feed = load_partitions(self.data, placement)
         return Partitions(train=train, validation=validation, feed=feed.name, reason=feed.reason, workers=feed.workers)
 
+    def precomputed(self, rows: Partitions, evaluation: Evaluation) -> Partitions:
+        """Return the rows: nothing is computed of them before a step."""
+        return rows
+
     def loss(self) -> LossSum:
         """Return cross entropy for classes, squared error for a number."""
         return loss_sum_of(CROSS_ENTROPY if self.data.labels else SQUARED_ERROR, self.data.class_weights)

@@ -237,6 +237,12 @@ class LearningTask(Protocol):
             OSError: where a mapped file cannot be written.
         """
 
+    def precomputed(self, rows: Partitions, evaluation: Evaluation) -> Partitions:
+        """Return the rows with what is computed of them once, before the first step and at each resume.
+
+        A collective: every rank calls it with the same rows and returns the same.
+        """
+
     def loss(self) -> LossSum:
         """Return the sum of the loss over rows; see `LossSum`."""
 

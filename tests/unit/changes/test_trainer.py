@@ -189,6 +189,9 @@ class SineTask:
         train, validation = rows(self.waves, 0, placement), rows(16, 1, placement)
         return Partitions(train=train, validation=validation, feed="device", reason="small")
 
+    def precomputed(self, rows, evaluation):
+        return rows
+
     def loss(self):
         return squared_error_sum
 

@@ -193,9 +193,9 @@ def _tokenizer(writer: Any, loaded: Loaded) -> None:
     kinds = [int(gguf.TokenType.UNUSED)] * size
     for word, number in model["vocab"].items():
         tokens[number], kinds[number] = word, int(gguf.TokenType.NORMAL)
-    for added in content.get("added_tokens") or []:
-        kind = gguf.TokenType.CONTROL if added["special"] else gguf.TokenType.USER_DEFINED
-        tokens[added["id"]], kinds[added["id"]] = added["content"], int(kind)
+    for number, (word, special) in loaded.tokenizer.added().items():
+        kind = gguf.TokenType.CONTROL if special else gguf.TokenType.USER_DEFINED
+        tokens[number], kinds[number] = word, int(kind)
     writer.add_tokenizer_model("gpt2")
     is_bytes = isinstance(loaded.tokenizer, ByteTokenizer)  # each byte is a token, however text is split
     writer.add_tokenizer_pre("gpt-2" if is_bytes else split_of(content))

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from trainer.config.choices import ADAPTERS, FAST, LM
+from trainer.config.choices import ADAPTERS, FAST, LM, REFERENCES
 from trainer.config.other_programs import WORDS
 from trainer.config.parsing import names, number, one_of, or_none, path, share, switch, whole
 from trainer.config.setting import Flag, OnResume
@@ -64,6 +64,13 @@ class DecoderConfig:
     ] = 0.1
     kto_good_weight: Annotated[float, _fixed("weight of good answers in KTO's loss", number(1e3))] = 1.0
     kto_bad_weight: Annotated[float, _fixed("weight of bad answers in KTO's loss", number(1e3))] = 1.0
+    reference: Annotated[
+        str,
+        _fixed(
+            "reference of DPO and KTO: computed again at each step, or cached: once a row, before the first step",
+            one_of(*REFERENCES, also=WORDS["reference"]),
+        ),
+    ] = "again"
     fast: Annotated[
         str,
         _fixed(

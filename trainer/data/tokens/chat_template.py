@@ -7,8 +7,6 @@ follow (Qwen3, DeepSeek and Phi-3 do), by marks around the messages' contents.
 
 from __future__ import annotations
 
-import datetime
-import functools
 import hashlib
 import json
 import re
@@ -18,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from trainer.data.tokens.messages import REASONING
+from trainer.data.tokens.rendering.environment import compiled
+from trainer.data.tokens.rendering.marks import enclosed, spans_of
 from trainer.runtime.errors import TrainerError
 
 Message = Mapping[str, Any]
@@ -69,7 +69,7 @@ class ChatTemplate:
         Raises:
             TrainerError: RM706 where the template fails.
         """
-        return _spans(self._render(messages, tools, prompt=True))[0]
+        return spans_of(self._render(messages, tools, prompt=True))[0]
 
     def render(self, messages: Sequence[Message], tools: Any = None) -> Rendered:
         """Return the conversation's text and its answers.
@@ -78,7 +78,7 @@ class ChatTemplate:
             TrainerError: RM706 where the template fails, leaves an answer's text out, or rewrites turns so that answers
                 cannot be found.
         """
-        text, marked = _spans(self._render(messages, tools))
+        text, marked = spans_of(self._render(messages, tools))
         self._require_prompts(text, messages)
         if self.has_marks:
             rendered = Rendered(text=text, answers=marked)
@@ -129,11 +129,17 @@ class ChatTemplate:
         """
         contents = [part(str(message["content"])) for message in messages]
         marked = [
-            {**message, "content": _marked(str(message["content"]), core)}
+            {**message, "content": enclosed(str(message["content"]), core)}
             for message, core in zip(messages, contents, strict=True)
         ]
-        again, spans = _spans(self._render(marked, tools))
-        if again != text or [text[begin:end] for begin, end in spans] != [each for each in contents if each]:
+        again, spans = spans_of(self._render(marked, tools))
+        found, expected = [text[begin:end] for begin, end in spans], [each for each in contents if each]
+        if again == text and found != expected and messages[0]["role"] == "system":
+            # Mistral's write it in front of the last question
+            moved = next((n for n in range(len(found)) if [found[n], *found[:n], *found[n + 1 :]] == expected), 0)
+            found.insert(0, found.pop(moved))
+            spans.insert(0, spans.pop(moved))
+        if again != text or found != expected:
             return None
         rest = iter(spans)
         return [next(rest) if content else None for content in contents]
@@ -156,15 +162,35 @@ class ChatTemplate:
             places: characters of each message's content, None for one without.
         """
         before, place = self._render(messages[:number], tools, prompt=True), places[number]
-        least = max((each[1] for each in places[:number] if each), default=0)
-        if text.startswith(before) and least <= len(before) <= (place[0] if place else len(text)):
+        upto = place[0] if place else len(text)
+        least = max((each[1] for each in places[:number] if each and each[1] <= upto), default=0)
+        if text.startswith(before) and least <= len(before) <= upto:
             return len(before)
-        if place is None or text[slice(*place)] != str(messages[number]["content"]).strip():
+        if place is None:
+            return self._turn(before, text, least)
+        content = str(messages[number]["content"]).strip()
+        if text[slice(*place)] not in (content, _own(content)):
             raise self._not_located()
-        reasons = (messages[number].get(name) for name in REASONING)
-        if any(isinstance(each, str) and each.strip() and each.strip() in text[least : place[0]] for each in reasons):
+        if any(each in text[least : place[0]] for each in _thoughts(messages[number])):
             raise self._not_located()  # what is written of it would carry no loss
-        return place[0]
+        spaceless = text[:upto].rstrip(" ")  # a space that the prompt does not end with belongs to the answer
+        return len(spaceless) if spaceless.endswith(before[-8:]) else upto
+
+    def _turn(self, before: str, text: str, least: int) -> int:
+        """Return where an answer without text begins that the prompt to it does not lead to: with its first line.
+
+        Prompts of some templates begin to reason (Nemotron 3), and earlier turns have none.
+
+        Args:
+            before: the prompt to the answer.
+            text: the whole conversation.
+            least: end of the contents before it.
+        """
+        differing = (place for place, (one, other) in enumerate(zip(before, text, strict=False)) if one != other)
+        begin = text.rfind("\n", 0, next(differing, len(before))) + 1
+        if begin <= least:
+            raise self._not_located()
+        return begin
 
     def _not_located(self) -> TrainerError:
         what = "without generation marks the answers cannot be located"
@@ -184,19 +210,25 @@ class ChatTemplate:
 
     def _require_texts(self, rendered: Rendered, messages: Sequence[Message]) -> None:
         """Raise RM706 where an answer's text is not in it, as by a template that takes lists of parts alone."""
-        texts = [_longest_word(each) for each in messages if each["role"] == "assistant"]
-        if len(texts) != len(rendered.answers):
+        answers = [each for each in messages if each["role"] == "assistant"]
+        if len(answers) != len(rendered.answers):
             return  # reported with both numbers
-        for number, (word, (begin, end)) in enumerate(zip(texts, rendered.answers, strict=True), 1):
-            if word not in rendered.text[begin:end]:
-                what = f"the template leaves the text of answer {number} out"
-                raise TrainerError("RM706", what=what, where=self.source, next="Use a model whose template writes it.")
+        for number, (message, (begin, end)) in enumerate(zip(answers, rendered.answers, strict=True), 1):
+            inside = rendered.text[begin:end]
+            left_out = [] if _longest_word(message) in inside else ["the text"]
+            left_out += [f"the call of {name}" for name in _called(message) if name not in inside]
+            if message is answers[-1] and any(_longest_of(each) not in rendered.text for each in _thoughts(message)):
+                left_out.append("the reasoning")  # of earlier turns most templates leave it out on purpose
+            if left_out:
+                what = f"the template leaves {left_out[0]} of answer {number} out"
+                next = "Use a model whose template writes it, or take it out of the row."
+                raise TrainerError("RM706", what=what, where=self.source, next=next)
 
     def _render(self, messages: Sequence[Message], tools: Any, *, prompt: bool = False) -> str:
         import jinja2
 
         try:
-            template = _compiled(self.text)
+            template = compiled(self.text)
             text: str = template.render(
                 messages=list(messages), tools=tools, add_generation_prompt=prompt, **self.special
             )
@@ -211,86 +243,32 @@ class ChatTemplate:
             ) from None
 
 
-# What templates that take today's date get (SmolLM3, Mistral Small 3): the day that Llama's name where no clock is.
-DAY = datetime.datetime(2024, 7, 26)
-BEGIN, END = "\ue0f1\ue0f2", "\ue0f3\ue0f4"  # private-use characters that enclose an answer while it is rendered
-
-
 def _own(content: str) -> str:
     """Return a content without what it reasons first, which templates leave out of earlier turns."""
     return content.rpartition("</think>")[2].strip()
 
 
-def _marked(content: str, core: str) -> str:
-    """Return a content with a part enclosed, and the white space around it, which templates trim, outside.
-
-    Args:
-        content: text of a message.
-        core: part of it; the last place that has it counts.
-    """
-    if not core:
-        return content
-    head, _, tail = content.rpartition(core)
-    return f"{head}{BEGIN}{core}{END}{tail}"
-
-
 def _longest_word(message: Message) -> str:
     """Return the longest word of an answer, "" without one or where only tools are called: what no template alters."""
-    return max(re.findall(r"\w+", _own(str(message["content"]))), key=len, default="")
+    return _longest_of(_own(str(message["content"])))
 
 
-@functools.lru_cache(maxsize=8)
-def _compiled(text: str) -> Any:
-    """Return a template's program: made for each conversation it took 35 ms, and rendering hardly one."""
-    environment = _environment()
-    if "strftime_now" in text and "strftime_now is defined" not in " ".join(text.split()):
-        environment.globals["strftime_now"] = DAY.strftime
-    return environment.from_string(text)
+def _longest_of(text: str) -> str:
+    return max(re.findall(r"\w+", text), key=len, default="")
 
 
-def _environment() -> Any:
-    """Return the environment that transformers gives templates, less the clock: a run must not depend on the day."""
-    from jinja2 import nodes
-    from jinja2.ext import Extension, loopcontrols
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-    class Generation(Extension):
-        tags = frozenset({"generation"})  # type: ignore[assignment]
-
-        def parse(self, parser: Any) -> Any:
-            line = next(parser.stream).lineno
-            body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
-            return nodes.CallBlock(self.call_method("mark"), [], [], body).set_lineno(line)
-
-        def mark(self, caller: Any) -> str:
-            return f"{BEGIN}{caller()}{END}"
-
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]
-    )
-    environment.filters["tojson"] = _to_json
-    environment.globals["raise_exception"] = _raise
-    return environment
+def _thoughts(message: Message) -> list[str]:
+    """Return what a message reasons, in fields of its own and in its content before </think>."""
+    content = str(message["content"])
+    given = [*(message.get(name) for name in REASONING), content.rpartition("</think>")[0].replace("<think>", "")]
+    return [each.strip() for each in given if isinstance(each, str) and each.strip()]
 
 
-def _to_json(value: Any, ensure_ascii: bool = False, indent: int | None = None, **options: Any) -> str:
-    """jinja2's own filter escapes HTML, which a prompt must not be."""
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, **options)
-
-
-def _raise(message: str) -> None:
-    raise ValueError(message)
-
-
-def _spans(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """Return the text without the enclosing characters, and what they enclosed."""
-    clean, spans = "", []
-    for part in text.split(BEGIN):
-        inside, end, rest = part.partition(END)
-        if end:
-            spans.append((len(clean), len(clean) + len(inside)))
-        clean += inside + rest
-    return clean, spans
+def _called(message: Message) -> list[str]:
+    """Return the names of the functions that an answer calls."""
+    calls = [each for each in message.get("tool_calls") or () if isinstance(each, Mapping)]
+    functions = [each.get("function", each) for each in calls]
+    return [str(each["name"]) for each in functions if isinstance(each, Mapping) and each.get("name")]
 
 
 def read_template(folder: Path, special: Mapping[str, str]) -> ChatTemplate:

@@ -64,11 +64,15 @@ class PackedPartition:
 
 @dataclass(frozen=True, kw_only=True)
 class PairPartition:
-    """Preference pairs, each tensor (pairs, 2, length), the chosen answer first."""
+    """Preference pairs, each tensor (pairs, 2, length), the chosen answer first.
+
+    reference: log-probabilities of the answers under the reference, (pairs, 2), where they are known.
+    """
 
     tokens: Tensor
     labels: Tensor
     documents: Tensor
+    reference: Tensor | None = None
     device: torch.device = HOST
 
     def __len__(self) -> int:
@@ -76,7 +80,7 @@ class PairPartition:
 
     def rows(self, numbers: Tensor, device: torch.device) -> Batch:
         """Return the pairs' fields by name, and ones: each pair weighs the same."""
-        inputs = {"tokens": self.tokens[numbers], "labels": self.labels[numbers], "documents": self.documents[numbers]}
+        inputs = _there(self, ("tokens", "labels", "documents", "reference"), numbers)
         return to(inputs, device), to(torch.ones(len(numbers)), device)
 
 
@@ -85,12 +89,14 @@ class JudgedPartition:
     """Groups of answers, (groups, 2, answers, length): prompts with their own answer, then with another one's.
 
     verdicts: (groups, answers), 1 for a good answer, -1 for a bad one, 0 for one that only fills the last group up.
+    reference: log-probabilities of all answers under the reference, (groups, 2, answers), where they are known.
     """
 
     tokens: Tensor
     labels: Tensor
     documents: Tensor
     verdicts: Tensor
+    reference: Tensor | None = None
     device: torch.device = HOST
 
     def __len__(self) -> int:
@@ -98,9 +104,14 @@ class JudgedPartition:
 
     def rows(self, numbers: Tensor, device: torch.device) -> Batch:
         """Return the groups' fields by name, and what each answer weighs: 1, or 0 where it fills up."""
-        names = ("tokens", "labels", "documents", "verdicts")
-        inputs = {name: getattr(self, name)[numbers] for name in names}
+        inputs = _there(self, ("tokens", "labels", "documents", "verdicts", "reference"), numbers)
         return to(inputs, device), to(inputs["verdicts"].abs(), device)
+
+
+def _there(part: PairPartition | JudgedPartition, names: Sequence[str], numbers: Tensor) -> dict[str, Tensor]:
+    """Return the rows of a part's tensors by name, without those that it has not."""
+    held = {name: getattr(part, name) for name in names}
+    return {name: value[numbers] for name, value in held.items() if value is not None}
 
 
 def groups_of(count: int, size: int, seed: int) -> list[list[int]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -91,14 +92,29 @@ def _values(path: Path) -> Iterator[tuple[str, Any]]:
                 first = file.read(1)
             file.seek(0)
             require_rows(path)
-            yield from _list(file.read(), path) if first == "[" else _lines(file, path)
+            if first != "[":
+                yield from _lines(file, path)
+                return
+            text = file.read()
+            yield from _lines(io.StringIO(text), path) if _is_lines(text) else _list(text, path)
     except UnicodeDecodeError as error:
         raise not_utf8(path, error) from None
     except (FileNotFoundError, IsADirectoryError) as error:
         raise TrainerError("RM717", what=f"{path} cannot be opened", why=str(error.strerror)) from None
 
 
-def _lines(file: Any, path: Path) -> Iterator[tuple[str, Any]]:
+def _is_lines(text: str) -> bool:
+    """Return whether a text that begins with [ has a list on its first line and more after it: rows that are lists."""
+    first, _, rest = text.strip().partition("\n")
+    if not rest:
+        return False
+    try:
+        return isinstance(json.loads(first), list)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _lines(file: Iterable[str], path: Path) -> Iterator[tuple[str, Any]]:
     for number, line in enumerate(file, 1):
         if line.strip():
             yield f"{path}:{number}", _parsed(line)
@@ -142,6 +158,8 @@ def _list(text: str, path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _record(row: Any, where: str) -> Record:
+    if isinstance(row, list) and row and all(isinstance(each, dict) and "role" in each for each in row):
+        row = {"messages": row}
     if not isinstance(row, dict):
         raise RowError(f"a row is an object, not {type(row).__name__}")
     given, row = row, under_one_name(_filled(row))

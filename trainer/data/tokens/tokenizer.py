@@ -14,6 +14,7 @@ from trainer.runtime.errors import TrainerError
 
 FILE = "tokenizer.json"
 ROLES = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token", "mask_token")
+FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")  # of a token that stands whole in a text
 BYTES = "bytes"
 SENTENCEPIECE = b"\n"  # the first byte of its model: a field of a message; tiktoken's file is text
 
@@ -62,6 +63,9 @@ class Tokenizer(Protocol):
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of tokens, without special ones; invalid UTF-8 is replaced."""
 
+    def added(self) -> dict[int, tuple[str, bool]]:
+        """Return the tokens that stand whole in a text by id: what each is, and whether it is a special one."""
+
     def spelling(self, token: int) -> str:
         """Return what the vocabulary calls one token, as <|im_end|>."""
 
@@ -104,6 +108,10 @@ class ByteTokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of the bytes."""
         return bytes(each for each in ids if each < 256).decode("utf-8", "replace")
+
+    def added(self) -> dict[int, tuple[str, bool]]:
+        """Return the four special tokens."""
+        return {256 + number: (word, True) for number, word in enumerate(self.SPECIAL)}
 
     def spelling(self, token: int) -> str:
         """Return a special token's text, or the byte as a number."""
@@ -182,8 +190,10 @@ class FileTokenizer:
     def __init__(self, path: Path, *, stops: tuple[int, ...], special: dict[str, str]) -> None:
         self.name, self.stops, self.special = path.parent.name, stops, special
         self._tokenizer = _load(path)
+        added = _declared(self._tokenizer, path.parent)
+        self._tokenizer.add_tokens(added)
         self.begins = _begins(self._tokenizer)
-        own = path.read_bytes() + (repr(self.begins).encode() if self.begins else b"")
+        own = path.read_bytes() + b"".join(repr(each).encode() for each in (self.begins, added) if each)
         self.sha256 = hashlib.sha256(own).hexdigest()
         self.size = 1 + max(self._tokenizer.get_vocab(with_added_tokens=True).values())
 
@@ -195,6 +205,10 @@ class FileTokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of tokens."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
+
+    def added(self) -> dict[int, tuple[str, bool]]:
+        """Return the tokens that stand whole in a text by id: what each is, and whether it is a special one."""
+        return {n: (each.content, each.special) for n, each in self._tokenizer.get_added_tokens_decoder().items()}
 
     def spelling(self, token: int) -> str:
         """Return the token's entry in the vocabulary, or its number where it has none."""
@@ -213,6 +227,29 @@ def _load(path: Path) -> Any:
     tokenizer.no_truncation()  # both may be stored in the file, and would cut rows or fill them up unseen
     tokenizer.no_padding()
     return tokenizer
+
+
+def _declared(tokenizer: Any, folder: Path) -> list[Any]:
+    """Return tokens of the vocabulary that tokenizer_config.json declares to stand whole, and tokenizer.json does not.
+
+    Or not with the same space around them. transformers adds them when it loads a folder, where without it <|im_end|>
+    of a text would be a dozen tokens.
+    """
+    from tokenizers import AddedToken
+
+    config = _json(folder / "tokenizer_config.json")
+    entries = config.get("added_tokens_decoder")
+    entries = [each for each in entries.values() if isinstance(each, dict)] if isinstance(entries, dict) else []
+    lists = (config.get(name) for name in ("additional_special_tokens", "extra_special_tokens"))
+    special = [*_special(folder).values(), *(each for listed in lists if isinstance(listed, list) for each in listed)]
+    whole = {each.content: each for each in tokenizer.get_added_tokens_decoder().values()}
+    options = {text: {"special": True} for text in special if isinstance(text, str) and text not in whole}
+    for each in entries:
+        named = {"special": True} if each.get("content") in special else {}
+        options[str(each.get("content"))] = {name: each[name] for name in FLAGS if name in each} | named
+    there = [text for text in options if text and tokenizer.token_to_id(text) is not None]
+    made = [AddedToken(text, **options[text]) for text in there]
+    return [token for token in made if repr(token) != repr(whole.get(token.content))]
 
 
 def _begins(tokenizer: Any) -> tuple[int, ...]:

@@ -50,4 +50,4 @@ def summed(count: int, rank: int, device: torch.device) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(ddp_rank.take_part(None, phases))
+    ddp_rank.leave(ddp_rank.take_part(None, phases), sys.argv)

@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from trainer.runtime.leaving import leave_after_gloo
+
 if TYPE_CHECKING:
     import torch
 
@@ -126,5 +128,19 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+def leave(status: int, argv: Sequence[str]) -> None:
+    """End this process. With gloo nothing that follows the group's end is a part of the trial.
+
+    Args:
+        status: exit status.
+        argv: the program's arguments.
+    """
+    from trainer.distributed.transports.transport import TRANSPORTS
+
+    if TRANSPORTS[parse(argv).transport].backend == "gloo":
+        leave_after_gloo(status)
+    sys.exit(status)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main(), sys.argv[1:])

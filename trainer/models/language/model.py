@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
 from trainer.data.tokens.labels import IGNORED
-from trainer.models.adapters.lora import adapters_disabled
+from trainer.models.adapters.lora import LoraLinear, adapters_disabled
 from trainer.models.decoder.masks import SequencePart
 from trainer.models.language.linear_cross_entropy import (
     PLAIN,
@@ -88,24 +88,61 @@ class PreferenceModel(nn.Module):
         super().__init__()
         self.decoder, self.beta, self.head = decoder, beta, PLAIN
 
+    def train(self, mode: bool = True) -> Self:
+        """Set the mode of the adapters. The base's own dropout stays off, as in TRL: it would disturb the reference.
+
+        Args:
+            mode: whether the adapters' dropout is on.
+        """
+        super().train(mode)
+        self.decoder.eval()
+        for module in self.decoder.modules():
+            if isinstance(module, LoraLinear) or hasattr(module, "base_layer"):  # the latter is peft's
+                module.train(mode)
+        return self
+
     @property
     def blocks(self) -> list[nn.Module]:
         """The layers that activation checkpointing computes again."""
         blocks: list[nn.Module] = self.decoder.blocks
         return blocks
 
-    def forward(self, tokens: Tensor, labels: Tensor, documents: Tensor) -> Tensor:
+    def forward(
+        self,
+        tokens: Tensor,
+        labels: Tensor,
+        documents: Tensor,
+        *,
+        reference: Tensor | None = None,
+        reference_alone: bool = False,
+    ) -> Tensor:
         """Return the sum over pairs; all tensors are (pairs, 2, tokens), the chosen answer first.
 
         Args:
             tokens: token ids, shape (pairs, 2, tokens).
             labels: next token, IGNORED where none is trained, shape (pairs, 2, tokens).
             documents: number of each token's document, shape (pairs, 2, tokens).
+            reference: log-probabilities under the reference, shape (pairs, 2); None to compute them.
+            reference_alone: return them in place of the loss.
         """
-        with torch.no_grad(), adapters_disabled(self.decoder):
-            reference = self.log_probabilities(tokens, labels, documents)
+        if reference is None:
+            reference = self.of_reference(tokens, labels, documents)
+        if reference_alone:
+            return reference
         policy = self.log_probabilities(tokens, labels, documents)
         return dpo_loss_sum(policy, reference, beta=self.beta).loss
+
+    @torch.no_grad()
+    def of_reference(self, tokens: Tensor, labels: Tensor, documents: Tensor) -> Tensor:
+        """Return the answers' log-probabilities without the adapters, (rows, answers).
+
+        Args:
+            tokens: token ids, shape (rows, answers, tokens).
+            labels: next token, IGNORED where none is trained, shape (rows, answers, tokens).
+            documents: number of each token's document, shape (rows, answers, tokens).
+        """
+        with adapters_disabled(self.decoder):
+            return self.log_probabilities(tokens, labels, documents)
 
     def log_probabilities(self, tokens: Tensor, labels: Tensor, documents: Tensor) -> Tensor:
         """Return the answers' log-probabilities, (rows, answers): two of each pair.
@@ -138,7 +175,16 @@ class JudgedModel(PreferenceModel):
         super().__init__(decoder, beta=beta)
         self.weights = weights
 
-    def forward(self, tokens: Tensor, labels: Tensor, documents: Tensor, verdicts: Tensor) -> Tensor:  # type: ignore[override]  # groups have verdicts
+    def forward(  # type: ignore[override]  # groups have verdicts
+        self,
+        tokens: Tensor,
+        labels: Tensor,
+        documents: Tensor,
+        verdicts: Tensor,
+        *,
+        reference: Tensor | None = None,
+        reference_alone: bool = False,
+    ) -> Tensor:
         """Return the sum over groups; all tensors but `verdicts` are (groups, 2, answers, tokens).
 
         Of the two, the first are prompts with their own answers, the second with those of other prompts of the group.
@@ -148,14 +194,17 @@ class JudgedModel(PreferenceModel):
             labels: next token, IGNORED where none is trained.
             documents: number of each token's document.
             verdicts: see `kto_loss_sum`, shape (groups, answers).
+            reference: log-probabilities under the reference, shape (groups, 2, answers); None to compute them.
+            reference_alone: return them in place of the loss.
         """
         own, other = ((tokens[:, place], labels[:, place], documents[:, place]) for place in (0, 1))
+        if reference is None:
+            reference = torch.stack([self.of_reference(*own), self.of_reference(*other)], dim=1)
+        if reference_alone:
+            return reference
         with torch.no_grad():
-            exchanged = self.log_probabilities(*other)
-            with adapters_disabled(self.decoder):
-                exchanged -= self.log_probabilities(*other)
-                reference = self.log_probabilities(*own)
+            exchanged = self.log_probabilities(*other) - reference[:, 1]
         torch.clear_autocast_cache()  # before pytorch#165068 it holds the adapters in 16 bits without gradient
         policy = self.log_probabilities(*own)
         how: dict[str, Any] = {"beta": self.beta, "weights": self.weights}
-        return kto_loss_sum(policy=policy, reference=reference, exchanged=exchanged, verdicts=verdicts, **how)
+        return kto_loss_sum(policy=policy, reference=reference[:, 0], exchanged=exchanged, verdicts=verdicts, **how)

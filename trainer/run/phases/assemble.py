@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from trainer.engine.callbacks.callback_list import Callbacks
 from trainer.engine.callbacks.rank_allocation import allocation_of
 from trainer.engine.lr_schedule import schedule_of, shape_of
 from trainer.engine.training import Training, new_training
+from trainer.run.artifacts import evaluation_of
 from trainer.run.checkpoint_writer import Checkpointer
 from trainer.run.metadata import metadata
 from trainer.run.phases.attempt import Attempt
@@ -40,7 +42,7 @@ from trainer.run.resume_settings import (
 from trainer.run.same_run import origin_of
 from trainer.runtime.events import emit, say
 from trainer.storage.run_folder import RunFolder
-from trainer.tasks.task import Partitions, Placement
+from trainer.tasks.task import LearningTask, Partitions, Placement
 
 
 def begin_record(prepared: Prepared, attempt: Attempt, folder: RunFolder, ranks: Ranks) -> dict[str, Any]:
@@ -181,10 +183,25 @@ def training_of(prepared: Prepared, config: TrainConfig, ranks: Ranks, checkpoin
         batch_weight=task.batch_weight(),
         keep_last=config.loop.weights == "last",
     )
+    precompute(training, task, rows)
     for group in training.optimizer.param_groups:
         group["weight_decay"] = config.optimizer.weight_decay
     training.scheduler = schedule_of(shape_of(config.optimizer, training.steps), training.optimizer)
     return training
+
+
+def precompute(training: Training, task: LearningTask, rows: Partitions) -> None:
+    """Give `training` its rows with what the task computes of them once, and report how long that took.
+
+    Args:
+        rows: rows that it was made with.
+    """
+    began = time.perf_counter()
+    made = task.precomputed(rows, evaluation_of(training))
+    training.train, training.validation = made.train, made.validation
+    if made is not rows and training.ranks.is_main:
+        count = len(made.train) + len(made.validation)
+        say(f"cached  what stays the same of {count:,} rows, in {time.perf_counter() - began:.1f} s")
 
 
 def partitions_of(prepared: Prepared, config: TrainConfig, device: torch.device) -> Partitions:

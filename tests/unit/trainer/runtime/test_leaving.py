@@ -48,3 +48,9 @@ def test_process_without_torch_ends_as_python_does(monkeypatch: pytest.MonkeyPat
     with pytest.raises(SystemExit) as ended:
         leaving.leave(2)
     assert ended.value.code == 2
+
+
+def test_end_after_gloo_writes_streams_and_runs_neither_exit_functions_nor_destructors() -> None:
+    program = PROGRAM.replace("import leave\n", "import leave_after_gloo as leave\nprint('work', end='')\n")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (75, "work", "")

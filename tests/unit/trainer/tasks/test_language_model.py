@@ -149,6 +149,24 @@ def test_marked_answers_lower_the_loss_below_that_of_the_reference_whatever_the_
     assert (data["good"], data["bad"]) == (8, 8)
 
 
+@pytest.mark.parametrize("method", ["dpo", "kto"])
+def test_reference_computed_once_gives_the_bytes_of_one_of_each_step_also_after_a_resume(tmp_path, base, method):
+    rows = [{"prompt": f"{n}?", "chosen": f"yes {n * n}", "rejected": "no"} for n in range(10)]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "stopping.py").write_text(STOPPING.replace("== 7", "== 3"))
+    options = ["--model", str(base), "--adapter", "lora", "--method", method, "--sequence", "64", "--batch-size", "2"]
+    options += ["--max-steps", "6", "--learning-rate", "5e-3", "--checkpoint-every", "1"]
+    assert train(tmp_path, "again", tmp_path / "pairs.jsonl", *options) == 0
+    for name, more, status in (
+        ("cached", [], 0),
+        ("cut", ["--callback", f"{tmp_path / 'stopping.py'}:Stopping"], 2),
+        ("cut", ["--resume", "cut"], 0),
+    ):
+        assert train(tmp_path, name, tmp_path / "pairs.jsonl", *options, "--reference", "cached", *more) == status
+    weights = [(tmp_path / name / "adapter_model.safetensors").read_bytes() for name in ("again", "cached", "cut")]
+    assert weights[0] == weights[1] == weights[2]
+
+
 @pytest.mark.parametrize("adapter", ["lora", "qlora"])
 def test_adapter_without_a_model_is_refused_before_training(tmp_path, text, capsys, adapter):
     assert train(tmp_path, "none", text, "--adapter", adapter, "--max-steps", "2") == 2

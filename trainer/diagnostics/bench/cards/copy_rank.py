@@ -56,4 +56,4 @@ def returned(size: int, rank: int, seed: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(ddp_rank.take_part(None, phases))
+    ddp_rank.leave(ddp_rank.take_part(None, phases), sys.argv)

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from trainer.data.tokens import chat_template
 from trainer.data.tokens.chat_template import CHATML, ChatTemplate, read_template
 from trainer.data.tokens.tokenizer import ByteTokenizer
 from trainer.runtime.errors import TrainerError
@@ -104,25 +103,88 @@ def test_template_that_leaves_the_system_message_out_is_refused_with_where_to_pu
     assert "user's first message" in caught.value.next
 
 
-@pytest.mark.parametrize(
-    ("text", "rendered"),
-    [
-        ("{{ strftime_now('%d %b %Y') }}", "26 Jul 2024"),
-        ("{% if strftime_now is defined %}{{ strftime_now('%d') }}{% else %}own{% endif %}", "own"),
-        ("{{ ([1] + messages) | length }}", "6"),
-    ],
+REASONING = (
+    "{% for m in messages %}[{{ m.role }}]\n{% if m.tool_calls %}<none>{{ m.tool_calls[0].function.name }}{% endif %}"
+    "{% if loop.last and '</think>' in m.content %}<think>\n{{ m.content.split('</think>')[0][7:] }}</think>{% endif %}"
+    "{{ m.content.split('</think>')[-1] }}</s>{% endfor %}"
+    "{% if add_generation_prompt %}[assistant]\n<think>\n{% endif %}"
 )
-def test_template_gets_one_day_whatever_the_date_and_its_messages_as_a_list(text, rendered):
-    assert template(text).prompt(tuple(CHAT)) == rendered
+CALL = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "weather", "arguments": {}}}]}
 
 
-def test_template_is_compiled_once_for_all_conversations(monkeypatch):
-    right, made = chat_template._environment, []
-    monkeypatch.setattr(chat_template, "_environment", lambda: (made.append(1), right())[1])
-    chat_template._compiled.cache_clear()
-    for _ in range(3):
-        template(PLAIN).render(CHAT)
-    assert len(made) == 1
+def test_turns_whose_reasoning_is_left_out_are_located_where_a_prompt_begins_to_reason():
+    """As templates of Qwen 3.5 and Nemotron 3 have it: earlier turns without it, calls without text."""
+    thought = [{"role": "assistant", "content": f"<think>{word} of{word}</think>{word}"} for word in ("One", "Two")]
+    rendered = template(REASONING).render([CHAT[1], thought[0], CHAT[3], thought[1]])
+    assert answers(rendered) == ["One</s>[user]\n", "Two ofTwo</think>Two</s>"]
+    called = template(REASONING).render([CHAT[1], CALL, {"role": "tool", "content": "sunny"}, thought[1]])
+    assert answers(called) == ["<none>weather</s>[tool]\n", "Two ofTwo</think>Two</s>"]
+
+
+def test_turn_whose_reasoning_is_written_and_would_carry_no_loss_is_refused():
+    text = REASONING.replace("loop.last and ", "").replace("<think>\n{{", "<thought>{{")
+    with pytest.raises(TrainerError, match="cannot be located"):
+        template(text).render([CHAT[1], {"role": "assistant", "content": "<think>One deep</think>One"}, *CHAT[3:]])
+
+
+def test_call_whose_turn_the_prompt_does_not_reach_is_refused():
+    """The prompt to the call still has the reasoning of the turn before, so that both differ from there on."""
+    text = REASONING.replace("loop.last and ", "loop.index >= messages | length - 1 and ")
+    thought = {"role": "assistant", "content": "<think>One deep</think>One"}
+    with pytest.raises(TrainerError, match="cannot be located"):
+        template(text).render([CHAT[1], thought, CHAT[3], CALL, {"role": "tool", "content": "sunny"}, CHAT[4]])
+
+
+@pytest.mark.parametrize(
+    "answer", [{"content": "<think>One deep</think>One"}, {"content": "One", "reasoning_content": "One deep"}]
+)
+def test_template_that_leaves_the_last_answers_reasoning_out_is_refused(answer):
+    """As those of DeepSeek R1, EXAONE 4 and Gemma 4: the row's reasoning would not be trained."""
+    text = "{% for m in messages %}[{{ m.role }}]{{ m.content.split('</think>')[-1] }}</s>{% endfor %}"
+    with pytest.raises(TrainerError) as caught:
+        template(text).render([CHAT[1], {"role": "assistant", **answer}])
+    assert (caught.value.code, "the reasoning of answer 1" in caught.value.what) == ("RM706", True)
+
+
+MOVING = (
+    "{% set last = messages | selectattr('role', 'equalto', 'user') | list | last %}"
+    "{% for m in messages if m.role != 'system' %}{% if m.role == 'user' %}[INST] "
+    "{% if m == last and messages[0].role == 'system' %}{{ messages[0].content }}\n\n{% endif %}{{ m.content }}[/INST]"
+    "{% else %}{% if m.reasoning_content %}({{ m.reasoning_content }}){% endif %} {{ m.content }}</s>{% endif %}"
+    "{% endfor %}"
+)
+
+
+def test_answers_are_located_where_the_system_message_stands_before_the_last_question():
+    """As templates of Mistral v2 and v3; the space in front of an answer is no part of the prompt to it."""
+    assert answers(template(MOVING).render(CHAT)) == [" Hello</s>[INST] Be brief.\n\n", " Grüße 🌍</s>"]
+
+
+def test_space_that_the_prompt_ends_with_is_no_part_of_the_answer():
+    text = REWRITING.replace("[{{ m.role }}]", "[{{ m.role }}] ").replace("[assistant]", "[assistant] <think>")
+    assert answers(template(text).render(CHAT))[0].startswith("Hello</s>")
+
+
+def test_reasoning_in_front_of_an_answer_before_a_moved_system_message_is_refused():
+    thought = {**CHAT[2], "reasoning_content": "deep"}
+    with pytest.raises(TrainerError, match="cannot be located"):
+        template(MOVING).render([*CHAT[:2], thought, *CHAT[3:]])
+
+
+CALLING = (
+    "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% if m.tool_calls %}{{ m.tool_calls[0].function.name }}"
+    "{% endif %}</s>{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}"
+)
+
+
+def test_template_that_mentions_calls_and_leaves_a_call_out_is_refused():
+    """As axolotl's command_a.jinja: it asks for tool_calls, and writes the text of the answer alone."""
+    call = {"type": "function", "function": {"name": "weather", "arguments": {}}}
+    chat = [CHAT[1], {"role": "assistant", "content": "", "tool_calls": [call]}]
+    assert answers(template(CALLING).render(chat)) == ["weather</s>"]
+    with pytest.raises(TrainerError) as caught:
+        template(CALLING.replace("{{ m.tool_calls[0].function.name }}", "")).render(chat)
+    assert (caught.value.code, "the call of weather of answer 1" in caught.value.what) == ("RM706", True)
 
 
 @pytest.mark.parametrize(

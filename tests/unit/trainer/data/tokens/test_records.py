@@ -23,6 +23,15 @@ def test_json_list_and_byte_order_mark_and_blank_lines_are_read(tmp_path):
     assert len(rows_of(tmp_path / "b.jsonl").rows) == 1
 
 
+@pytest.mark.parametrize("content", ["{0}\n\n{0}\n", "[{0},\n{0}]", "\ufeff\n{0}\r\n{0}"])
+def test_row_that_is_a_list_of_messages_is_a_conversation_on_a_line_and_in_a_list(tmp_path, content):
+    """As xtuner's files of OpenAI's form have them."""
+    (tmp_path / "a.jsonl").write_text(content.replace("{0}", json.dumps([USER, ANSWER])), encoding="utf-8")
+    write(tmp_path / "b.jsonl", *[{"messages": [USER, ANSWER]}] * 2)
+    found, known = ([row.tokens for row in rows_of(tmp_path / name).rows] for name in ("a.jsonl", "b.jsonl"))
+    assert found == known
+
+
 BAD = [
     ({"title": "t", "mapping": {}, "current_node": "c"}, "it is ChatGPT's export; write a row"),
     ({"uuid": "u", "chat_messages": [{"sender": "human", "text": "Q"}]}, "sender human is user"),

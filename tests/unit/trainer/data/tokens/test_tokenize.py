@@ -200,7 +200,8 @@ def test_tools_that_the_template_leaves_out_are_refused_not_trained_as_an_empty_
     with pytest.raises(TrainerError, match="RM706") as caught:
         tokenized(record, TOKENIZER, template, RowPolicy(length=64))
     assert name in str(caught.value)
-    writes = ChatTemplate(text=CHATML + "{# tool_calls tools #}", source="another", special={})
+    text = CHATML.replace("message['content'] + '<|im_end|>' }}{% end", "message.content ~ message.tool_calls }}{% end")
+    writes = ChatTemplate(text=text + "{{ tools }}", source="another", special={})
     assert tokenized(record, TOKENIZER, writes, RowPolicy(length=64, stop_token="append")).trained
 
 

@@ -126,6 +126,46 @@ def test_begin_of_a_text_is_part_of_the_hash_that_names_shards(tmp_path):
     assert with_it.sha256 != hashlib.sha256((tmp_path / "a" / "tokenizer.json").read_bytes()).hexdigest()
 
 
+DECLARED = [
+    {"added_tokens_decoder": {"0": {"content": "<|im_start|>", "special": True}, "1": {"content": "<|im_end|>"}}},
+    {"additional_special_tokens": ["<|im_start|>"], "pad_token": "<|im_end|>", "sep_token": "[ABSENT]"},
+]
+
+
+@pytest.mark.parametrize("declared", DECLARED)
+def test_token_that_the_configuration_alone_declares_stands_whole_as_in_transformers(tmp_path, declared):
+    """As in torchtitan's test tokenizer: the vocabulary has the special tokens, tokenizer.json adds none of them."""
+    transformers = pytest.importorskip("transformers")
+    path = byte_level(tmp_path) / "tokenizer.json"
+    content = json.loads(path.read_text())
+    rest = [each for each in content["added_tokens"] if not each["content"].startswith("<|im_")]
+    content["model"]["vocab"] |= {"<|im_start|>": 300, "<|im_end|>": 301}
+    content["added_tokens"] = [{**each, "id": 302 + number} for number, each in enumerate(rest)]
+    path.write_text(json.dumps(content))
+    bare = read_tokenizer(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": "</s>", **declared}))
+    tokenizer = read_tokenizer(tmp_path)
+    theirs = transformers.PreTrainedTokenizerFast.from_pretrained(tmp_path, local_files_only=True)
+    text = "<|im_start|>user the fox<|im_end|>"
+    assert tokenizer.encode(text).ids == theirs(text, add_special_tokens=False).input_ids
+    assert (bare.size, bare.sha256 != tokenizer.sha256) == (tokenizer.size, True)
+    assert {word for word, _ in tokenizer.added().values()} >= {"<|im_start|>", "<|im_end|>", "</s>"}
+
+
+@pytest.mark.parametrize("name", ["lstrip", "rstrip", "single_word"])
+def test_space_around_a_token_is_that_of_the_configuration_as_in_transformers(tmp_path, name):
+    transformers = pytest.importorskip("transformers")
+    path = byte_level(tmp_path) / "tokenizer.json"
+    (token,) = [each for each in json.loads(path.read_text())["added_tokens"] if each["content"] == "</s>"]
+    declared = {"added_tokens_decoder": {str(token["id"]): {**token, name: True}}}
+    bare = read_tokenizer(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": "</s>", **declared}))
+    theirs = transformers.PreTrainedTokenizerFast.from_pretrained(tmp_path, local_files_only=True)
+    text = "the fox </s> jumps</s>x"
+    ids = read_tokenizer(tmp_path).encode(text).ids
+    assert ids == theirs(text, add_special_tokens=False).input_ids != bare.encode(text).ids
+
+
 def test_stop_token_after_a_text_is_there_once():
     tokenizer = ByteTokenizer()
     assert with_stop(tokenizer, [65]) == [65, 256]

@@ -42,3 +42,15 @@ def test_sum_of_one_rank_is_compared_element_by_element(
     assert found["wrong"] == wrong
     assert phases == ["all-reduce of 1,024 bytes", "all-reduce of 2,048 bytes"][: 1 if wrong else 2]
     assert [*found["seconds"]] == [256, 512][: 1 if wrong else 2]
+
+
+@pytest.mark.parametrize(("transport", "at_once"), [("gloo", [1]), ("host", [1]), ("nccl", [])])
+def test_trial_of_gloo_alone_ends_without_torchs_destructors(
+    monkeypatch: pytest.MonkeyPatch, transport: str, at_once: list[int]
+) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr(attempt, "leave_after_gloo", ended.append)
+    more = "--device cpu --store a:1 --prefix p --rank 0 --world 2 --seconds 1"
+    with pytest.raises(SystemExit) as caught:
+        attempt.leave(1, ["--transport", transport, *more.split()])
+    assert (ended, caught.value.code) == (at_once, 1)

@@ -41,7 +41,7 @@ def test_phases_are_appended_as_they_are_reached(tmp_path: Path) -> None:
 @pytest.mark.parametrize("backend", ["gloo", "nccl"])
 def test_process_of_gloo_alone_ends_without_torchs_destructors(monkeypatch: pytest.MonkeyPatch, backend: str) -> None:
     ended: list[int] = []
-    monkeypatch.setattr(ddp_rank.os, "_exit", ended.append)
+    monkeypatch.setattr(ddp_rank, "leave_after_gloo", ended.append)
     with pytest.raises(SystemExit) as caught:
         ddp_rank.leave(3, ["rank", "--backend", backend])
     assert caught.value.code == 3

@@ -1,0 +1,1 @@
+"""Chat templates as programs of jinja, and marks around parts of what they write."""

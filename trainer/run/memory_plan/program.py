@@ -27,6 +27,7 @@ from trainer.run.memory_plan.faster import trials, use_expected
 from trainer.run.memory_plan.live_memory import TRIALS, LiveMemory, Peak
 from trainer.run.memory_plan.shapes import Program
 from trainer.run.memory_plan.sharding import groups_of, spread
+from trainer.run.memory_plan.tensors.repeated import RepeatedOperations
 from trainer.tasks.language.network import build
 from trainer.tasks.language_model import sum_of
 
@@ -123,12 +124,12 @@ def measured(program: Program, *, limit: int | None = None) -> Footprint:
         TrainerError: RM701, RM707 for a network that is not implemented.
     """
     allocator = CachingAllocator(limit=limit) if program.card else PlainAllocator()
-    memory = LiveMemory(allocator, vocabulary=int(program.raw["vocab_size"]), card=program.card)
+    fake, compile_, call = _bench()
+    memory = LiveMemory(allocator, vocabulary=int(program.raw["vocab_size"]), card=program.card, call=call)
     plain, masked = program.attention
     attention = PlannedAttention(
         plain=plain, masked=masked, flops=memory.add_flops, host=not program.card, units=program.units
     )
-    fake, compile_ = _bench()
     compile_.memory, compile_.network = memory, json.dumps({**program.raw, **dict.fromkeys(DEPTH)}, sort_keys=True)
     with fake, memory, attention.used(), _checkpoints_of_host():
         model = network(program, compile_)
@@ -161,9 +162,10 @@ def _checkpoints_of_host() -> Iterator[None]:
 
 
 @functools.cache
-def _bench() -> tuple[FakeTensorMode, PlannedCompile]:
-    """Return what plans share: one mode, as compiled graphs belong to it, and the graphs."""
-    return FakeTensorMode(), PlannedCompile()
+def _bench() -> tuple[FakeTensorMode, PlannedCompile, RepeatedOperations]:
+    """Return what plans share: one mode, as compiled graphs belong to it, the graphs, and operations that are known."""
+    mode = FakeTensorMode()
+    return mode, PlannedCompile(mode), RepeatedOperations(mode)
 
 
 def _footprint(memory: LiveMemory, model: nn.Module, program: Program, held: int) -> Footprint:

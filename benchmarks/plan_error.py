@@ -36,12 +36,12 @@ from torch.profiler import ProfilerActivity, profile  # noqa: E402
 from benchmarks.language_speed import CASES  # noqa: E402
 from benchmarks.plan_as_chosen import as_chosen, differs  # noqa: E402
 from benchmarks.plan_card_cases import Configuration  # noqa: E402
-from trainer.config.sections.decoder import AdapterConfig, DecoderConfig  # noqa: E402
+from trainer.data.tokens.labels import PADDING  # noqa: E402
 from trainer.engine.loop import forward_backward, step_optimizer  # noqa: E402
 from trainer.models.activation_checkpointing import checkpointed, layers  # noqa: E402
 from trainer.run.memory_plan.cards import CONTEXT, Card  # noqa: E402
 from trainer.run.memory_plan.fit import Fit, exact_fit  # noqa: E402
-from trainer.run.memory_plan.program import Footprint, batch, measured, training_of  # noqa: E402
+from trainer.run.memory_plan.program import Footprint, batch, measured, settings_of, training_of  # noqa: E402
 from trainer.run.memory_plan.shapes import SHAPES, Program  # noqa: E402
 from trainer.tasks.language.network import build  # noqa: E402
 from trainer.telemetry.peaks import find  # noqa: E402
@@ -294,8 +294,7 @@ def error_on_host(program: Program) -> tuple[int, int]:
 def real_peak(program: Program) -> int:
     """Return the bytes at the largest moment of a real step: what was there, and what the allocator reports."""
     torch.manual_seed(0)
-    adapter = AdapterConfig(adapter=program.adapter, lora_rank=program.rank)
-    model = build(program.raw, DecoderConfig(adapter=adapter), program.method, seed=0)
+    model = build(program.raw, settings_of(program), program.method, seed=0, peft=program.peft)
     if program.method != "dpo":
         model.drop_ignored = False  # type: ignore[assignment]
     model = checkpointed(model, program.checkpointing, layers(model))
@@ -323,6 +322,8 @@ def held(training: Any) -> list[torch.Tensor]:
 def take_step(training: Any, program: Program) -> None:
     """Take one step as the plan does, on real tensors."""
     inputs = batch(program)
+    if program.peft is not None and "documents" in inputs:  # of rows that are all full transformers makes no mask
+        inputs["documents"][..., -1] = PADDING
     targets = next(iter(inputs.values()))
     forward_backward(training, inputs, targets, rows=len(targets), weight=torch.ones(()))
     step_optimizer(training)

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 CPU = torch.device("cpu")
-OF_DEVICE = torch.ops.prim.device.default
+OF_DEVICE, OF_VALUE = torch.ops.prim.device.default, torch.ops.aten._local_scalar_dense.default
 # Results of these depend on values, or they change a tensor's sizes.
 UNLIKE = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape, torch.Tag.inplace_view}
 RESIZING = ("aten::set_", "aten::resize", "aten::_resize", "aten::lift", "aten::copy_sparse")
@@ -45,9 +45,15 @@ class RepeatedOperations:
         self._known: dict[Any, tuple[type | None, list[_Result | None]] | None] = {}
 
     def __call__(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Return what the operation returns; results have storages of their own where they had at first."""
+        """Return what the operation returns; results have storages of their own where they had at first.
+
+        A decision by a value is taken to be true: peft's LoHa and LoKr draw a number to decide whether a layer is left
+        out in this step.
+        """
         if func is OF_DEVICE:
             return args[0].fake_device
+        if func is OF_VALUE and args[0].dtype is torch.bool and args[0].constant is None:
+            return True
         tensors: list[Tensor] = []
         try:
             sizes = _key(args, tensors), _key(tuple(kwargs.items()), tensors)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from trainer.models.pretrained.families import decoder_config
-from trainer.run.memory_plan.cards import CONTEXT, GIB, Card, card_of
+from trainer.analysis.language.planning.request import PREFERENCES, PlanRequest, name_of, sharded
+from trainer.run.memory_plan.cards import CONTEXT, GIB, Card
 from trainer.run.memory_plan.fit import (
     MOST_ROWS,
     SHARES,
     Fit,
     exact_fit,
+    first_size,
     fit,
     gib,
     largest_fit,
@@ -20,89 +21,9 @@ from trainer.run.memory_plan.fit import (
     most_tokens,
 )
 from trainer.run.memory_plan.live_memory import PARTS
-from trainer.run.memory_plan.shapes import SHAPES, Program, config_of, shape_named
+from trainer.run.memory_plan.shapes import SHAPES, Program, shape_named
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit, say
-from trainer.tasks.language.network import require_positions
-
-METHODS = {
-    "full": {"adapter": "none", "method": "pretrain"},
-    "lora": {"adapter": "lora", "method": "pretrain"},
-    "qlora": {"adapter": "qlora", "method": "pretrain"},
-    "dpo": {"adapter": "lora", "method": "dpo"},
-    "kto": {"adapter": "lora", "method": "kto"},
-}
-TABLE = ("full", "lora", "qlora")
-CHECKPOINTING = ("off", "full")
-MOST_TOKENS = 2**25  # of a micro-batch
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlanRequest:
-    """Request of a plan, by the names of the options.
-
-    model: name of a shape, a model folder, or a config.json. gpu: card's name, such as "RX 7900 XTX" or "MI50 32 GB".
-    method: a key of METHODS; None for all of TABLE. micro_batch: rows at a time; None for the largest that fit.
-    activation_checkpointing: None for off and full. rows: text, or packed for rows of conversations, whose attention
-    has a mask. cards: each computes its own rows of a batch, with the whole model (parallel ddp) or a shard (fsdp2).
-    memory_gib: of a card, where it differs from the table's. longest: give the longest row that fits, too.
-    experimental_attention: whether TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1 is set.
-    """
-
-    model: str
-    gpu: str
-    method: str | None = None
-    sequence: int = 1024
-    micro_batch: int | None = None
-    precision: str = "auto"
-    activation_checkpointing: str | None = None
-    lora_rank: int = 16
-    rows: str = "text"
-    cards: int = 1
-    parallel: str = "ddp"
-    memory_gib: float | None = None
-    experimental_attention: bool = False
-    fast: str = "auto"
-    optimizer: str = "adamw"
-    task: str = "lm"
-    longest: bool = False
-
-    def card(self) -> Card:
-        """Return the card. Raises TrainerError RM738."""
-        return card_of(self.gpu, self.memory_gib)
-
-    def programs(self, card: Card) -> list[Program]:
-        """Return what is asked for on a card. Raises TrainerError RM500, RM736, and those of `config_of`."""
-        if (self.micro_batch or 1) * self.sequence > MOST_TOKENS:
-            what = f"--micro-batch {self.micro_batch} of --sequence {self.sequence}: more than {MOST_TOKENS:,} tokens"
-            raise TrainerError("RM500", what=what, next="No card of the table holds so many at a time; give fewer.")
-        raw = config_of(self.model)
-        require_positions(decoder_config(raw).positions, self.sequence)
-        precision = card.precision if self.precision == "auto" else self.precision
-        program = Program(
-            raw=raw,
-            precision=precision,
-            sequence=self.sequence,
-            rank=self.lora_rank,
-            attention=card.attention(flag=self.experimental_attention, precision=precision),
-            packed=self.rows == "packed",
-            fast=self.fast != "off",
-            optimizer=self.optimizer,
-            compiler=card.compiler,
-        )
-        kinds = [self.method] if self.method else list(TABLE)
-        choices = [self.activation_checkpointing] if self.activation_checkpointing else list(CHECKPOINTING)
-        program = sharded(program, self.cards) if self.parallel == "fsdp2" else program
-        return [_as(kind, replace(program, checkpointing=each)) for kind in kinds for each in choices]
-
-
-def sharded(program: Program, cards: int) -> Program:
-    """Return the program as the ranks of `train --parallel fsdp2` run it: blocks are then plain torch."""
-    return replace(program, shards=cards, fast=False) if cards > 1 else program
-
-
-def _as(kind: str, program: Program) -> Program:
-    return replace(program, adapter=METHODS[kind]["adapter"], method=METHODS[kind]["method"])
 
 
 def plan(requested: PlanRequest) -> int:
@@ -113,10 +34,18 @@ def plan(requested: PlanRequest) -> int:
     """
     card = requested.card()
     programs = requested.programs(card)
-    assumed(requested.model, programs[0], card, requested.cards)
+    for sentence in requested.notes:
+        say(sentence)
+    assumed(requested.name, programs[0], card, requested.cards)
     try:
-        if requested.micro_batch is not None and len(programs) == 1:
-            one(replace(programs[0], rows=requested.micro_batch), card, requested.cards)
+        if requested.step_rows is not None:
+            recipe_step(programs[0], card, requested.cards, requested.micro_batch, requested.step_rows)
+        elif requested.micro_batch is not None and len(programs) == 1:
+            one(
+                exact_fit(replace(programs[0], rows=requested.micro_batch), card, cards=requested.cards),
+                requested.cards,
+                card,
+            )
         else:
             table(programs, card, requested.cards, requested.micro_batch)
     finally:  # where nothing of it fits, a shorter row may
@@ -174,7 +103,28 @@ def over_cards(program: Program, cards: int) -> str:
     return "--parallel ddp: each card holds the whole model, and gradients once more for their sum; fsdp2 shards them."
 
 
-def one(program: Program, card: Card, cards: int) -> None:
+def recipe_step(program: Program, card: Card, cards: int, micro_batch: int | None, rows: int) -> None:
+    """Print the step that a run of a recipe takes, by part.
+
+    Args:
+        cards: how many cards.
+        micro_batch: rows at a time; None for those that a run of --micro-batch auto starts with.
+        rows: of an optimizer step on a card.
+
+    Raises:
+        TrainerError: RM737 where it does not fit.
+    """
+    if micro_batch is None:
+        found = first_size(program, card, rows, cards=cards)
+    else:
+        at_once = min(micro_batch, rows)
+        pieces = 1 if at_once == rows else 2  # gradients of earlier ones are there from the second on
+        found = exact_fit(replace(program, rows=at_once, pieces=pieces), card, cards=cards)
+    say(f"step    {rows:,} rows a card, {found.program.rows:,} at a time")
+    one(found, cards, card)
+
+
+def one(found: Fit, cards: int, card: Card) -> None:
     """Print one configuration by part.
 
     Args:
@@ -183,7 +133,6 @@ def one(program: Program, card: Card, cards: int) -> None:
     Raises:
         TrainerError: RM737 where it does not fit.
     """
-    found = exact_fit(program, card, cards=cards)
     emit("planned", **found.facts())
     largest = found.footprint.largest
     for part in PARTS:
@@ -192,7 +141,7 @@ def one(program: Program, card: Card, cards: int) -> None:
     say(f"  {worded_rate(found)}")
     if not found.fits:
         raise refusal(found, card, cards)
-    say(f"fits    {described(program)}: {gib(found.budget - found.need)} GiB stay free")
+    say(f"fits    {described(found.program)}: {gib(found.budget - found.need)} GiB stay free")
 
 
 def table(programs: Sequence[Program], card: Card, cards: int, micro_batch: int | None) -> None:
@@ -241,13 +190,6 @@ def longest(programs: Sequence[Program], card: Card, cards: int) -> None:
         emit("longest_row", **names, tokens=tokens, most=most)
         line = f"  {name_of(program):<7} {program.precision:<6} {program.checkpointing:<12}"
         say(f"{line} {tokens:>9,}" if tokens else f"{line} {'-':>9}")
-
-
-def name_of(program: Program) -> str:
-    """Return a program's method."""
-    return next(
-        name for name, each in METHODS.items() if (each["adapter"], each["method"]) == (program.adapter, program.method)
-    )
 
 
 def described(program: Program) -> str:
@@ -313,5 +255,5 @@ def smaller_programs(program: Program, cards: int) -> list[Program]:
     checkpointed = replace(program, checkpointing="full")
     spread = [] if program.shards == cards else [sharded(checkpointed, cards)]
     ways = [*([program] if checkpointed == program else [program, checkpointed]), *spread]
-    quantised = replace(checkpointed, adapter="qlora")
-    return ways if program.method in ("dpo", "kto") or quantised in ways else [*ways, quantised]
+    quantised = replace(checkpointed, adapter="qlora", peft=None)
+    return ways if program.method in PREFERENCES or quantised in ways else [*ways, quantised]

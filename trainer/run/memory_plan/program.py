@@ -17,6 +17,7 @@ from torch.utils.checkpoint import DefaultDeviceType
 from trainer.config.sections.decoder import AdapterConfig, DecoderConfig
 from trainer.device.precision import DTYPES, Precision
 from trainer.engine.loop import forward_backward, step_optimizer
+from trainer.engine.measurement import best_of
 from trainer.engine.optimizer import MOMENTS, AdamWOnHost
 from trainer.engine.training import Plan, Training, new_training
 from trainer.models.activation_checkpointing import checkpointed, layers
@@ -123,7 +124,8 @@ def measured(program: Program, *, limit: int | None = None) -> Footprint:
 
     Raises:
         DoesNotFitError: where the step passes the limit.
-        TrainerError: RM701, RM707 for a network that is not implemented.
+        TrainerError: RM701, RM707 for a network that is not implemented, RM712 for a method of peft that cannot be
+            computed so.
     """
     allocator = CachingAllocator(limit=limit) if program.card else PlainAllocator()
     fake, compile_, call = _bench()
@@ -133,7 +135,7 @@ def measured(program: Program, *, limit: int | None = None) -> Footprint:
         plain=plain, masked=masked, flops=memory.add_flops, host=not program.card, units=program.units
     )
     compile_.memory, compile_.network = memory, json.dumps({**program.raw, **dict.fromkeys(DEPTH)}, sort_keys=True)
-    own_class = contextlib.nullcontext() if program.peft is None else own_class_without_data()
+    own_class = contextlib.nullcontext() if program.peft is None else own_class_without_data(program.peft)
     with own_class, fake, memory, attention.used(), _checkpoints_of_host():
         model = network(program, compile_)
         training = training_of(program, model)
@@ -144,7 +146,10 @@ def measured(program: Program, *, limit: int | None = None) -> Footprint:
                 trials(model.decoder, program)  # type: ignore[arg-type]
         tried = memory.peaks[TRIALS]
         states_made(training, memory)
+        memory.part = "weights"
+        kept = best_of(training) if program.best else {}
         held = step(training, program, memory)
+        kept.clear()
         memory.peaks[TRIALS] = tried
         return _footprint(memory, model, program, held)
 

@@ -48,6 +48,21 @@ def test_optimizers_with_smaller_states_take_less():
     assert held["adamw-host"] < 2000  # the loop's own numbers
 
 
+def test_best_weights_are_a_copy_of_what_is_trained():
+    without, kept = (measured(replace(ON_CARD, adapter="lora", best=each)).peaks["forward"] for each in (False, True))
+    found = measured(replace(ON_CARD, adapter="lora"))
+    assert 4 * found.trained <= kept.parts["weights"] - without.parts["weights"] < 4 * found.trained + 64 * 512
+
+
+def test_targets_and_dropout_of_an_adapter_are_planned():
+    base = replace(ON_CARD, adapter="lora", fast=False)
+    whole, few, dropped = (
+        measured(replace(base, **how)) for how in ({}, {"targets": ["q_proj"]}, {"targets": ["q_proj"], "dropout": 0.1})
+    )
+    assert few.trained == 3 * 16 * 2 * 64 < whole.trained
+    assert dropped.peaks["forward"].allocated > few.peaks["forward"].allocated
+
+
 @long
 def test_optimizer_with_moments_on_the_host_takes_a_piece_of_them_in_its_step(monkeypatch):
     monkeypatch.setattr(optimizer, "PIECE", 2**10)

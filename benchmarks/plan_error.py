@@ -302,7 +302,7 @@ def configurations() -> list[tuple[str, Program]]:
 
 
 def by_peft() -> list[tuple[str, Program]]:
-    """Return small programs whose adapter is peft's own, over method, family, shape, format and checkpointing, named."""
+    """Return small programs of methods by peft, over family, shape, number format and checkpointing, named."""
     base = Program(raw={**COMMON, **FAMILIES["qwen2"]}, rows=4, sequence=256, fast=False, card=False, precision="fp32")
     bf16 = {"precision": "bf16", "checkpointing": "full"}
     ways: list[dict[str, Any]] = [{}, {"method": "dpo", "rows": 2}, bf16, {"rows": 2, "sequence": 512, "pieces": 2}]

@@ -88,6 +88,9 @@ def assumed(model: str, program: Program, card: Card, cards: int) -> None:
         say(
             f"        {card.arch} has no bf16 in hardware, and fp16 instead: --precision auto; a run tries it by values"
         )
+    made_for = program.raw.get("max_position_embeddings")
+    if isinstance(made_for, int) and program.sequence > made_for:
+        say(f"        --sequence {program.sequence:,} is more than the {made_for:,} tokens that the model is made for")
     if cards > 1:
         say(f"        {over_cards(program, cards)}")
     say("        The step was run on tensors without data. Planned, not measured on an AMD card.")
@@ -205,8 +208,13 @@ def worded_rate(found: Fit) -> str:
     if found.rate is None:
         return "no peak of this card is known, so no time"
     low, high = found.rate
-    seconds = f"{found.program.tokens / high:.2g} to {found.program.tokens / low:.2g} s a step"
+    seconds = f"{brief(found.program.tokens / high)} to {brief(found.program.tokens / low)} s a step"
     return f"{low:,.0f} to {high:,.0f} ({seconds} at {SHARES[0]:.0%} to {SHARES[1]:.0%} of the peak)"
+
+
+def brief(seconds: float) -> str:
+    """Return a number with two digits that count, without an exponent where it is 100 or more."""
+    return f"{seconds:.2g}" if seconds < 99.5 else f"{round(seconds, 1 - int(math.log10(seconds))):,.0f}"
 
 
 def refusal(found: Fit, card: Card, cards: int, tried: int = 1) -> TrainerError:
@@ -240,8 +248,10 @@ def what_fits(program: Program, card: Card, cards: int) -> str:
         return f"This would fit: {described(last.program)}."
     least = last.footprint.reserved + card.budget - last.budget + CONTEXT
     memory = f"{math.ceil(10 * least / GIB) / 10:.1f} GiB"
-    shorter = "a shorter --sequence (--longest true gives what fits)"
-    return f"Take {shorter}, a smaller model, or a card of at least {memory} for {described(last.program)}."
+    parts = last.footprint.largest.parts
+    stays = parts.get("weights", 0) + parts.get("optimizer", 0)  # however short a row is
+    shorter = "a shorter --sequence (--longest true gives what fits), " if stays < last.budget else ""
+    return f"Take {shorter}a smaller model, or a card of at least {memory} for {described(last.program)}."
 
 
 def smaller_programs(program: Program, cards: int) -> list[Program]:

@@ -40,6 +40,11 @@ def test_missing_option_is_named_before_any_install(name, monkeypatch, capsys):
     assert all(f"--{each}" in message for each in NEEDED[name])
 
 
+def test_option_that_another_stands_for_is_not_asked_for(capsys):
+    known()["plan"].run({"recipe": "lm-mi210-lora-13b", "dry_run": True})
+    assert "--recipe=lm-mi210-lora-13b" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", command.COMMANDS)
 def test_tasks_take_the_trainers_options(name):
     options = {option["name"].replace("_", "-") for option in trainer_options(name)}

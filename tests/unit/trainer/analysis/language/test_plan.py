@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.left_out import long, one_of
-from trainer.analysis.language.plan import METHODS, PlanRequest, assumed, plan
+from trainer.analysis.language.plan import assumed, brief, plan
+from trainer.analysis.language.planning.request import METHODS, PlanRequest
 from trainer.cli import main
 from trainer.run.memory_plan.cards import CONTEXT, GIB
 from trainer.run.memory_plan.fit import exact_fit
@@ -105,6 +106,37 @@ def test_plan_for_more_memory_than_any_program_leaves_names_the_least_and_for_wh
     assert offered is None
     least = r"a card of at least [\d.]+ GiB for qlora in bf16, 1 x 64 tokens, full checkpointing\.$"
     assert re.search(least, error.next)
+
+
+def test_plan_whose_weights_alone_do_not_fit_offers_no_shorter_row(model, capsys):
+    how = {"model": model, "gpu": "RX 7900 XTX", "sequence": 64, "fast": "off", "method": "qlora"}
+    for memory, offered in ((CONTEXT / GIB + 1e-4, False), (CONTEXT / GIB + 1e-3, True)):
+        error, _ = refused(PlanRequest(**how, activation_checkpointing="full", memory_gib=memory))
+        assert ("shorter --sequence" in error.next) is offered
+
+
+@pytest.mark.parametrize(("length", "stated"), [(512, False), (513, True)])
+def test_row_beyond_what_the_model_is_made_for_is_stated(length, stated, model, capsys):
+    requested = PlanRequest(model=model, gpu="RX 7900 XTX", sequence=length)
+    card = requested.card()
+    assumed(model, requested.programs(card)[0], card, 1)
+    assert ("that the model is made for" in capsys.readouterr().err) is stated
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0123, "0.012"),
+        (1.25, "1.2"),
+        (99.4, "99"),
+        (99.6, "100"),
+        (344.0, "340"),
+        (1149.0, "1,100"),
+        (99_999.0, "100,000"),
+    ],
+)
+def test_seconds_have_two_digits_that_count(seconds, text):
+    assert brief(seconds) == text
 
 
 OFFER = re.compile(r"This would fit: (\w+) in \w+, ([\d,]+) x [\d,]+ tokens(?:, (\w+) checkpointing)?\.")

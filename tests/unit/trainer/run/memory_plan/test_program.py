@@ -49,9 +49,10 @@ def test_optimizers_with_smaller_states_take_less():
 
 
 def test_best_weights_are_a_copy_of_what_is_trained():
-    without, kept = (measured(replace(ON_CARD, adapter="lora", best=each)).peaks["forward"] for each in (False, True))
-    found = measured(replace(ON_CARD, adapter="lora"))
-    assert 4 * found.trained <= kept.parts["weights"] - without.parts["weights"] < 4 * found.trained + 64 * 512
+    base = replace(ON_CARD, adapter="lora", fast=False)
+    without, kept = (measured(replace(base, best=each)) for each in (False, True))
+    more = kept.peaks["forward"].parts["weights"] - without.peaks["forward"].parts["weights"]
+    assert 4 * kept.trained <= more < 4 * kept.trained + 64 * 512
 
 
 def test_targets_and_dropout_of_an_adapter_are_planned():

@@ -20,7 +20,7 @@ ON_HOST = Program(raw=SMALL, adapter="peft", rows=2, sequence=128, fast=False, c
 @pytest.mark.parametrize(
     "how", one_of([{}, {"method": "dpo", "rows": 1}, {"precision": "bf16", "checkpointing": "full"}]), ids=str
 )
-@pytest.mark.parametrize("name", one_of(BY_PEFT, 3))
+@pytest.mark.parametrize("name", one_of(BY_PEFT))
 def test_plan_of_a_method_by_peft_equals_what_the_hosts_allocator_reports(name, how):
     planned, real = error_on_host(replace(ON_HOST, peft=BY_PEFT[name], **how))
     assert planned == pytest.approx(real, rel=0.003)
@@ -33,7 +33,7 @@ def test_frozen_weights_of_a_method_by_peft_are_held_in_sixteen_bits_on_a_card()
         ]
         for fast in (False, True)
     )
-    assert narrow < 0.7 * wide
+    assert narrow < 0.8 * wide
 
 
 def test_step_that_a_method_by_peft_cannot_take_is_an_error_with_its_reason():

@@ -127,7 +127,7 @@ def measured(program: Program, *, limit: int | None = None) -> Footprint:
         TrainerError: RM701, RM707 for a network that is not implemented, RM712 for a method of peft that cannot be
             computed so.
     """
-    allocator = CachingAllocator(limit=limit) if program.card else PlainAllocator()
+    allocator = CachingAllocator() if program.card else PlainAllocator()
     fake, compile_, call = _bench()
     memory = LiveMemory(allocator, vocabulary=int(program.raw["vocab_size"]), card=program.card, call=call)
     plain, masked = program.attention
@@ -139,6 +139,8 @@ def measured(program: Program, *, limit: int | None = None) -> Footprint:
     with own_class, fake, memory, attention.used(), _checkpoints_of_host():
         model = network(program, compile_)
         training = training_of(program, model)
+        if program.card:
+            memory.allocator = CachingAllocator(limit=limit)  # from here on: the network was built on the host
         memory.begin()
         if program.card and program.fast and program.peft is None:
             memory.part = TRIALS

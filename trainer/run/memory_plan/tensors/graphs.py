@@ -137,8 +137,14 @@ class _Run(fx.Interpreter):
         for number, node in enumerate(self.nodes):
             found.made.append(self.made.get(node, []))
             found.followed.append(self.followed.get(node, []))
-            found.freed.append([place for place, at in last.items() if at == number])
+            found.freed.append(self._ended(node, {place for place, at in last.items() if at == number}))
         return found
+
+    def _ended(self, node: fx.Node, ending: set[_Place]) -> list[_Place]:
+        """Return the storages that end after a node, in the order in which the interpreter lets their tensors go."""
+        places = [place for each in self.user_to_last_uses.get(node, []) for place in self.places.get(each, [])]
+        found = [place for place in reversed(places) if place is not None and place in ending]
+        return list(dict.fromkeys(found))[::-1]
 
     def _returned(self) -> Sequence[Any]:
         returned: Any = self.nodes[-1].args[0]

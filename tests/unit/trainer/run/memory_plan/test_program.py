@@ -102,6 +102,15 @@ def test_step_beyond_the_limit_ends_within_it():
         measured(program, limit=peak // 2)
 
 
+def test_network_that_is_larger_on_the_host_than_the_limit_is_planned_within_it():
+    """Weights are made in fp32, and frozen ones are held in 4 bits."""
+    raw = {**SMALL, "hidden_size": 512, "intermediate_size": 1536, "vocab_size": 64, "num_hidden_layers": 12}
+    program = replace(ON_CARD, raw=raw, adapter="qlora", rank=2, rows=1, sequence=16, fast=False, checkpointing="full")
+    free = measured(program)
+    assert measured(program, limit=free.reserved).largest == free.largest
+    assert 4 * free.all > free.reserved
+
+
 @pytest.mark.parametrize("how", one_of([{}, {"adapter": "lora", "checkpointing": "full"}]), ids=str)
 def test_trials_beyond_the_limit_give_way_to_the_step(how):
     program = replace(ON_CARD, rows=1, sequence=512, **how)

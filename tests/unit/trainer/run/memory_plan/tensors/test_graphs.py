@@ -42,8 +42,9 @@ def graph() -> fx.GraphModule:
     found = fx.Graph()
     one, other = found.placeholder("one"), found.placeholder("other")
     scaled = found.call_function(aten.mul.Tensor, (one, 2.0))
-    product = found.call_function(aten.mm.default, (scaled, other))
-    added = found.call_function(aten.add.Tensor, (product, product))
+    turned = found.call_function(aten.t.default, (scaled,))  # ends before what it is a view of
+    product = found.call_function(aten.mm.default, (turned, other))
+    added = found.call_function(aten.add.Tensor, (product, scaled))
     last = found.call_function(aten.mm.default, (added, other))
     view = found.call_function(aten.view.default, (other, [-1]))
     found.output(([last, view, None, other],))

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 from torch.utils._pytree import tree_leaves
 
 from trainer.run.memory_plan.tensors.repeated import RepeatedOperations
@@ -86,3 +86,12 @@ def test_storage_that_is_larger_than_its_tensor_is_not_repeated():
 
 def test_device_of_a_tensor_without_data_is_the_hosts():
     assert RepeatedOperations(MODE)(torch.ops.prim.device.default, tensors()[:1], {}) == torch.device("cpu")
+
+
+def test_decision_by_a_value_is_taken_to_be_true_and_a_number_is_unknown():
+    call, of_value = RepeatedOperations(MODE), aten._local_scalar_dense.default
+    with MODE:
+        assert call(of_value, (torch.rand(1) > 0.5,), {}) is True
+        assert call(of_value, (torch.tensor(False),), {}) is False  # its value is known
+        with pytest.raises(DataDependentOutputException):
+            call(of_value, (torch.rand(1),), {})

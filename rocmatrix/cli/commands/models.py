@@ -96,4 +96,5 @@ def require_options(program: str, options: Mapping[str, Any]) -> None:
     ]
     if required:
         needs = " and ".join(f"--{each['name'].replace('_', '-')} ({each['help']})" for each in required)
-        raise RocmatrixError("RM404", what=f"{program} needs {needs}", next=f"See ./invokew {program} --help.")
+        instead = "".join(f", or --{each}" for each in dict.fromkeys(each.get("unless", "") for each in required) if each)
+        raise RocmatrixError("RM404", what=f"{program} needs {needs}{instead}", next=f"See ./invokew {program} --help.")

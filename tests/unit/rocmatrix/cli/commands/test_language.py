@@ -25,7 +25,7 @@ NEEDED = {
     "gguf": ("model", "output"),
     "show-data": ("data",),
     "convert-recipe": ("recipe", "output"),
-    "plan": ("model", "gpu"),
+    "plan": ("model", "gpu", "recipe"),
 }
 
 

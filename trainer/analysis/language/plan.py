@@ -124,14 +124,15 @@ def recipe_step(program: Program, card: Card, cards: int, micro_batch: int | Non
         pieces = 1 if at_once == rows else 2  # gradients of earlier ones are there from the second on
         found = exact_fit(replace(program, rows=at_once, pieces=pieces), card, cards=cards)
     say(f"step    {rows:,} rows a card, {found.program.rows:,} at a time")
-    one(found, cards, card)
+    one(found, cards, card, most_rows=rows)
 
 
-def one(found: Fit, cards: int, card: Card) -> None:
+def one(found: Fit, cards: int, card: Card, *, most_rows: int = MOST_ROWS) -> None:
     """Print one configuration by part.
 
     Args:
         cards: how many cards.
+        most_rows: of an optimizer step on a card; with fewer at a time it is in pieces.
 
     Raises:
         TrainerError: RM737 where it does not fit.
@@ -143,7 +144,7 @@ def one(found: Fit, cards: int, card: Card) -> None:
     say(f"  {'together':<12} {gib(largest.allocated):>8} GiB, {gib(found.need)} with the allocator's rest")
     say(f"  {worded_rate(found)}")
     if not found.fits:
-        raise refusal(found, card, cards)
+        raise refusal(found, card, cards, most_rows=most_rows)
     say(f"fits    {described(found.program)}: {gib(found.budget - found.need)} GiB stay free")
 
 
@@ -158,7 +159,8 @@ def table(programs: Sequence[Program], card: Card, cards: int, micro_batch: int 
     Raises:
         TrainerError: RM737 where none fits.
     """
-    say(f"  {'method':<7} {'format':<6} {'checkpoints':<12} {'rows':>5} {'GiB':>7}  tokens/s, an assumption")
+    wide = width_of(programs)
+    say(f"  {'method':<{wide}} {'format':<6} {'checkpoints':<12} {'rows':>5} {'GiB':>7}  tokens/s, an assumption")
     found = [
         largest_fit(each, card, cards=cards)
         if micro_batch is None
@@ -166,7 +168,7 @@ def table(programs: Sequence[Program], card: Card, cards: int, micro_batch: int 
         for each in programs
     ]
     for program, each in zip(programs, found, strict=True):
-        start = f"  {name_of(program):<7} {program.precision:<6} {program.checkpointing:<12}"
+        start = f"  {name_of(program):<{wide}} {program.precision:<6} {program.checkpointing:<12}"
         if each is None:
             say(f"{start} {'-':>5} {'':>7}  one row does not fit")
             continue
@@ -176,6 +178,11 @@ def table(programs: Sequence[Program], card: Card, cards: int, micro_batch: int 
     if not any(each is not None and each.fits for each in found):
         last = fit(replace(programs[-1], rows=micro_batch or 1), card, cards=cards)
         raise refusal(last, card, cards, tried=len(programs))
+
+
+def width_of(programs: Sequence[Program]) -> int:
+    """Return the width of the column of methods."""
+    return max(7, *(len(name_of(program)) for program in programs))
 
 
 def longest(programs: Sequence[Program], card: Card, cards: int) -> None:
@@ -191,7 +198,7 @@ def longest(programs: Sequence[Program], card: Card, cards: int) -> None:
         tokens = longest_row(program, card, cards=cards)
         names = {"method": name_of(program), "checkpointing": program.checkpointing}
         emit("longest_row", **names, tokens=tokens, most=most)
-        line = f"  {name_of(program):<7} {program.precision:<6} {program.checkpointing:<12}"
+        line = f"  {name_of(program):<{width_of(programs)}} {program.precision:<6} {program.checkpointing:<12}"
         say(f"{line} {tokens:>9,}" if tokens else f"{line} {'-':>9}")
 
 
@@ -217,30 +224,33 @@ def brief(seconds: float) -> str:
     return f"{seconds:.2g}" if seconds < 99.5 else f"{round(seconds, 1 - int(math.log10(seconds))):,.0f}"
 
 
-def refusal(found: Fit, card: Card, cards: int, tried: int = 1) -> TrainerError:
+def refusal(found: Fit, card: Card, cards: int, tried: int = 1, most_rows: int = MOST_ROWS) -> TrainerError:
     """Return RM737 with the numbers and what would fit.
 
     Args:
         cards: how many cards.
         tried: number of programs of which none fits.
+        most_rows: of an optimizer step on a card.
     """
     program = found.program
     need = f"{gib(found.need)} GiB are needed, {gib(found.budget)} are there for tensors"
     parts = ", ".join(f"{name} {gib(size)}" for name, size in found.footprint.largest.parts.items() if size > 2**26)
     what = f"{described(program)} on {card.name}" + (f", nor any of the {tried} tried" if tried > 1 else "")
-    return TrainerError("RM737", what=what, why=f"{need}: {parts}", next=what_fits(program, card, cards))
+    return TrainerError("RM737", what=what, why=f"{need}: {parts}", next=what_fits(program, card, cards, most_rows))
 
 
-def what_fits(program: Program, card: Card, cards: int) -> str:
+def what_fits(program: Program, card: Card, cards: int, most_rows: int = MOST_ROWS) -> str:
     """Return the first smaller program that fits, or the memory with which the smallest one does, and its name.
 
     Args:
         cards: how many cards.
+        most_rows: of an optimizer step on a card, which is taken in pieces where fewer fit.
     """
     ways = smaller_programs(program, cards)
     for each in ways:
-        most_rows = program.rows - 1 if each == program else MOST_ROWS
-        fitting = largest_fit(each, card, cards=cards, most_rows=most_rows)
+        most = program.rows - 1 if each == program else most_rows
+        pieces = each if most_rows == MOST_ROWS else replace(each, pieces=2)
+        fitting = largest_fit(pieces, card, cards=cards, most_rows=most)
         if fitting is not None:
             return f"This would fit: {described(fitting.program)}."
     last = exact_fit(replace(ways[-1], rows=1), card, cards=cards)

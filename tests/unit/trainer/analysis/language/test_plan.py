@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from tests.left_out import long, one_of
-from trainer.analysis.language.plan import assumed, brief, plan
+from trainer.analysis.language import plan as plan_module
+from trainer.analysis.language.plan import assumed, brief, plan, what_fits
 from trainer.analysis.language.planning.request import METHODS, PlanRequest
 from trainer.cli import main
 from trainer.run.memory_plan.cards import CONTEXT, GIB
-from trainer.run.memory_plan.fit import exact_fit
+from trainer.run.memory_plan.fit import MOST_ROWS, exact_fit
 from trainer.run.memory_plan.program import measured
 from trainer.runtime.errors import TrainerError
 
@@ -173,6 +174,23 @@ def test_refused_table_states_what_the_rows_requested_need(model, capsys):
     assert "1024 x 64 tokens" in error.what
     assert need > budget
     assert offered is None or offered.rows < 1024
+
+
+@pytest.mark.parametrize(
+    ("rows", "tried"),
+    [({"most_rows": 8}, [(2, 7), (2, 8), (2, 8)]), ({}, [(1, 7), (1, MOST_ROWS), (1, MOST_ROWS)])],
+)
+def test_refused_step_of_a_recipe_is_offered_in_pieces_of_its_rows(rows, tried, model, monkeypatch):
+    seen = []
+
+    def largest(program, card, *, cards, most_rows):
+        seen.append((program.pieces, most_rows))
+
+    monkeypatch.setattr(plan_module, "largest_fit", largest)
+    requested = PlanRequest(model=model, gpu="RX 7900 XTX", method="lora", sequence=64, fast="off", memory_gib=0.5)
+    program = replace(requested.programs(requested.card())[0], rows=8)
+    assert "card of at least" in what_fits(program, requested.card(), 1, **rows)
+    assert seen == tried
 
 
 @long

@@ -96,5 +96,6 @@ def require_options(program: str, options: Mapping[str, Any]) -> None:
     ]
     if required:
         needs = " and ".join(f"--{each['name'].replace('_', '-')} ({each['help']})" for each in required)
-        instead = "".join(f", or --{each}" for each in dict.fromkeys(each.get("unless", "") for each in required) if each)
+        others = dict.fromkeys(each["unless"] for each in required if each.get("unless"))
+        instead = "".join(f", or --{other}" for other in others)
         raise RocmatrixError("RM404", what=f"{program} needs {needs}{instead}", next=f"See ./invokew {program} --help.")

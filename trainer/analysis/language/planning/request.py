@@ -119,7 +119,7 @@ class PlanRequest:
         return config_of(self.model)
 
     def kinds(self) -> list[dict[str, Any]]:
-        """Return the fields of `Program` that tell the methods apart."""
+        """Return the fields of `Program` that differ between methods."""
         if self.step:
             return [dict(self.step)]
         if self.peft_config is None and self.method != "peft":

@@ -114,7 +114,7 @@ def _attributes(mode: FakeTensorMode) -> dict[str, Any]:
 
 
 def _key(value: Any, tensors: list[Tensor]) -> Any:
-    """Return what of an argument decides the result, and append its tensors; 1, 1.0 and True are told apart."""
+    """Return what of an argument decides the result, and append its tensors; 1, 1.0 and True are different."""
     kind = type(value)
     if kind is int or kind in PLAIN:
         return value

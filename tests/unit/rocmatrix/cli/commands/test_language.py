@@ -40,7 +40,7 @@ def test_missing_option_is_named_before_any_install(name, monkeypatch, capsys):
     assert all(f"--{each}" in message for each in NEEDED[name])
 
 
-def test_option_that_another_stands_for_is_not_asked_for(capsys):
+def test_option_that_another_stands_for_is_not_required(capsys):
     known()["plan"].run({"recipe": "lm-mi210-lora-13b", "dry_run": True})
     assert "--recipe=lm-mi210-lora-13b" in capsys.readouterr().out
 

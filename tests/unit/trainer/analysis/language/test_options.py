@@ -78,7 +78,7 @@ def test_commands_have_their_bodies():
     assert all(hasattr(command, name.replace("-", "_")) for name in options.COMMANDS if name not in apart)
 
 
-def test_options_that_a_recipe_may_bring_are_asked_for_by_the_plan_itself():
+def test_options_that_a_recipe_may_bring_are_optional_to_the_parser():
     assert parsed("plan", "--recipe", "r")["recipe"] == "r"
     found = [each["name"] for each in options.listed() if each.get("unless") == "recipe"]
     assert found == ["model", "gpu"]

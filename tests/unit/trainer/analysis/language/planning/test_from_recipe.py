@@ -136,7 +136,7 @@ def test_own_recipe_is_planned_with_each_of_its_settings(recipe):
     assert (plan.step_rows, plan.micro_batch, plan.cards) == (12, 3, 2)
 
 
-def test_every_setting_of_a_language_model_is_known_to_the_plan():
+def test_settings_of_a_language_model_are_all_known_to_the_plan():
     known = {
         setting.key for kind in (TokensConfig, DecoderConfig, *OF_EVERY_KIND) for setting in settings_of(kind).values()
     }

@@ -6,24 +6,25 @@ import pytest
 import torch
 from torch import nn
 
-from benchmarks.plan_error import BY_PEFT, error_on_host
-from tests.fixtures.footprints import SMALL
+from benchmarks.plan_error import BY_PEFT, COMMON, FAMILIES, error_on_host
 from tests.left_out import one_of
 from trainer.run.memory_plan.program import measured
 from trainer.run.memory_plan.shapes import Program
 from trainer.run.memory_plan.tensors.own_class import own_class_without_data
 from trainer.runtime.errors import TrainerError
 
-ON_HOST = Program(raw=SMALL, adapter="peft", rows=2, sequence=128, fast=False, card=False, precision="fp32")
+# Of smaller ones the scratch of a CPU's kernels for 16 bits, which no plan has, is up to 2 % of all: 85 kB of 4.3 MB.
+RAW = {**COMMON, **FAMILIES["qwen2"]}
+ON_HOST = Program(raw=RAW, adapter="peft", rows=4, sequence=256, fast=False, card=False, precision="fp32")
 
 
 @pytest.mark.parametrize(
-    "how", one_of([{}, {"method": "dpo", "rows": 1}, {"precision": "bf16", "checkpointing": "full"}]), ids=str
+    "how", one_of([{}, {"method": "dpo", "rows": 2}, {"precision": "bf16", "checkpointing": "full"}]), ids=str
 )
 @pytest.mark.parametrize("name", one_of(BY_PEFT))
 def test_plan_of_a_method_by_peft_equals_what_the_hosts_allocator_reports(name, how):
     planned, real = error_on_host(replace(ON_HOST, peft=BY_PEFT[name], **how))
-    assert planned == pytest.approx(real, rel=0.003)
+    assert planned == pytest.approx(real, rel=0.001)
 
 
 def test_frozen_weights_of_a_method_by_peft_are_held_in_sixteen_bits_on_a_card():

@@ -84,7 +84,8 @@ COMMANDS: Table = {
                 Reader(str, "GPU"), 'card, such as "RX 7900 XTX" or "MI50 32 GB"', required=True, unless="recipe"
             ),
             "recipe": CommandOption(
-                Reader(str, "FILE"), "recipe of train, by name or file, with all its settings; options given here stand before them"
+                Reader(str, "FILE"),
+                "recipe of train, by name or file, with all its settings; options given here stand before them",
             ),
             "method": CommandOption(
                 one_of("full", "lora", "qlora", "dpo", "kto", "peft"), "way of training (default: full, lora and qlora)"

@@ -3,6 +3,7 @@
     python -m benchmarks.plan_error              # both; about two CPU minutes
     python -m benchmarks.plan_error --record     # against benchmarks/results/language_speed.json alone
     python -m benchmarks.plan_error --card       # against benchmarks/results/plan_card*.json alone: steps on a card
+    python -m benchmarks.plan_error --peft       # methods by peft, against real steps on this CPU alone
 
 On a CPU the plan is compared with the bytes that torch's own allocator reports (torch.profiler, profile_memory) during
 the same step on real tensors: another source than the operations that the plan follows, kernels' workspaces included.
@@ -36,12 +37,12 @@ from torch.profiler import ProfilerActivity, profile  # noqa: E402
 from benchmarks.language_speed import CASES  # noqa: E402
 from benchmarks.plan_as_chosen import as_chosen, differs  # noqa: E402
 from benchmarks.plan_card_cases import Configuration  # noqa: E402
-from trainer.config.sections.decoder import AdapterConfig, DecoderConfig  # noqa: E402
+from trainer.data.tokens.labels import PADDING  # noqa: E402
 from trainer.engine.loop import forward_backward, step_optimizer  # noqa: E402
 from trainer.models.activation_checkpointing import checkpointed, layers  # noqa: E402
 from trainer.run.memory_plan.cards import CONTEXT, Card  # noqa: E402
 from trainer.run.memory_plan.fit import Fit, exact_fit  # noqa: E402
-from trainer.run.memory_plan.program import Footprint, batch, measured, training_of  # noqa: E402
+from trainer.run.memory_plan.program import Footprint, batch, measured, settings_of, training_of  # noqa: E402
 from trainer.run.memory_plan.shapes import SHAPES, Program  # noqa: E402
 from trainer.tasks.language.network import build  # noqa: E402
 from trainer.telemetry.peaks import find  # noqa: E402
@@ -75,6 +76,20 @@ COMMON = {
     "num_hidden_layers": 4,
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
+}
+BY_PEFT: dict[str, dict[str, Any]] = {
+    "dora": {"peft_type": "LORA", "use_dora": True, "r": 16, "target_modules": "all-linear"},
+    "adalora": {
+        **{"peft_type": "ADALORA", "init_r": 12, "target_r": 8, "tinit": 50, "tfinal": 100, "deltaT": 10},
+        **{"target_modules": "all-linear", "total_step": 1000},
+    },
+    "prompt tuning": {"peft_type": "PROMPT_TUNING", "num_virtual_tokens": 16},
+    "p-tuning": {"peft_type": "P_TUNING", "num_virtual_tokens": 16, "encoder_hidden_size": 64},
+    "ia3": {"peft_type": "IA3"},
+    "vera": {"peft_type": "VERA", "r": 16, "target_modules": "all-linear"},
+    "loha": {"peft_type": "LOHA", "r": 8, "target_modules": "all-linear"},
+    "lokr": {"peft_type": "LOKR", "r": 8, "target_modules": "all-linear"},
+    "oft": {"peft_type": "OFT", "oft_block_size": 16, "target_modules": "all-linear"},
 }
 GPT_SMALL = {
     **{"model_type": "gpt2", "vocab_size": 2048, "n_embd": 128, "n_layer": 4, "n_head": 4, "n_positions": 512},
@@ -286,6 +301,17 @@ def configurations() -> list[tuple[str, Program]]:
     return made
 
 
+def by_peft() -> list[tuple[str, Program]]:
+    """Return small programs of methods by peft, over family, shape, number format and checkpointing, named."""
+    base = Program(raw={**COMMON, **FAMILIES["qwen2"]}, rows=4, sequence=256, fast=False, card=False, precision="fp32")
+    bf16 = {"precision": "bf16", "checkpointing": "full"}
+    ways: list[dict[str, Any]] = [{}, {"method": "dpo", "rows": 2}, bf16, {"rows": 2, "sequence": 512, "pieces": 2}]
+    found = [(f"{name} {how}", {"peft": peft, **how}) for (name, peft), how in itertools.product(BY_PEFT.items(), ways)]
+    for family, name in itertools.product(("llama", "qwen3"), ("dora", "adalora", "prompt tuning")):
+        found.append((f"{family} {name}", {"peft": BY_PEFT[name], "raw": {**COMMON, **FAMILIES[family]}}))
+    return [(name, replace(base, adapter="peft", **how)) for name, how in found]
+
+
 def error_on_host(program: Program) -> tuple[int, int]:
     """Return the bytes at the largest moment of a step, planned and as the CPU's allocator reports them."""
     return measured(program).largest.allocated, real_peak(program)
@@ -294,8 +320,7 @@ def error_on_host(program: Program) -> tuple[int, int]:
 def real_peak(program: Program) -> int:
     """Return the bytes at the largest moment of a real step: what was there, and what the allocator reports."""
     torch.manual_seed(0)
-    adapter = AdapterConfig(adapter=program.adapter, lora_rank=program.rank)
-    model = build(program.raw, DecoderConfig(adapter=adapter), program.method, seed=0)
+    model = build(program.raw, settings_of(program), program.method, seed=0, peft=program.peft)
     if program.method != "dpo":
         model.drop_ignored = False  # type: ignore[assignment]
     model = checkpointed(model, program.checkpointing, layers(model))
@@ -323,16 +348,18 @@ def held(training: Any) -> list[torch.Tensor]:
 def take_step(training: Any, program: Program) -> None:
     """Take one step as the plan does, on real tensors."""
     inputs = batch(program)
+    if program.peft is not None and "documents" in inputs:  # of rows that are all full transformers makes no mask
+        inputs["documents"][..., -1] = PADDING
     targets = next(iter(inputs.values()))
     forward_backward(training, inputs, targets, rows=len(targets), weight=torch.ones(()))
     step_optimizer(training)
     training.optimizer.zero_grad()
 
 
-def on_host() -> dict[str, Any]:
-    """Return the errors of all small configurations, their median and the worst."""
+def on_host(programs: list[tuple[str, Program]]) -> dict[str, Any]:
+    """Return the errors of small configurations, their median and the worst."""
     found = {}
-    for name, program in configurations():
+    for name, program in programs:
         planned, real = error_on_host(program)
         found[name] = {"planned": planned, "measured": real, "error": round(planned / real - 1, 4)}
         print(f"{name}: {found[name]}", flush=True)
@@ -348,20 +375,23 @@ def main() -> None:
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--host", action="store_true")
     parser.add_argument("--card", action="store_true")
+    parser.add_argument("--peft", action="store_true")
     parser.add_argument("--results", type=Path, default=RESULTS / "plan_error.json")
     options = parser.parse_args()
     torch.set_num_threads(1)
     path = options.results
     results = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     results["machine"] = {"torch": torch.__version__, "record": "language_speed.json: NVIDIA H200"}
-    every = not (options.host or options.record or options.card)
+    every = not (options.host or options.record or options.card or options.peft)
     if options.record or every:
         results["on record"] = on_record()
     if options.card or every:
         results["on a card"] = on_card()
         results["on a card, made again"] = on_card("plan_card_again.json")
     if options.host or every:
-        results["on a CPU"] = on_host()
+        results["on a CPU"] = on_host(configurations())
+    if options.host or options.peft or every:
+        results["on a CPU, methods by peft"] = on_host(by_peft())
     path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 

@@ -14,13 +14,14 @@ from trainer.config.parsing import Reader
 class CommandOption:
     """An option: how its value is read, one line of help with the default, and whether it must be given.
 
-    `also` is an earlier name, which is still taken.
+    `also` is an earlier name, which is still taken; with `unless`, another option, it need not be given.
     """
 
     read: Reader
     help: str
     required: bool = False
     also: str = ""
+    unless: str = ""
 
 
 # command -> what it does, and its options by name with underscores
@@ -38,8 +39,8 @@ def add_commands(commands: Any, table: Table) -> dict[str, ArgumentParser]:
                 dest=name,
                 type=each.read,
                 metavar=each.read.metavar,
-                required=each.required,
-                default=None if each.required else SUPPRESS,
+                required=each.required and not each.unless,
+                default=None if each.required and not each.unless else SUPPRESS,
                 help=each.help,
             )
     return made
@@ -64,6 +65,7 @@ def listed(table: Table) -> list[dict[str, Any]]:
             "help": each.help,
             "type": each.read.metavar,
             **({"required": True} if each.required else {}),
+            **({"unless": each.unless} if each.unless else {}),
             **({"also": {each.also: ""}} if each.also else {}),
         }
         for command, (_, options) in table.items()

@@ -40,6 +40,7 @@ from trainer.tasks.language.network import (
     lora_of,
     new_config,
     peft_config_of,
+    planned_adapter,
     pretrained_vocabulary,
 )
 from trainer.tasks.language.reference import with_reference
@@ -133,9 +134,9 @@ class LanguageTask:
 
     def planned(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Return what a plan of memory takes of the network, see `NetworkSpec.planned`."""
-        adapter = self.decoder.adapter
         return {
-            **{"raw": raw, "adapter": adapter.adapter, "method": self.data.method, "rank": adapter.lora_rank},
+            **planned_adapter(self.decoder),
+            **{"raw": raw, "method": self.data.method},
             "sequence": self.longest,
             "group": self.config.kto_group,
             "packed": isinstance(self.data.train, PackedPartition),

@@ -89,7 +89,13 @@ def require_options(program: str, options: Mapping[str, Any]) -> None:
         program: name of the trainer's command.
         options: values by the name of the option.
     """
-    required = [each for each in trainer_options(program) if each.get("required") and not options.get(each["name"])]
+    required = [
+        each
+        for each in trainer_options(program)
+        if each.get("required") and not options.get(each["name"]) and not options.get(each.get("unless", ""))
+    ]
     if required:
         needs = " and ".join(f"--{each['name'].replace('_', '-')} ({each['help']})" for each in required)
-        raise RocmatrixError("RM404", what=f"{program} needs {needs}", next=f"See ./invokew {program} --help.")
+        others = dict.fromkeys(each["unless"] for each in required if each.get("unless"))
+        instead = "".join(f", or --{other}" for other in others)
+        raise RocmatrixError("RM404", what=f"{program} needs {needs}{instead}", next=f"See ./invokew {program} --help.")

@@ -79,11 +79,18 @@ COMMANDS: Table = {
     "plan": (
         "plan the training of a language model on any card, present or not",
         {
-            "model": CommandOption(text, _PLANNED_MODEL, required=True),
-            "gpu": CommandOption(Reader(str, "GPU"), 'card, such as "RX 7900 XTX" or "MI50 32 GB"', required=True),
-            "method": CommandOption(
-                one_of("full", "lora", "qlora", "dpo", "kto"), "way of training (default: full, lora and qlora)"
+            "model": CommandOption(text, _PLANNED_MODEL, required=True, unless="recipe"),
+            "gpu": CommandOption(
+                Reader(str, "GPU"), 'card, such as "RX 7900 XTX" or "MI50 32 GB"', required=True, unless="recipe"
             ),
+            "recipe": CommandOption(
+                Reader(str, "FILE"),
+                "recipe of train, by name or file, with all its settings; options given here stand before them",
+            ),
+            "method": CommandOption(
+                one_of("full", "lora", "qlora", "dpo", "kto", "peft"), "way of training (default: full, lora and qlora)"
+            ),
+            "peft_config": CommandOption(path, "adapter_config.json of a method by peft, as for training"),
             "sequence": CommandOption(whole(8, MOST_SEQUENCE), "tokens of a row (default: 1024)"),
             "micro_batch": CommandOption(whole(1, 4096), "rows at a time on a card (default: the largest that fits)"),
             "precision": CommandOption(one_of("auto", "fp32", "bf16", "fp16"), "number format (default: the card's)"),
@@ -123,9 +130,10 @@ def listed() -> list[dict[str, Any]]:
 def run(command: str, arguments: dict[str, Any]) -> int:
     """Run one of the commands by its name."""
     if command == "plan":
-        from trainer.analysis.language.plan import PlanRequest, plan
+        from trainer.analysis.language.plan import plan
+        from trainer.analysis.language.planning.from_recipe import requested
 
-        return plan(PlanRequest(**arguments))
+        return plan(requested(**arguments))
     if command == "convert-recipe":
         from trainer.analysis.language.recipe_conversion import convert
 

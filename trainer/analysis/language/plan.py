@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from trainer.models.pretrained.families import decoder_config
-from trainer.run.memory_plan.cards import CONTEXT, GIB, Card, card_of
+from trainer.analysis.language.planning.request import PREFERENCES, PlanRequest, name_of, sharded
+from trainer.run.memory_plan.cards import CONTEXT, GIB, Card
 from trainer.run.memory_plan.fit import (
     MOST_ROWS,
     SHARES,
     Fit,
     exact_fit,
+    first_size,
     fit,
     gib,
     largest_fit,
@@ -20,89 +21,9 @@ from trainer.run.memory_plan.fit import (
     most_tokens,
 )
 from trainer.run.memory_plan.live_memory import PARTS
-from trainer.run.memory_plan.shapes import SHAPES, Program, config_of, shape_named
+from trainer.run.memory_plan.shapes import SHAPES, Program, shape_named
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import emit, say
-from trainer.tasks.language.network import require_positions
-
-METHODS = {
-    "full": {"adapter": "none", "method": "pretrain"},
-    "lora": {"adapter": "lora", "method": "pretrain"},
-    "qlora": {"adapter": "qlora", "method": "pretrain"},
-    "dpo": {"adapter": "lora", "method": "dpo"},
-    "kto": {"adapter": "lora", "method": "kto"},
-}
-TABLE = ("full", "lora", "qlora")
-CHECKPOINTING = ("off", "full")
-MOST_TOKENS = 2**25  # of a micro-batch
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlanRequest:
-    """Request of a plan, by the names of the options.
-
-    model: name of a shape, a model folder, or a config.json. gpu: card's name, such as "RX 7900 XTX" or "MI50 32 GB".
-    method: a key of METHODS; None for all of TABLE. micro_batch: rows at a time; None for the largest that fit.
-    activation_checkpointing: None for off and full. rows: text, or packed for rows of conversations, whose attention
-    has a mask. cards: each computes its own rows of a batch, with the whole model (parallel ddp) or a shard (fsdp2).
-    memory_gib: of a card, where it differs from the table's. longest: give the longest row that fits, too.
-    experimental_attention: whether TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1 is set.
-    """
-
-    model: str
-    gpu: str
-    method: str | None = None
-    sequence: int = 1024
-    micro_batch: int | None = None
-    precision: str = "auto"
-    activation_checkpointing: str | None = None
-    lora_rank: int = 16
-    rows: str = "text"
-    cards: int = 1
-    parallel: str = "ddp"
-    memory_gib: float | None = None
-    experimental_attention: bool = False
-    fast: str = "auto"
-    optimizer: str = "adamw"
-    task: str = "lm"
-    longest: bool = False
-
-    def card(self) -> Card:
-        """Return the card. Raises TrainerError RM738."""
-        return card_of(self.gpu, self.memory_gib)
-
-    def programs(self, card: Card) -> list[Program]:
-        """Return what is asked for on a card. Raises TrainerError RM500, RM736, and those of `config_of`."""
-        if (self.micro_batch or 1) * self.sequence > MOST_TOKENS:
-            what = f"--micro-batch {self.micro_batch} of --sequence {self.sequence}: more than {MOST_TOKENS:,} tokens"
-            raise TrainerError("RM500", what=what, next="No card of the table holds so many at a time; give fewer.")
-        raw = config_of(self.model)
-        require_positions(decoder_config(raw).positions, self.sequence)
-        precision = card.precision if self.precision == "auto" else self.precision
-        program = Program(
-            raw=raw,
-            precision=precision,
-            sequence=self.sequence,
-            rank=self.lora_rank,
-            attention=card.attention(flag=self.experimental_attention, precision=precision),
-            packed=self.rows == "packed",
-            fast=self.fast != "off",
-            optimizer=self.optimizer,
-            compiler=card.compiler,
-        )
-        kinds = [self.method] if self.method else list(TABLE)
-        choices = [self.activation_checkpointing] if self.activation_checkpointing else list(CHECKPOINTING)
-        program = sharded(program, self.cards) if self.parallel == "fsdp2" else program
-        return [_as(kind, replace(program, checkpointing=each)) for kind in kinds for each in choices]
-
-
-def sharded(program: Program, cards: int) -> Program:
-    """Return the program as the ranks of `train --parallel fsdp2` run it: blocks are then plain torch."""
-    return replace(program, shards=cards, fast=False) if cards > 1 else program
-
-
-def _as(kind: str, program: Program) -> Program:
-    return replace(program, adapter=METHODS[kind]["adapter"], method=METHODS[kind]["method"])
 
 
 def plan(requested: PlanRequest) -> int:
@@ -113,10 +34,18 @@ def plan(requested: PlanRequest) -> int:
     """
     card = requested.card()
     programs = requested.programs(card)
-    assumed(requested.model, programs[0], card, requested.cards)
+    for sentence in requested.notes:
+        say(sentence)
+    assumed(requested.name, programs[0], card, requested.cards)
     try:
-        if requested.micro_batch is not None and len(programs) == 1:
-            one(replace(programs[0], rows=requested.micro_batch), card, requested.cards)
+        if requested.step_rows is not None:
+            recipe_step(programs[0], card, requested.cards, requested.micro_batch, requested.step_rows)
+        elif requested.micro_batch is not None and len(programs) == 1:
+            one(
+                exact_fit(replace(programs[0], rows=requested.micro_batch), card, cards=requested.cards),
+                requested.cards,
+                card,
+            )
         else:
             table(programs, card, requested.cards, requested.micro_batch)
     finally:  # where nothing of it fits, a shorter row may
@@ -159,6 +88,9 @@ def assumed(model: str, program: Program, card: Card, cards: int) -> None:
         say(
             f"        {card.arch} has no bf16 in hardware, and fp16 instead: --precision auto; a run tries it by values"
         )
+    made_for = program.raw.get("max_position_embeddings")
+    if isinstance(made_for, int) and program.sequence > made_for:
+        say(f"        --sequence {program.sequence:,} is more than the {made_for:,} tokens that the model is made for")
     if cards > 1:
         say(f"        {over_cards(program, cards)}")
     say("        The step was run on tensors without data. Planned, not measured on an AMD card.")
@@ -174,16 +106,37 @@ def over_cards(program: Program, cards: int) -> str:
     return "--parallel ddp: each card holds the whole model, and gradients once more for their sum; fsdp2 shards them."
 
 
-def one(program: Program, card: Card, cards: int) -> None:
-    """Print one configuration by part.
+def recipe_step(program: Program, card: Card, cards: int, micro_batch: int | None, rows: int) -> None:
+    """Print the step that a run of a recipe takes, by part.
 
     Args:
         cards: how many cards.
+        micro_batch: rows at a time; None for those that a run of --micro-batch auto starts with.
+        rows: of an optimizer step on a card.
 
     Raises:
         TrainerError: RM737 where it does not fit.
     """
-    found = exact_fit(program, card, cards=cards)
+    if micro_batch is None:
+        found = first_size(program, card, rows, cards=cards)
+    else:
+        at_once = min(micro_batch, rows)
+        pieces = 1 if at_once == rows else 2  # gradients of earlier ones are there from the second on
+        found = exact_fit(replace(program, rows=at_once, pieces=pieces), card, cards=cards)
+    say(f"step    {rows:,} rows a card, {found.program.rows:,} at a time")
+    one(found, cards, card, most_rows=rows)
+
+
+def one(found: Fit, cards: int, card: Card, *, most_rows: int = MOST_ROWS) -> None:
+    """Print one configuration by part.
+
+    Args:
+        cards: how many cards.
+        most_rows: of an optimizer step on a card; with fewer at a time it is in pieces.
+
+    Raises:
+        TrainerError: RM737 where it does not fit.
+    """
     emit("planned", **found.facts())
     largest = found.footprint.largest
     for part in PARTS:
@@ -191,8 +144,8 @@ def one(program: Program, card: Card, cards: int) -> None:
     say(f"  {'together':<12} {gib(largest.allocated):>8} GiB, {gib(found.need)} with the allocator's rest")
     say(f"  {worded_rate(found)}")
     if not found.fits:
-        raise refusal(found, card, cards)
-    say(f"fits    {described(program)}: {gib(found.budget - found.need)} GiB stay free")
+        raise refusal(found, card, cards, most_rows=most_rows)
+    say(f"fits    {described(found.program)}: {gib(found.budget - found.need)} GiB stay free")
 
 
 def table(programs: Sequence[Program], card: Card, cards: int, micro_batch: int | None) -> None:
@@ -206,7 +159,8 @@ def table(programs: Sequence[Program], card: Card, cards: int, micro_batch: int 
     Raises:
         TrainerError: RM737 where none fits.
     """
-    say(f"  {'method':<7} {'format':<6} {'checkpoints':<12} {'rows':>5} {'GiB':>7}  tokens/s, an assumption")
+    wide = width_of(programs)
+    say(f"  {'method':<{wide}} {'format':<6} {'checkpoints':<12} {'rows':>5} {'GiB':>7}  tokens/s, an assumption")
     found = [
         largest_fit(each, card, cards=cards)
         if micro_batch is None
@@ -214,7 +168,7 @@ def table(programs: Sequence[Program], card: Card, cards: int, micro_batch: int 
         for each in programs
     ]
     for program, each in zip(programs, found, strict=True):
-        start = f"  {name_of(program):<7} {program.precision:<6} {program.checkpointing:<12}"
+        start = f"  {name_of(program):<{wide}} {program.precision:<6} {program.checkpointing:<12}"
         if each is None:
             say(f"{start} {'-':>5} {'':>7}  one row does not fit")
             continue
@@ -224,6 +178,11 @@ def table(programs: Sequence[Program], card: Card, cards: int, micro_batch: int 
     if not any(each is not None and each.fits for each in found):
         last = fit(replace(programs[-1], rows=micro_batch or 1), card, cards=cards)
         raise refusal(last, card, cards, tried=len(programs))
+
+
+def width_of(programs: Sequence[Program]) -> int:
+    """Return the width of the column of methods."""
+    return max(7, *(len(name_of(program)) for program in programs))
 
 
 def longest(programs: Sequence[Program], card: Card, cards: int) -> None:
@@ -239,15 +198,8 @@ def longest(programs: Sequence[Program], card: Card, cards: int) -> None:
         tokens = longest_row(program, card, cards=cards)
         names = {"method": name_of(program), "checkpointing": program.checkpointing}
         emit("longest_row", **names, tokens=tokens, most=most)
-        line = f"  {name_of(program):<7} {program.precision:<6} {program.checkpointing:<12}"
+        line = f"  {name_of(program):<{width_of(programs)}} {program.precision:<6} {program.checkpointing:<12}"
         say(f"{line} {tokens:>9,}" if tokens else f"{line} {'-':>9}")
-
-
-def name_of(program: Program) -> str:
-    """Return a program's method."""
-    return next(
-        name for name, each in METHODS.items() if (each["adapter"], each["method"]) == (program.adapter, program.method)
-    )
 
 
 def described(program: Program) -> str:
@@ -263,34 +215,42 @@ def worded_rate(found: Fit) -> str:
     if found.rate is None:
         return "no peak of this card is known, so no time"
     low, high = found.rate
-    seconds = f"{found.program.tokens / high:.2g} to {found.program.tokens / low:.2g} s a step"
+    seconds = f"{brief(found.program.tokens / high)} to {brief(found.program.tokens / low)} s a step"
     return f"{low:,.0f} to {high:,.0f} ({seconds} at {SHARES[0]:.0%} to {SHARES[1]:.0%} of the peak)"
 
 
-def refusal(found: Fit, card: Card, cards: int, tried: int = 1) -> TrainerError:
+def brief(seconds: float) -> str:
+    """Return a number with two digits that count, without an exponent where it is 100 or more."""
+    return f"{seconds:.2g}" if seconds < 99.5 else f"{round(seconds, 1 - int(math.log10(seconds))):,.0f}"
+
+
+def refusal(found: Fit, card: Card, cards: int, tried: int = 1, most_rows: int = MOST_ROWS) -> TrainerError:
     """Return RM737 with the numbers and what would fit.
 
     Args:
         cards: how many cards.
         tried: number of programs of which none fits.
+        most_rows: of an optimizer step on a card.
     """
     program = found.program
     need = f"{gib(found.need)} GiB are needed, {gib(found.budget)} are there for tensors"
     parts = ", ".join(f"{name} {gib(size)}" for name, size in found.footprint.largest.parts.items() if size > 2**26)
     what = f"{described(program)} on {card.name}" + (f", nor any of the {tried} tried" if tried > 1 else "")
-    return TrainerError("RM737", what=what, why=f"{need}: {parts}", next=what_fits(program, card, cards))
+    return TrainerError("RM737", what=what, why=f"{need}: {parts}", next=what_fits(program, card, cards, most_rows))
 
 
-def what_fits(program: Program, card: Card, cards: int) -> str:
+def what_fits(program: Program, card: Card, cards: int, most_rows: int = MOST_ROWS) -> str:
     """Return the first smaller program that fits, or the memory with which the smallest one does, and its name.
 
     Args:
         cards: how many cards.
+        most_rows: of an optimizer step on a card, which is taken in pieces where fewer fit.
     """
     ways = smaller_programs(program, cards)
     for each in ways:
-        most_rows = program.rows - 1 if each == program else MOST_ROWS
-        fitting = largest_fit(each, card, cards=cards, most_rows=most_rows)
+        most = program.rows - 1 if each == program else most_rows
+        pieces = each if most_rows == MOST_ROWS else replace(each, pieces=2)
+        fitting = largest_fit(pieces, card, cards=cards, most_rows=most)
         if fitting is not None:
             return f"This would fit: {described(fitting.program)}."
     last = exact_fit(replace(ways[-1], rows=1), card, cards=cards)
@@ -298,8 +258,10 @@ def what_fits(program: Program, card: Card, cards: int) -> str:
         return f"This would fit: {described(last.program)}."
     least = last.footprint.reserved + card.budget - last.budget + CONTEXT
     memory = f"{math.ceil(10 * least / GIB) / 10:.1f} GiB"
-    shorter = "a shorter --sequence (--longest true gives what fits)"
-    return f"Take {shorter}, a smaller model, or a card of at least {memory} for {described(last.program)}."
+    parts = last.footprint.largest.parts
+    stays = parts.get("weights", 0) + parts.get("optimizer", 0)  # however short a row is
+    shorter = "a shorter --sequence (--longest true gives what fits), " if stays < last.budget else ""
+    return f"Take {shorter}a smaller model, or a card of at least {memory} for {described(last.program)}."
 
 
 def smaller_programs(program: Program, cards: int) -> list[Program]:
@@ -313,5 +275,5 @@ def smaller_programs(program: Program, cards: int) -> list[Program]:
     checkpointed = replace(program, checkpointing="full")
     spread = [] if program.shards == cards else [sharded(checkpointed, cards)]
     ways = [*([program] if checkpointed == program else [program, checkpointed]), *spread]
-    quantised = replace(checkpointed, adapter="qlora")
-    return ways if program.method in ("dpo", "kto") or quantised in ways else [*ways, quantised]
+    quantised = replace(checkpointed, adapter="qlora", peft=None)
+    return ways if program.method in PREFERENCES or quantised in ways else [*ways, quantised]

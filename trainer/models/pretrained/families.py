@@ -24,6 +24,11 @@ from trainer.runtime.errors import TrainerError
 Raw = Mapping[str, Any]
 # Bounds that no network meets: beyond them numbers overflow in torch.
 MOST_SIZE, MOST_LAYERS = 2**24, 2**12
+SIZES = (
+    *("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"),
+    *("num_key_value_heads", "head_dim", "max_position_embeddings", "sliding_window"),
+    *("n_embd", "n_layer", "n_head", "n_inner", "n_positions"),
+)
 # What transformers 5.23 computes, too.
 ACTIVATIONS_BY_OWN_CLASS = ("gelu_fast", "quick_gelu", "relu2", "relu6", "mish", "tanh", "sigmoid", "xielu")
 
@@ -62,7 +67,17 @@ def decoder_config(raw: Raw) -> DecoderConfig:
         what = f"config.json of model_type {family!r} lacks {error.args[0]!r}"
         raise TrainerError("RM707", what=what, next="Add the value, as in the model's original config.json.") from None
     except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise TrainerError("RM707", what=f"config.json has an invalid value: {error}") from None
+        what = _no_size(raw) or f"config.json has an invalid value: {error}"
+        raise TrainerError(
+            "RM707", what=what, next="Correct the value, as in the model's original config.json."
+        ) from None
+
+
+def _no_size(raw: Raw) -> str | None:
+    """Return the first size that is no whole number of at least 1 as a sentence, None without one."""
+    wrong = [(key, raw[key]) for key in SIZES if raw.get(key) is not None]
+    wrong = [(key, value) for key, value in wrong if type(value) is not int or value < 1]
+    return f"{wrong[0][0]} = {wrong[0][1]!r} is no whole number of at least 1" if wrong else None
 
 
 def require_dense(raw: Raw) -> None:

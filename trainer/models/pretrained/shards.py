@@ -62,6 +62,9 @@ def _from_index(folder: Path) -> dict[str, str]:
     return {str(name): str(file) for name, file in mapping.items()}
 
 
+COPY_AGAIN = "Correct the file, or copy it again from where the model comes from."
+
+
 def read_json(path: Path, *, code: str) -> dict[str, Any]:
     """Return a JSON object from a file.
 
@@ -73,9 +76,10 @@ def read_json(path: Path, *, code: str) -> dict[str, Any]:
     except FileNotFoundError:
         raise TrainerError("RM700", what=f"{path.name} is missing", where=str(path.parent)) from None
     except (ValueError, RecursionError) as error:
-        raise TrainerError(code, what=f"{path.name} is not valid JSON", where=str(path), why=str(error)) from None
+        what = f"{path.name} is not valid JSON"
+        raise TrainerError(code, what=what, where=str(path), why=str(error), next=COPY_AGAIN) from None
     if not isinstance(content, dict):
-        raise TrainerError(code, what=f"{path.name} holds no JSON object", where=str(path))
+        raise TrainerError(code, what=f"{path.name} holds no JSON object", where=str(path), next=COPY_AGAIN)
     return content
 
 

@@ -60,7 +60,8 @@ class PlannedAttention:
 
         No TorchFunctionMode: such a mode is off within backward, where blocks are computed again.
         """
-        replaced = [(each, "scaled_dot_product_attention", self) for each in (decoder_attention, fast_attention)]
+        takers = (decoder_attention, fast_attention, functional)  # transformers' classes call the last
+        replaced = [(each, "scaled_dot_product_attention", self) for each in takers]
         replaced += [] if self.host else [(functional, "layer_norm", _wide_layer_norm)]  # type: ignore[list-item]
         before = [getattr(module, name) for module, name, _ in replaced]
         try:

@@ -13,10 +13,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from trainer.run.memory_plan.live_memory import LiveMemory
+from trainer.run.memory_plan.tensors.graphs import FollowedGraph
 
 aten = torch.ops.aten
 PRODUCTS = {aten.mm, aten.addmm, aten.bmm, aten.baddbmm}
@@ -27,13 +29,14 @@ VIEWS = {
 
 
 class PlannedCompile:
-    """Takes the place of `torch.compile` while planning: `made = PlannedCompile()(function, dynamic=False)`.
+    """Takes the place of `torch.compile` while planning: `made = PlannedCompile(mode)(function, dynamic=False)`.
 
     Graphs are kept for later plans. `memory` follows what the present one makes; `network`: its shape but for depth.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, mode: FakeTensorMode) -> None:
         self.memory: LiveMemory
+        self.mode = mode
         self.network = ""
         self._made: dict[Any, Callable[..., Any]] = {}
 
@@ -74,24 +77,13 @@ class PlannedCompile:
         return found
 
     def _graph(self, gm: fx.GraphModule, example_inputs: Any) -> Callable[..., Any]:
-        kept = buffers_of(gm.graph)
+        graph = FollowedGraph(gm, buffers_of(gm.graph))
 
         def run(inputs: list[Any]) -> Any:
-            return _Run(gm, self.memory, kept).boxed_run(inputs)  # of the present plan
+            return graph(self.memory, inputs, self.mode)  # of the present plan
 
         run._boxed_call = True  # type: ignore[attr-defined]
         return run
-
-
-class _Run(fx.Interpreter):
-    def __init__(self, graph: fx.GraphModule, memory: LiveMemory, kept: set[fx.Node]) -> None:
-        super().__init__(graph)
-        self.memory, self.kept = memory, kept
-
-    def run_node(self, n: fx.Node) -> Any:
-        """Run a node; what is no buffer is left out of the memory."""
-        with contextlib.nullcontext() if n in self.kept else self.memory.paused():
-            return super().run_node(n)
 
 
 def buffers_of(graph: fx.Graph) -> set[fx.Node]:

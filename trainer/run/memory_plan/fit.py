@@ -138,6 +138,25 @@ def largest_fit(program: Program, card: Card, *, cards: int = 1, most_rows: int 
     return None
 
 
+def first_size(program: Program, card: Card, rows: int, *, cards: int = 1) -> Fit:
+    """Return what a run of --micro-batch auto starts with, whether it fits or not.
+
+    All rows of a step where they fit, else the largest power of two, or a single row, in pieces of a step.
+
+    Args:
+        program: what is trained; its rows are not read.
+        card: the card to plan for.
+        rows: of a step on a card.
+        cards: how many cards.
+    """
+    whole = fit(replace(program, rows=rows), card, cards=cards)
+    if whole.fits:
+        return whole
+    pieces = replace(program, pieces=2)
+    found = largest_fit(pieces, card, cards=cards, most_rows=rows - 1)
+    return found or exact_fit(replace(pieces, rows=1), card, cards=cards)
+
+
 def longest_row(program: Program, card: Card, *, cards: int = 1) -> int:
     """Return the most tokens of a row, a multiple of TOKENS, with which one row fits; 0 where none does.
 

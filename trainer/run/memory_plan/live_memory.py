@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -17,7 +17,8 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from trainer.models import activation_checkpointing
-from trainer.run.memory_plan.allocator import CachingAllocator, PlainAllocator
+from trainer.run.memory_plan.allocator import Block, CachingAllocator, PlainAllocator
+from trainer.run.memory_plan.tensors.repeated import OF_DEVICE
 
 TRIALS = "trials"
 BLAS_WORKSPACE = 32 * 2**20
@@ -51,9 +52,15 @@ class LiveMemory(TorchDispatchMode):
     """
 
     def __init__(
-        self, allocator: CachingAllocator | PlainAllocator, *, vocabulary: int = 0, card: bool = False
+        self,
+        allocator: CachingAllocator | PlainAllocator,
+        *,
+        vocabulary: int = 0,
+        card: bool = False,
+        call: Callable[..., Any] | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self._call = call or _called
         self.allocator, self.vocabulary, self.card = allocator, vocabulary, card
         self.part, self.flops, self.wide_flops = "weights", 0.0, 0.0
         self.peaks = {segment: Peak() for segment in SEGMENTS}
@@ -64,11 +71,18 @@ class LiveMemory(TorchDispatchMode):
         self._elsewhere: set[int] = set()
         self._sum: tuple[int, weakref.ref[Tensor]] | None = None  # of gradients: first summand's storage, result
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Return False: torch would wrap each call for a compiler that is not running, at a tenth of the time."""
+        return False
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation, follow what it makes."""
-        self._settle()
+        self.begin_operation()
         named = kwargs or {}
-        outputs = named["out"] if func is SUMMED_PRODUCT else func(*args, **named)
+        outputs = named["out"] if func is SUMMED_PRODUCT else self._call(func, args, named)
+        if func is OF_DEVICE:
+            return outputs
         if not self._paused and self._adds_gradients(func, args, outputs):
             self._sum = (args[0].untyped_storage()._cdata, weakref.ref(outputs))
         elif not self._paused:
@@ -88,11 +102,21 @@ class LiveMemory(TorchDispatchMode):
         key = storage._cdata
         if key in self._held or key in self._elsewhere or not storage.nbytes():
             return
-        part = self._part_of(tensor)
-        block = self.allocator.allocate(storage.nbytes())
-        self._held[key] = [block, part, weakref.ref(storage, lambda _: self._gone(key))]
+        held = self.hold(tensor.shape, storage.nbytes())
+        self._held[key] = [*held, weakref.ref(storage, lambda _: self._gone(key))]
+
+    def hold(self, shape: Sequence[int], size: int) -> tuple[Block, str]:
+        """Take `size` bytes for a tensor of this shape, and return what `let_go` gives back."""
+        part, block = self._part_of(shape), self.allocator.allocate(size)
         self.bytes[part] += block.size
         self._look()
+        return block, part
+
+    def let_go(self, held: tuple[Block, str]) -> None:
+        """Give back what `hold` has taken."""
+        block, part = held
+        self.bytes[part] -= block.size  # before the block joins its free neighbours
+        self.allocator.release(block)
 
     def elsewhere(self, tensor: Tensor) -> None:
         """Leave a tensor out that waits in the host's memory in a run, and is there to the end of the plan."""
@@ -119,6 +143,11 @@ class LiveMemory(TorchDispatchMode):
         self._awaited = len(trained)
         for weight in trained:
             weight.register_post_accumulate_grad_hook(arrived)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether what is made now is left out."""
+        return self._paused
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -181,7 +210,7 @@ class LiveMemory(TorchDispatchMode):
         own = not args[0]._is_view() and args[0] is not args[1]
         return own and args[0].untyped_storage()._cdata in self._held
 
-    def _settle(self) -> None:
+    def begin_operation(self) -> None:
         """Follow a sum of gradients whose first summand outlived it: it was not made in place."""
         if self._sum is not None:
             outputs, self._sum = self._sum[1](), None
@@ -195,10 +224,9 @@ class LiveMemory(TorchDispatchMode):
             taken = storage._cdata
             self._held[taken] = [*entry[:2], weakref.ref(storage, lambda _: self._gone(taken))]
             return
-        self._settle()
+        self.begin_operation()
         block, part, _ = self._held.pop(key)
-        self.bytes[part] -= block.size  # before the block joins its free neighbours
-        self.allocator.release(block)
+        self.let_go((block, part))
 
     def _look(self) -> None:
         """Compare this moment with the largest so far; what no storage has is an operation's own."""
@@ -221,10 +249,10 @@ class LiveMemory(TorchDispatchMode):
     def _in_backward(self) -> bool:
         return torch._C._current_autograd_node() is not None
 
-    def _part_of(self, tensor: Tensor) -> str:
+    def _part_of(self, shape: Sequence[int]) -> str:
         if self.part != "activations":
             return self.part
-        if self.vocabulary and tensor.ndim == 2 and tensor.shape[-1] == self.vocabulary:
+        if self.vocabulary and len(shape) == 2 and shape[-1] == self.vocabulary:
             return "logits"
         return "workspace" if self._in_backward() else "activations"
 
@@ -244,6 +272,10 @@ class LiveMemory(TorchDispatchMode):
             self.wide_flops += flops
         else:
             self.flops += flops
+
+
+def _called(func: Any, args: Any, kwargs: Any) -> Any:
+    return func(*args, **kwargs)
 
 
 def _by_autograd(frame: FrameType | None) -> bool:

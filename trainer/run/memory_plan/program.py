@@ -15,11 +15,13 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.checkpoint import DefaultDeviceType
 
 from trainer.config.sections.decoder import AdapterConfig, DecoderConfig
-from trainer.device.precision import Precision
+from trainer.device.precision import DTYPES, Precision
 from trainer.engine.loop import forward_backward, step_optimizer
+from trainer.engine.measurement import best_of
 from trainer.engine.optimizer import MOMENTS, AdamWOnHost
 from trainer.engine.training import Plan, Training, new_training
 from trainer.models.activation_checkpointing import checkpointed, layers
+from trainer.models.fast.choose import hold_frozen_weights_in
 from trainer.run.memory_plan.allocator import CachingAllocator, DoesNotFitError, PlainAllocator, held_after_steps
 from trainer.run.memory_plan.attention import PlannedAttention
 from trainer.run.memory_plan.compiled import PlannedCompile
@@ -27,6 +29,8 @@ from trainer.run.memory_plan.faster import trials, use_expected
 from trainer.run.memory_plan.live_memory import TRIALS, LiveMemory, Peak
 from trainer.run.memory_plan.shapes import Program
 from trainer.run.memory_plan.sharding import groups_of, spread
+from trainer.run.memory_plan.tensors.own_class import own_class_without_data
+from trainer.run.memory_plan.tensors.repeated import RepeatedOperations
 from trainer.tasks.language.network import build
 from trainer.tasks.language_model import sum_of
 
@@ -120,27 +124,34 @@ def measured(program: Program, *, limit: int | None = None) -> Footprint:
 
     Raises:
         DoesNotFitError: where the step passes the limit.
-        TrainerError: RM701, RM707 for a network that is not implemented.
+        TrainerError: RM701, RM707 for a network that is not implemented, RM712 for a method of peft that cannot be
+            computed so.
     """
-    allocator = CachingAllocator(limit=limit) if program.card else PlainAllocator()
-    memory = LiveMemory(allocator, vocabulary=int(program.raw["vocab_size"]), card=program.card)
+    allocator = CachingAllocator() if program.card else PlainAllocator()
+    fake, compile_, call = _bench()
+    memory = LiveMemory(allocator, vocabulary=int(program.raw["vocab_size"]), card=program.card, call=call)
     plain, masked = program.attention
     attention = PlannedAttention(
         plain=plain, masked=masked, flops=memory.add_flops, host=not program.card, units=program.units
     )
-    fake, compile_ = _bench()
     compile_.memory, compile_.network = memory, json.dumps({**program.raw, **dict.fromkeys(DEPTH)}, sort_keys=True)
-    with fake, memory, attention.used(), _checkpoints_of_host(), memory.inputs_elsewhere():
+    own_class = contextlib.nullcontext() if program.peft is None else own_class_without_data(program.peft)
+    with own_class, fake, memory, attention.used(), _checkpoints_of_host(), memory.inputs_elsewhere():
         model = network(program, compile_)
         training = training_of(program, model)
+        if program.card:
+            memory.allocator = CachingAllocator(limit=limit)  # from here on: the network was built on the host
         memory.begin()
-        if program.card and program.fast:
+        if program.card and program.fast and program.peft is None:
             memory.part = TRIALS
             with contextlib.suppress(DoesNotFitError):  # the way that is tried is refused there, and the run continues
                 trials(model.decoder, program)  # type: ignore[arg-type]
         tried = memory.peaks[TRIALS]
         states_made(training, memory)
+        memory.part = "weights"
+        kept = best_of(training) if program.best else {}
         held = step(training, program, memory)
+        kept.clear()
         memory.peaks[TRIALS] = tried
         return _footprint(memory, model, program, held)
 
@@ -161,9 +172,10 @@ def _checkpoints_of_host() -> Iterator[None]:
 
 
 @functools.cache
-def _bench() -> tuple[FakeTensorMode, PlannedCompile]:
-    """Return what plans share: one mode, as compiled graphs belong to it, and the graphs."""
-    return FakeTensorMode(), PlannedCompile()
+def _bench() -> tuple[FakeTensorMode, PlannedCompile, RepeatedOperations]:
+    """Return what plans share: one mode, as compiled graphs belong to it, the graphs, and operations that are known."""
+    mode = FakeTensorMode()
+    return mode, PlannedCompile(mode), RepeatedOperations(mode)
 
 
 def _footprint(memory: LiveMemory, model: nn.Module, program: Program, held: int) -> Footprint:
@@ -188,15 +200,25 @@ def _footprint(memory: LiveMemory, model: nn.Module, program: Program, held: int
     )
 
 
+def settings_of(program: Program) -> DecoderConfig:
+    """Return the settings of the network, by which `train` would build it."""
+    targets = tuple(program.targets)
+    adapter = AdapterConfig(
+        adapter=program.adapter, lora_rank=program.rank, lora_targets=targets, lora_dropout=program.dropout
+    )
+    return DecoderConfig(adapter=adapter)
+
+
 def network(program: Program, compile_: PlannedCompile) -> nn.Module:
     """Return the network on its device, as `train` builds it."""
-    adapter = AdapterConfig(adapter=program.adapter, lora_rank=program.rank)
     with torch.device(DEVICE):
-        model = build(program.raw, DecoderConfig(adapter=adapter), program.method, seed=0, unset=True)
+        model = build(program.raw, settings_of(program), program.method, seed=0, unset=True, peft=program.peft)
     if program.method not in ("dpo", "kto"):
         model.drop_ignored = False  # type: ignore[assignment]  # how many tokens carry loss is known with the data alone: all are counted
-    if program.fast:
+    if program.fast and program.peft is None:
         use_expected(model, program, compile_)
+    elif program.fast and program.precision in ("bf16", "fp16"):  # of transformers' class nothing else is tried
+        hold_frozen_weights_in(model, DTYPES[program.precision])
     return checkpointed(model, program.checkpointing, layers(model))
 
 

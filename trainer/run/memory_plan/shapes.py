@@ -9,7 +9,7 @@ knowledge of the models' config.json, each held by a test against the number of 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,13 +25,14 @@ from trainer.runtime.errors import TrainerError, suggestion
 class Program:
     """A training to plan. `raw` is the content of the model's config.json.
 
-    adapter: none, lora or qlora. method: pretrain, sft, dpo or kto. rows: of a micro-batch; for dpo pairs, for kto
-    groups of `group` answers. attention: kernel without and with a mask. fast: whether the faster ways of --fast auto
-    are expected, compiler: those that Triton compiles, too. pieces: micro-batches of a step; from two on the gradients
-    of earlier ones are there during the next. packed: a row holds several documents. wide_product: the head's gradient
-    is summed in fp32 by the product itself. card: the memory is a card's, and not the host's. units: see
+    adapter: none, lora, qlora or peft. method: pretrain, sft, dpo or kto. rows: of a micro-batch; for dpo pairs, for
+    kto groups of `group` answers. attention: kernel without and with a mask. fast: whether the faster ways of --fast
+    auto are expected, compiler: those that Triton compiles, too. pieces: micro-batches of a step; from two on the
+    gradients of earlier ones are there during the next. packed: a row holds several documents. wide_product: the head's
+    gradient is summed in fp32 by the product itself. card: the memory is a card's, and not the host's. units: see
     `PlannedAttention`. optimizer: value of --optimizer. shards: cards over which fully_shard spreads weights, gradients
-    and optimizer states.
+    and optimizer states. targets, dropout: of LoRA, as the settings have them. best: whether a copy of the best weights
+    is on the device. peft: of adapter peft, the content of its adapter_config.json.
     """
 
     raw: Mapping[str, Any]
@@ -54,6 +55,10 @@ class Program:
     units: int = 0
     optimizer: str = "adamw"
     shards: int = 1
+    targets: Sequence[str] = ("all",)
+    dropout: float = 0.0
+    best: bool = False
+    peft: Mapping[str, Any] | None = None
 
     @property
     def answers(self) -> int:

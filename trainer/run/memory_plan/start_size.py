@@ -12,10 +12,12 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from trainer.config.sections.decoder import DecoderConfig
+from trainer.config.train import TrainConfig
 from trainer.device import architectures
 from trainer.device.accelerator import Accelerator
 from trainer.device.capacity import free_memory
@@ -37,6 +39,23 @@ class StartSize:
     def facts(self) -> dict[str, Any]:
         """Return what metadata.json holds."""
         return asdict(self)
+
+
+def step_settings(config: TrainConfig) -> dict[str, Any]:
+    """Return the fields of `Program` that settings of the run decide and the network does not.
+
+    best: whether steps follow a measurement, after which a copy of the best weights stays on the device. Of a run whose
+    length is given in steps alone it is not known when the first epoch ends.
+    """
+    loop, model = config.loop, config.model
+    measured_within = loop.eval_every is not None or (loop.max_steps is None and loop.epochs > 1)
+    return {
+        "checkpointing": config.compute.activation_checkpointing,
+        "clip_norm": config.optimizer.clip_norm,
+        "optimizer": config.optimizer.optimizer,
+        "fast": not isinstance(model, DecoderConfig) or model.fast != "off",
+        "best": measured_within and loop.best_on == "device",
+    }
 
 
 def start_size(
@@ -105,7 +124,7 @@ def planned_size(request: Mapping[str, Any]) -> StartSize:
         request: see `size_by_process`.
     """
     from trainer.run.memory_plan.cards import Card
-    from trainer.run.memory_plan.fit import exact_fit, fit, gib, largest_fit
+    from trainer.run.memory_plan.fit import first_size, gib
     from trainer.run.memory_plan.shapes import Program
 
     own, rows = request["card"], int(request["rows"])
@@ -120,18 +139,14 @@ def planned_size(request: Mapping[str, Any]) -> StartSize:
     precision = request["program"]["precision"]
     kernels = card.attention(flag=os.environ.get(FLAG) == "1", precision=precision)
     program = Program(**request["program"], attention=kernels, compiler=card.compiler, rows=rows)
-    whole = fit(program, card)
-    if whole.fits:
-        why = f"all {rows:,} rows of a step: {gib(whole.need)} of {gib(whole.budget)} GiB planned"
-        return StartSize(rows=None, why=why, needed_bytes=whole.need, budget_bytes=whole.budget)
-    found = largest_fit(replace(program, pieces=2), card, most_rows=rows - 1)
-    if found is None:
-        least = exact_fit(replace(program, rows=1, pieces=2), card)
-        why = f"one row is planned to take {gib(least.need)} of {gib(least.budget)} GiB; it is tried"
-        return StartSize(rows=1, why=why, needed_bytes=least.need, budget_bytes=least.budget)
-    size = found.program.rows
-    why = f"the largest power of two that fits: {gib(found.need)} of {gib(found.budget)} GiB planned"
-    return StartSize(rows=size, why=why, needed_bytes=found.need, budget_bytes=found.budget)
+    found = first_size(program, card, rows)
+    size, bytes_ = found.program.rows, {"needed_bytes": found.need, "budget_bytes": found.budget}
+    of = f"{gib(found.need)} of {gib(found.budget)} GiB"
+    if found.fits and found.program.pieces == program.pieces:
+        return StartSize(rows=None, why=f"all {rows:,} rows of a step: {of} planned", **bytes_)
+    if not found.fits:
+        return StartSize(rows=1, why=f"one row is planned to take {of}; it is tried", **bytes_)
+    return StartSize(rows=size, why=f"the largest power of two that fits: {of} planned", **bytes_)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from typing import Any
 from torch import nn
 
 from trainer.config.choices import WHOLE
-from trainer.config.sections.decoder import DecoderConfig
 from trainer.config.setting import shown
 from trainer.config.train import TrainConfig
 from trainer.data.loading.sampler import steps_of
@@ -25,7 +24,7 @@ from trainer.engine.optimizer import require_optimizer
 from trainer.engine.steps.attention_selection import Chosen
 from trainer.run.gates.decide import Gates, may_vary, pass_gates, treated_by
 from trainer.run.gates.subject import PRECISION
-from trainer.run.memory_plan.start_size import StartSize, start_size
+from trainer.run.memory_plan.start_size import StartSize, start_size, step_settings
 from trainer.run.phases.attempt import Attempt
 from trainer.run.phases.network import built, held_dense, require_room
 from trainer.run.rank_setup import require_alike, require_best_on
@@ -188,12 +187,7 @@ def planned_start(
     if attempt.name:
         return planned_before(attempt.settings)
     share = -(-min(config.loop.batch_size, rows) // bootstrap.world_size)
-    how = {
-        "checkpointing": config.compute.activation_checkpointing,
-        "clip_norm": config.optimizer.clip_norm,
-        "optimizer": config.optimizer.optimizer,
-        "fast": not isinstance(config.model, DecoderConfig) or config.model.fast != "off",
-    }
+    how = step_settings(config)
     found: StartSize | None = None
     if bootstrap.is_main:
         found = start_size(network.planned, rows=share, accelerator=accelerator, precision=precision.name, how=how)

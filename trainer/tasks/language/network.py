@@ -83,6 +83,13 @@ def lora_of(config: AdapterConfig) -> LoraConfig:
     )
 
 
+def planned_adapter(config: DecoderConfig) -> dict[str, Any]:
+    """Return the fields of `run.memory_plan.shapes.Program` that an adapter's settings decide."""
+    own = config.adapter
+    names = {"adapter": own.adapter, "rank": own.lora_rank, "targets": list(own.lora_targets)}
+    return {**names, "dropout": own.lora_dropout}
+
+
 def build(
     raw: Mapping[str, Any],
     config: DecoderConfig,

@@ -25,7 +25,7 @@ NEEDED = {
     "gguf": ("model", "output"),
     "show-data": ("data",),
     "convert-recipe": ("recipe", "output"),
-    "plan": ("model", "gpu"),
+    "plan": ("model", "gpu", "recipe"),
 }
 
 
@@ -38,6 +38,11 @@ def test_missing_option_is_named_before_any_install(name, monkeypatch, capsys):
     assert caught.value.code == 2
     assert "RM404" in message
     assert all(f"--{each}" in message for each in NEEDED[name])
+
+
+def test_option_that_another_stands_for_is_not_required(capsys):
+    known()["plan"].run({"recipe": "lm-mi210-lora-13b", "dry_run": True})
+    assert "--recipe=lm-mi210-lora-13b" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", command.COMMANDS)

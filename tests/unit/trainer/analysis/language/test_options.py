@@ -29,7 +29,6 @@ def test_options_that_were_not_given_are_left_to_the_command():
         ["generate", "--model", "m"],
         ["evaluate", "--model", "m"],
         ["gguf", "--model", "m"],
-        ["plan", "--gpu", "g"],
         ["generate", "--mod", "m", "--prompt", "p"],
     ],
 )
@@ -77,3 +76,9 @@ def test_command_is_run_by_its_name_with_what_was_given(monkeypatch):
 def test_commands_have_their_bodies():
     apart = ("plan", "convert-recipe")  # each has a module of its own
     assert all(hasattr(command, name.replace("-", "_")) for name in options.COMMANDS if name not in apart)
+
+
+def test_options_that_a_recipe_may_bring_are_optional_to_the_parser():
+    assert parsed("plan", "--recipe", "r")["recipe"] == "r"
+    found = [each["name"] for each in options.listed() if each.get("unless") == "recipe"]
+    assert found == ["model", "gpu"]

@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 
 from tests.left_out import long, one_of
-from trainer.analysis.language.plan import METHODS, PlanRequest, assumed, plan
+from trainer.analysis.language import plan as plan_module
+from trainer.analysis.language.plan import assumed, brief, plan, what_fits
+from trainer.analysis.language.planning.request import METHODS, PlanRequest
 from trainer.cli import main
 from trainer.run.memory_plan.cards import CONTEXT, GIB
-from trainer.run.memory_plan.fit import exact_fit
+from trainer.run.memory_plan.fit import MOST_ROWS, exact_fit
 from trainer.run.memory_plan.program import measured
 from trainer.runtime.errors import TrainerError
 
@@ -107,6 +109,37 @@ def test_plan_for_more_memory_than_any_program_leaves_names_the_least_and_for_wh
     assert re.search(least, error.next)
 
 
+def test_plan_whose_weights_alone_do_not_fit_offers_no_shorter_row(model, capsys):
+    how = {"model": model, "gpu": "RX 7900 XTX", "sequence": 64, "fast": "off", "method": "qlora"}
+    for memory, offered in ((CONTEXT / GIB + 1e-4, False), (CONTEXT / GIB + 1e-3, True)):
+        error, _ = refused(PlanRequest(**how, activation_checkpointing="full", memory_gib=memory))
+        assert ("shorter --sequence" in error.next) is offered
+
+
+@pytest.mark.parametrize(("length", "stated"), [(512, False), (513, True)])
+def test_row_beyond_what_the_model_is_made_for_is_stated(length, stated, model, capsys):
+    requested = PlanRequest(model=model, gpu="RX 7900 XTX", sequence=length)
+    card = requested.card()
+    assumed(model, requested.programs(card)[0], card, 1)
+    assert ("that the model is made for" in capsys.readouterr().err) is stated
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0123, "0.012"),
+        (1.25, "1.2"),
+        (99.4, "99"),
+        (99.6, "100"),
+        (344.0, "340"),
+        (1149.0, "1,100"),
+        (99_999.0, "100,000"),
+    ],
+)
+def test_seconds_have_two_digits_that_count(seconds, text):
+    assert brief(seconds) == text
+
+
 OFFER = re.compile(r"This would fit: (\w+) in \w+, ([\d,]+) x [\d,]+ tokens(?:, (\w+) checkpointing)?\.")
 
 
@@ -141,6 +174,23 @@ def test_refused_table_states_what_the_rows_requested_need(model, capsys):
     assert "1024 x 64 tokens" in error.what
     assert need > budget
     assert offered is None or offered.rows < 1024
+
+
+@pytest.mark.parametrize(
+    ("rows", "tried"),
+    [({"most_rows": 8}, [(2, 7), (2, 8), (2, 8)]), ({}, [(1, 7), (1, MOST_ROWS), (1, MOST_ROWS)])],
+)
+def test_refused_step_of_a_recipe_is_offered_in_pieces_of_its_rows(rows, tried, model, monkeypatch):
+    seen = []
+
+    def largest(program, card, *, cards, most_rows):
+        seen.append((program.pieces, most_rows))
+
+    monkeypatch.setattr(plan_module, "largest_fit", largest)
+    requested = PlanRequest(model=model, gpu="RX 7900 XTX", method="lora", sequence=64, fast="off", memory_gib=0.5)
+    program = replace(requested.programs(requested.card())[0], rows=8)
+    assert "card of at least" in what_fits(program, requested.card(), 1, **rows)
+    assert seen == tried
 
 
 @long

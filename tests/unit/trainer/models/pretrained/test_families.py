@@ -171,9 +171,9 @@ def test_other_family_is_refused_with_those_that_are_built_in(family):
         ({"num_attention_heads": 5, "num_key_value_heads": 2, "head_dim": 8}, "5 attention heads cannot share 2"),
         ({"vocab_size": 0}, "vocabulary: 0"),
         ({"vocab_size": families.MOST_SIZE + 1}, "vocabulary"),
-        ({"hidden_size": "wide"}, "invalid value"),
+        ({"hidden_size": "wide"}, "hidden_size = 'wide' is no whole number"),
         ({"head_dim": 7}, "even width of a head, not 7"),
-        ({"num_attention_heads": 0}, "invalid value"),
+        ({"num_attention_heads": 0}, "num_attention_heads = 0 is no whole number"),
     ],
 )
 def test_value_that_is_not_implemented_is_named(changes, words):

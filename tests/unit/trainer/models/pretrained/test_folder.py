@@ -255,7 +255,7 @@ def test_folder_with_adapters_within_names_them(tmp_path):
         ({"rope_scaling": {"type": "spiral", "factor": 2}}, "RM707", "spiral"),
         ({"num_key_value_heads": 3}, "RM707", "3 key-value heads"),
         ({"hidden_size": None}, "RM707", "invalid"),
-        ({"num_attention_heads": 0}, "RM707", "invalid"),
+        ({"num_attention_heads": 0}, "RM707", "no whole number"),
     ],
 )
 def test_config_that_is_not_supported_names_the_value(single, edit, code, words):

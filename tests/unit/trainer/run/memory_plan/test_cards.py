@@ -23,6 +23,8 @@ from trainer.runtime.errors import TrainerError
         ("rx 6700 xt", "gfx1031", 12, "math"),
         ("Vega 64", "gfx900", 8, "math"),
         ("Radeon AI PRO R9700", "gfx1201", 32, "flash"),
+        ("AMD Instinct MI300X OAM", "gfx942", 192, "flash"),
+        ("Sapphire Nitro+ RX 7900 XTX", "gfx1100", 24, "flash"),
     ],
 )
 def test_card_by_name_has_memory_and_attention(text, arch, size, attention):
@@ -44,8 +46,26 @@ def test_architecture_with_its_memory_is_a_card():
         card_of("gfx1100")
 
 
-@pytest.mark.parametrize(("text", "words"), [("RX 9999", "RX 9070"), ("MI50", '"MI50 16 GB", "MI50 32 GB"')])
-def test_card_that_is_unknown_or_ambiguous_is_refused(text, words):
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("RX 9999", "RX 9070"),
+        ("MI50", '"MI50 16 GB", "MI50 32 GB"'),
+        ("RX 7900 XTX, RX 7900 XT", "RX 7900 XTX and RX 7900 XT are several cards"),
+        ("7900 XTX 24GB + 6800 16GB", "with --cards 2"),
+        ("2 x RX 7900 XTX", '--gpu "RX 7900 XTX" --cards 2'),
+        ("RX 7900 XT x4", '--gpu "RX 7900 XT" --cards 4'),
+        ("RTX 4090", "cards of AMD alone"),
+        ("NVIDIA A100 80GB", "cards of AMD alone"),
+        ("RX 7900 XTX 48 GB", "--memory-gib 48"),
+        ("MI250X 128 GB", "each device of it has 64 GB"),
+    ],
+)
+def test_card_that_is_unknown_several_or_ambiguous_is_refused(text, words):
     with pytest.raises(TrainerError, match="RM738") as caught:
         card_of(text)
     assert words in str(caught.value)
+
+
+def test_memory_given_by_itself_is_a_cards_own():
+    assert card_of("RX 7900 XTX 24 GB", 48).memory == 48 * GIB

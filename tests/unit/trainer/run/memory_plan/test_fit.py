@@ -84,6 +84,17 @@ def test_micro_batch_of_many_tokens_that_is_near_the_budget_is_halved_without_a_
     assert (found.program.rows, sized) == (64, [])
 
 
+@pytest.mark.parametrize(
+    ("budget", "rows", "pieces", "fits"),
+    [(1000, 8, 1, True), (400, 4, 2, True), (151, 1, 2, True), (100, 1, 2, False)],
+)
+def test_first_size_is_all_rows_or_the_largest_power_of_two_in_pieces(
+    sized: list[int], budget: int, rows: int, pieces: int, fits: bool
+) -> None:
+    found = plans.first_size(PROGRAM, card(budget * MIB), 8)
+    assert (found.program.rows, found.program.pieces, found.fits) == (rows, pieces, fits)
+
+
 @pytest.mark.parametrize(("most", "rows"), [(0, None), (1, 1), (3, 2), (4, 4), (5000, 32)])
 def test_largest_micro_batch_stays_within_the_rows_that_are_allowed(
     sized: list[int], most: int, rows: int | None

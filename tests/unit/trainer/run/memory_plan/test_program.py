@@ -48,6 +48,22 @@ def test_optimizers_with_smaller_states_take_less():
     assert held["adamw-host"] < 2000  # the loop's own numbers
 
 
+def test_best_weights_are_a_copy_of_what_is_trained():
+    base = replace(ON_CARD, adapter="lora", fast=False)
+    without, kept = (measured(replace(base, best=each)) for each in (False, True))
+    more = kept.peaks["forward"].parts["weights"] - without.peaks["forward"].parts["weights"]
+    assert 4 * kept.trained <= more < 4 * kept.trained + 64 * 512
+
+
+def test_targets_and_dropout_of_an_adapter_are_planned():
+    base = replace(ON_CARD, adapter="lora", fast=False)
+    whole, few, dropped = (
+        measured(replace(base, **how)) for how in ({}, {"targets": ["q_proj"]}, {"targets": ["q_proj"], "dropout": 0.1})
+    )
+    assert few.trained == 3 * 16 * 2 * 64 < whole.trained
+    assert dropped.peaks["forward"].allocated > few.peaks["forward"].allocated
+
+
 @long
 def test_optimizer_with_moments_on_the_host_takes_a_piece_of_them_in_its_step(monkeypatch):
     monkeypatch.setattr(optimizer, "PIECE", 2**10)
@@ -92,6 +108,15 @@ def test_step_beyond_the_limit_ends_within_it():
     assert measured(program, limit=2 * peak + 2**26).largest.allocated == peak
     with pytest.raises(DoesNotFitError):
         measured(program, limit=peak // 2)
+
+
+def test_network_that_is_larger_on_the_host_than_the_limit_is_planned_within_it():
+    """Weights are made in fp32, and frozen ones are held in 4 bits."""
+    raw = {**SMALL, "hidden_size": 512, "intermediate_size": 1536, "vocab_size": 64, "num_hidden_layers": 12}
+    program = replace(ON_CARD, raw=raw, adapter="qlora", rank=2, rows=1, sequence=16, fast=False, checkpointing="full")
+    free = measured(program)
+    assert measured(program, limit=free.reserved).largest == free.largest
+    assert 4 * free.all > free.reserved
 
 
 @pytest.mark.parametrize("how", one_of([{}, {"adapter": "lora", "checkpointing": "full"}]), ids=str)

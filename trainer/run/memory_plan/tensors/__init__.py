@@ -1,0 +1,1 @@
+"""Tensors without data while planning: operations whose results are known already are not worked out again."""

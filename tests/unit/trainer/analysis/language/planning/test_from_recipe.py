@@ -69,6 +69,7 @@ WITHOUT_MEMORY = {
     *("language.lora_alpha", "language.lora_stabilized", "language.dpo_beta", "language.kto_good_weight"),
     *("language.kto_bad_weight", "train.learning_rate", "train.muon_learning_rate", "train.weight_decay"),
     *("train.schedule", "train.warmup_steps", "train.warmup_ratio", "train.decay_ratio", "train.seed"),
+    "language.reference",  # cached: the same passes forward, before the first step in place of within each
     # what is done with the results, and by whom
     *("run.output", "run.run", "run.resume", "checkpoint.checkpoint_every", "checkpoint.keep", "model.export"),
     *("run.skip_gpu_cleanup", "train.patience", "train.weights", "run.device", "run.threads", "run.gates"),

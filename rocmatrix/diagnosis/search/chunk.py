@@ -16,6 +16,7 @@ from rocmatrix.diagnosis.pattern import DROPPED, squeeze
 STEP = 1024  # bytes of text between two entries of the index
 REACH = 1024  # bytes before and after a place that are looked at: more than is shown of a line
 LONGEST_SHAPE = 2000  # bytes of the lines of a match that are compared with others
+_DROPPED_IN_LINES = DROPPED.replace(b"\n", b"")
 _DIGITS = bytes.maketrans(b"0123456789", b"0" * 10)
 Shape = tuple[int, int, bytes, bytes]  # where a match begins in its lines, its length, and the lines in both forms
 
@@ -61,7 +62,17 @@ class Chunk:
     @cached_property
     def _starts(self) -> list[int]:
         """How many bytes of the squeezed text stand before each line."""
-        return list(accumulate((len(row.translate(None, DROPPED)) for row in self.lines), initial=0))
+        return list(accumulate(map(len, self.text.translate(None, _DROPPED_IN_LINES).split(b"\n")), initial=0))
+
+    @cached_property
+    def excuses(self) -> dict[str, dict[tuple[int, int], str | None]]:
+        """By a signature's id and the first and last line of a match, whether they excuse it; filled as it is judged."""
+        return {}
+
+    @cached_property
+    def _latest(self) -> list[tuple[int, tuple[bytes, int]]]:
+        """The last place that was looked at, with what is around it: each match is looked at several times."""
+        return []
 
     def offset(self, position: int) -> int:
         """Return the place in the text of a byte of the squeezed text."""
@@ -71,9 +82,11 @@ class Chunk:
         high = min(start + STEP, len(self.text)) - 1
         while low < high:
             middle = (low + high) // 2
-            if len(self.text[start : middle + 1].translate(None, DROPPED)) > left:
+            kept = len(self.text[low : middle + 1].translate(None, DROPPED))
+            if kept > left:
                 high = middle
             else:
+                left -= kept
                 low = middle + 1
         return low
 
@@ -99,6 +112,11 @@ class Chunk:
 
     def around(self, position: int) -> tuple[bytes, int]:
         """Return the line of a position in the squeezed text and the place in it; of a long line what is in REACH."""
+        if not self._latest or self._latest[0][0] != position:
+            self._latest[:] = [(position, self._around(position))]
+        return self._latest[0][1]
+
+    def _around(self, position: int) -> tuple[bytes, int]:
         offset = self.offset(position)
         lowest, highest = max(0, offset - REACH), offset + REACH
         start = max(lowest, self.text.rfind(b"\n", lowest, offset) + 1)

@@ -20,6 +20,7 @@ from rocmatrix.diagnosis.search.index import Reach, built, without
 from rocmatrix.diagnosis.search.languages import english
 from rocmatrix.diagnosis.search.match import MOST_COUNTED, Match, Scanned, merge
 from rocmatrix.diagnosis.search.narrowed import narrowed
+from rocmatrix.diagnosis.search.repeats import Numbers, Repeats, Runs, thinned
 from rocmatrix.diagnosis.signature import Signature
 
 KEPT = 2 * WIDEST  # squeezed bytes that are read again with the next chunk, so that no match is cut
@@ -51,6 +52,7 @@ class Scanner:
         reaches = [(number, one.width, one.width + one.ahead) for number, (_, _, one) in enumerate(self._patterns)]
         self._index = built({text: [reaches[number] for number in numbers] for text, numbers in by_literal.items()})
         self._lean = (frozenset[int](), self._index)
+        self._numbers = Numbers(pattern.literals for pattern in self._looked_for)
 
     def scan(self, blocks: Iterable[bytes]) -> Scanned:
         """Look through a log that comes as chunks of whole lines."""
@@ -72,15 +74,21 @@ class Scanner:
         read = kept + block
         whole = english(read)
         known = views(kept if whole is read else english(kept))
+        runs: Runs | None = None
         for number, text in enumerate(views(whole)):
             found: dict[_Place, Match] = {}
             chunk = Chunk(text, first, len(squeeze(known[min(number, len(known) - 1)])), read)
-            self._search(chunk, found, self._spent(done, MOST_COUNTED if number == 0 else 1), _full(done))
+            if number == 0:
+                runs = done.repeats.runs(chunk, kept.count(b"\n"), self._numbers)
+            spent = self._spent(done, MOST_COUNTED if number == 0 else 1)
+            self._search(thinned(chunk, runs), found, spent, _full(done), done.repeats if number == 0 else None)
             for (name, place), match in found.items():
                 if place is None:
                     merge(done.matches, name, match, counts=number == 0)
                 else:
                     done.signs.setdefault((name, place), match)
+        for name, count in done.repeats.left_out().items():
+            done.matches[name].count = min(done.matches[name].count + count, MOST_COUNTED)
 
     def _spent(self, done: Scanned, most: int) -> frozenset[int]:
         """Return the patterns that more text adds nothing to: a sign seen once, or what was counted `most` times.
@@ -101,12 +109,26 @@ class Scanner:
         )
 
     def _search(
-        self, chunk: Chunk, found: dict[_Place, Match], spent: frozenset[int], full: frozenset[str] = frozenset()
+        self,
+        chunk: Chunk,
+        found: dict[_Place, Match],
+        spent: frozenset[int],
+        full: frozenset[str],
+        repeats: Repeats | None,
     ) -> None:
+        """Look through a chunk.
+
+        Args:
+            chunk: the lines.
+            found: what is found; filled.
+            spent: patterns that are not looked for any more.
+            full: signatures that were counted as often as is shown.
+            repeats: takes which lines counted.
+        """
         seen: set[tuple[_Place, int]] = set()
         raised: dict[str, tuple[Signature, int]] = {}
-        hits = self._around_hits(chunk.squeezed, spent)
-        for number, around in narrowed(chunk.squeezed, hits, self._looked_for).items():
+        spans, hits = self._around_hits(chunk.squeezed, spent)
+        for number, around in narrowed(chunk.squeezed, spans, self._looked_for).items():
             signature, place, pattern = self._patterns[number]
             for start in self._counted(chunk, number, around, full):
                 row = chunk.line(start)
@@ -119,6 +141,9 @@ class Scanner:
         counts = Counter(name for name, _ in seen)
         for name, kept in found.items():
             kept.count = min(counts[name], MOST_COUNTED)
+        if repeats is not None:
+            counting = ((name, row) for (name, place), row in seen if place is None)
+            repeats.searched(counting, hits, len(chunk.squeezed))
 
     def _counted(self, chunk: Chunk, number: int, around: list[list[int]], full: frozenset[str]) -> Iterator[int]:
         """Yield where the matches of a pattern begin that count; those of an exception from both ends of the chunk.
@@ -130,20 +155,22 @@ class Scanner:
             full: signatures that were counted as often as is shown.
         """
         signature, place, pattern = self._patterns[number]
+        most = MOST_COUNTED if place is None else 1  # of a sign only the first is shown
         if place is None and signature.uncaught:
-            matches = both_ends(chunk, pattern, around, 0 if signature.id in full else MOST_COUNTED)
+            matches, most = both_ends(chunk, pattern, around, 0 if signature.id in full else most), 2 * most
         else:
             near = place is not None and place < 0 and signature.uncaught  # counts near the end only
-            matches = all_of(
-                chunk, pattern, last(around, max(0, len(chunk.squeezed) - MOST_HINTED)) if near else around
-            )
+            end = max(0, len(chunk.squeezed) - MOST_HINTED)
+            matches = all_of(chunk, pattern, last(around, end) if near else around)
         refused: set[Shape] = set()
         new = (match for match in matches if match[1] > chunk.known)
         whole = (start for start, end in new if is_counted(chunk, signature, pattern, (start, end), refused))
-        return islice(whole, 2 * MOST_COUNTED if signature.uncaught else MOST_COUNTED)
+        return islice(whole, most)
 
-    def _around_hits(self, text: bytes, spent: frozenset[int]) -> dict[int, list[list[int]]]:
-        """Return, by pattern, where a match of it may lie. The spans of one pattern do not overlap.
+    def _around_hits(self, text: bytes, spent: frozenset[int]) -> tuple[dict[int, list[list[int]]], int]:
+        """Return, by pattern, where a match of it may lie, and how many texts led there.
+
+        The spans of one pattern do not overlap.
 
         A match holds a literal, so it begins at most its width before the literal's end and ends alike after its start.
         """
@@ -176,7 +203,8 @@ class Scanner:
                     closing[number] = start + after
         if idle > MANY_IDLE:
             self._lean = (spent, without(index, [_left(reaches, spent) for reaches in index.reaches]))
-        return {number: [*rows, [opened[number], closing[number]]] for number, rows in spans.items()}
+        found = {number: [*rows, [opened[number], closing[number]]] for number, rows in spans.items()}
+        return found, sum(hits) - idle
 
 
 def _full(done: Scanned) -> frozenset[str]:

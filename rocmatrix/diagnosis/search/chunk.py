@@ -25,13 +25,16 @@ Shape = tuple[int, int, bytes, bytes]  # where a match begins in its lines, its 
 class Chunk:
     """Lines without decoration, from line `first` on; what ends before `known` was seen with the last chunk.
 
-    `raw` are the lines as they came, as many as in `text`.
+    `raw` are the lines as they came, as many as in `text`. Where repeated lines are left out of a search, `text` holds
+    the others, `rows` has for each of them its place among all lines, and `whole` has all of them.
     """
 
     text: bytes
     first: int
     known: int
     raw: bytes
+    whole: bytes | None = None
+    rows: tuple[int, ...] = ()
 
     @cached_property
     def printed(self) -> list[bytes]:
@@ -40,18 +43,18 @@ class Chunk:
 
     @cached_property
     def squeezed(self) -> bytes:
-        """The text as patterns see it."""
-        return squeeze(self.text)
+        """The text as patterns see it; a line's end, which it else has none of, is where lines were left out."""
+        return squeeze(self.text) if self.whole is None else squeeze(self.text).replace(b"\x1e", b"\n")
 
     @cached_property
     def lines(self) -> list[bytes]:
         """The lines without decoration."""
-        return self.text.split(b"\n")
+        return (self.text if self.whole is None else self.whole).split(b"\n")
 
     @cached_property
     def ignores_exceptions(self) -> bool:
         """Whether Python reported an exception here that it ignored; searched once, as a log may hold many matches."""
-        return b"Exception ignored " in self.text
+        return b"Exception ignored " in (self.text if self.whole is None else self.whole)
 
     @cached_property
     def _kept(self) -> list[int]:
@@ -61,7 +64,7 @@ class Chunk:
 
     @cached_property
     def _starts(self) -> list[int]:
-        """How many bytes of the squeezed text stand before each line."""
+        """How many bytes of the squeezed text stand before each line of it."""
         return list(accumulate(map(len, self.text.translate(None, _DROPPED_IN_LINES).split(b"\n")), initial=0))
 
     @cached_property
@@ -92,11 +95,20 @@ class Chunk:
 
     def line(self, position: int) -> int:
         """Return the index of the line of a position in the squeezed text."""
-        return bisect_right(self._starts, position, hi=len(self.lines)) - 1
+        row = self._row(position)
+        return self.rows[row] if self.rows else row
+
+    def _row(self, position: int) -> int:
+        """Return the index of a line of a position among those that are searched."""
+        return bisect_right(self._starts, position, hi=len(self._starts) - 1) - 1
 
     def tail(self, most: int) -> int:
         """Return where the last `most` lines begin in the squeezed text."""
-        return self._starts[max(0, len(self.lines) - 1 - most)]
+        return self._starts[max(0, len(self._starts) - 2 - most)]
+
+    def after(self, position: int) -> int:
+        """Return where the line after that of a position begins in the squeezed text."""
+        return self._starts[self._row(position) + 1]
 
     def before(self, position: int, most: int) -> list[bytes]:
         """Return the lines before the one of a position in the squeezed text, at most `most`."""
@@ -108,7 +120,7 @@ class Chunk:
         first, last = self.line(span[0]), self.line(span[1] - 1)
         rows = (b"\n".join(rows[first : last + 1]) for rows in (self.lines, self.printed))
         own, printed = (row.translate(_DIGITS) if len(row) <= LONGEST_SHAPE else b"" for row in rows)
-        return (span[0] - self._starts[first], span[1] - span[0], own, printed) if own and printed else None
+        return (span[0] - self._starts[self._row(span[0])], span[1] - span[0], own, printed) if own and printed else None
 
     def around(self, position: int) -> tuple[bytes, int]:
         """Return the line of a position in the squeezed text and the place in it; of a long line what is in REACH."""

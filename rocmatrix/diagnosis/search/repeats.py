@@ -1,0 +1,180 @@
+"""Lines that differ in numbers and addresses alone: searched `EACH` times in a log, then passed over and counted.
+
+A log of 200 MB that fails in every line repeats some dozen lines. Where the search of a chunk cost much, lines of the
+next one that were searched often enough, next to lines that they stood next to before, are left out of it. What a
+pattern names by number (`error 719`) is no repetition of other numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+
+import ahocorasick_rs
+
+from rocmatrix.diagnosis.search.chunk import Chunk
+
+EACH = 64  # lines of one form that are searched
+PAIRS = 4  # places where two forms stand next to each other that are searched
+NEAR = 2  # lines before and after a searched one that are searched with it: a message may be wrapped
+TAIL_LINES, TAIL_BYTES = 220, 96 << 10  # the end of each chunk is searched: exceptions and their hints count there
+DENSE = 1000  # bytes of text for each fixed text in it, from which on it is worth a look for repeated lines
+USELESS = 0.8  # from this part of lines on that are searched all the same, the next chunks are not looked at
+MOST_PAUSED = 16  # chunks
+MOST_FORMS = 100_000  # in memory
+SEAM = b"\x1e" * 400  # between lines that are not neighbours: longer than what most parts of a pattern stand for
+_DIGITS = b"0123456789"
+_DIGITS_OF = frozenset(_DIGITS)
+_HEX = re.compile(rb"[0-9a-fA-F]{6,}(?:-[0-9a-fA-F]{4,12}){0,4}")
+Runs = list[tuple[int, int]]  # of lines that are searched: the first, and the one after the last
+
+
+class Numbers:
+    """The fixed texts that hold a number, and the automaton that finds them; made for the first log that needs it."""
+
+    def __init__(self, texts: Iterable[Iterable[bytes]]) -> None:
+        self._texts = texts
+
+    @cached_property
+    def _automaton(self) -> ahocorasick_rs.BytesAhoCorasick:
+        texts = {text for row in self._texts for text in row if not _DIGITS_OF.isdisjoint(text)}
+        return ahocorasick_rs.BytesAhoCorasick(sorted(texts) or [b"\0"])
+
+    def rows(self, chunk: Chunk) -> dict[int, int]:
+        """Return the lines of a chunk that hold such texts, and a hash of those texts."""
+        found: dict[int, int] = {}
+        for text, start, _ in self._automaton.find_matches_as_indexes(chunk.squeezed, overlapping=True):
+            row = chunk.line(start)
+            found[row] = hash((found.get(row, 0), text))
+        return found
+
+
+@dataclass(kw_only=True)
+class Repeats:
+    """How often forms of lines, and of two lines in a row, were searched in one log; by hash, to bound the memory."""
+
+    is_dense: bool = False
+    _lines: dict[int, int] = field(default_factory=dict)
+    _pairs: dict[int, int] = field(default_factory=dict)
+    _forms: list[int] = field(default_factory=list)  # of the lines of this chunk; empty where it was not looked at
+    _dropped: Counter[int] = field(default_factory=Counter)
+    _matched: dict[int, set[str]] = field(default_factory=dict)
+    _wait: int = 0
+    _paused: int = 0
+
+    def runs(self, chunk: Chunk, known: int, numbers: Numbers) -> Runs | None:
+        """Return the lines of a chunk to search, or None for all of them.
+
+        Args:
+            chunk: the lines.
+            known: lines at its start that were searched with the last chunk.
+            numbers: fixed texts of patterns that hold a number.
+        """
+        self._forms, self._dropped = [], Counter()
+        if not self.is_dense or self._wait > 0:
+            self._wait -= 1
+            return None
+        self._forms = list(map(hash, chunk.raw.translate(None, _DIGITS).split(b"\n")))
+        runs = _joined(self._fresh(chunk, known, numbers.rows(chunk)), known, _tail(chunk), len(self._forms))
+        searched = sum(end - start for start, end in runs)
+        useless = searched > USELESS * len(self._forms)
+        self._paused = min(MOST_PAUSED, 2 * self._paused + 1) if useless else 0
+        self._wait = self._paused
+        if useless:
+            return None
+        for (_, start), (end, _) in pairwise(runs):
+            self._dropped.update(self._forms[start:end])
+        return runs
+
+    def _fresh(self, chunk: Chunk, known: int, numbered: dict[int, int]) -> list[int]:
+        """Return the lines whose form, or whose form with the line before, was not searched often enough."""
+        lines, pairs, forms, fresh, before = self._lines, self._pairs, self._forms, list[int](), 0
+        for row in range(known, len(forms)):
+            form, number = forms[row], numbered.get(row)
+            if lines.get(hash((form, number)), 0) < EACH:
+                form = _without_addresses(chunk.printed[row], form)
+            forms[row] = form = hash((form, number))
+            count, pair = lines.get(form, 0), hash((before, form))
+            seen = pairs.get(pair, 0)
+            if count < EACH or seen < PAIRS:
+                lines[form], pairs[pair] = count + 1, seen + 1
+                fresh.append(row)
+            before = form
+        self._lines, self._pairs = _bounded(lines, EACH), _bounded(pairs, PAIRS)
+        return fresh
+
+    def searched(self, rows: Iterable[tuple[str, int]], hits: int, size: int) -> None:
+        """Take what was found in a chunk.
+
+        Args:
+            rows: lines with the signature that each counts for.
+            hits: fixed texts that were found in it.
+            size: bytes of it.
+        """
+        self.is_dense = self.is_dense or hits * DENSE > size
+        if self._forms:
+            for name, row in rows:
+                self._matched.setdefault(self._forms[row], set()).add(name)
+            if len(self._matched) > MOST_FORMS:
+                self._matched.clear()
+
+    def left_out(self) -> Counter[str]:
+        """Return how many lines of each signature were left out of the chunk's search."""
+        found = Counter[str]()
+        for form, count in self._dropped.items():
+            found.update(dict.fromkeys(self._matched.get(form, ()), count))
+        return found
+
+
+def thinned(chunk: Chunk, runs: Runs | None) -> Chunk:
+    """Return a chunk of which some lines alone are searched."""
+    if runs is None:
+        return chunk
+    text, rows = list[bytes](), list[int]()
+    for start, end in runs:
+        if rows:
+            text.append(SEAM)
+            rows.append(start)
+        text += chunk.lines[start:end]
+        rows += range(start, end)
+    return replace(chunk, text=b"\n".join(text), whole=chunk.text, rows=tuple(rows))
+
+
+def _without_addresses(line: bytes, form: int) -> int:
+    shorter = _HEX.sub(b"", line)
+    return form if shorter is line else hash(shorter.translate(None, _DIGITS))
+
+
+def _tail(chunk: Chunk) -> int:
+    """Return how many lines at the end of a chunk are always searched."""
+    return max(TAIL_LINES, chunk.raw.count(b"\n", max(0, len(chunk.raw) - TAIL_BYTES)) + 1)
+
+
+def _joined(fresh: Sequence[int], known: int, tail: int, lines: int) -> Runs:
+    """Return the runs of lines around fresh ones, with those at both ends of the chunk.
+
+    Args:
+        fresh: lines, in order.
+        known: lines at the start.
+        tail: lines at the end.
+        lines: of the chunk.
+    """
+    runs = [(0, min(known, lines))]
+    for start, end in sorted([*((row - NEAR, row + NEAR + 1) for row in fresh), (lines - tail, lines)]):
+        if start <= runs[-1][1]:
+            runs[-1] = (runs[-1][0], min(max(end, runs[-1][1]), lines))
+        else:
+            runs.append((start, min(end, lines)))
+    return runs
+
+
+def _bounded(counts: dict[int, int], most: int) -> dict[int, int]:
+    """Return counts of at most `MOST_FORMS` forms: of more, those that were seen `most` times."""
+    if len(counts) <= MOST_FORMS:
+        return counts
+    often = {form: count for form, count in counts.items() if count >= most}
+    return often if len(often) <= MOST_FORMS else {}

@@ -1,0 +1,126 @@
+"""Lines that a log repeats: searched some times, then left out and counted; the answer stays that of the whole log."""
+
+import random
+
+import pytest
+
+from rocmatrix.diagnosis.pattern import parse, squeeze
+from rocmatrix.diagnosis.search import repeats
+from rocmatrix.diagnosis.search.chunk import Chunk
+from rocmatrix.diagnosis.search.match import MOST_COUNTED
+from rocmatrix.diagnosis.search.repeats import EACH, NEAR, Numbers, Repeats, thinned
+from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, scanner
+
+NONE = Numbers([[b"nosuchtext1"]])
+WORDS = ["settings", "network", "driver", "tensor", "layer", "queue", "stream", "worker"]
+
+
+def chunk_of(rows):
+    text = "".join(f"{row}\n" for row in rows).encode()
+    return Chunk(text, 1, 0, text)
+
+
+def alike(count):
+    return [f"rank {n * 7} failed at 0x{n * 7919 + (10 << 24):x}" for n in range(count)]
+
+
+@pytest.fixture
+def dense(monkeypatch):
+    monkeypatch.setattr(repeats, "TAIL_LINES", 3)
+    monkeypatch.setattr(repeats, "TAIL_BYTES", 1)
+    return Repeats(is_dense=True)
+
+
+def searched(found, rows, numbers=NONE, known=0):
+    runs = found.runs(chunk_of(rows), known, numbers)
+    return None if runs is None else {row for start, end in runs for row in range(start, end)}
+
+
+def test_lines_of_one_form_are_searched_some_times_and_at_the_end(dense):
+    rows = searched(dense, alike(1000))
+    assert rows == {*range(EACH + NEAR), *range(998, 1001)}
+    assert searched(dense, alike(1000)) == {*range(1 + NEAR), *range(998, 1001)}  # a chunk's first has none before it
+    assert searched(dense, alike(1000), known=40) >= set(range(40))
+
+
+def test_log_with_few_fixed_texts_is_not_looked_at():
+    assert Repeats().runs(chunk_of(alike(1000)), 0, NONE) is None
+    found = Repeats()
+    found.searched([], 9, 10_000)
+    assert not found.is_dense
+    found.searched([], 11, 10_000)
+    assert found.is_dense
+
+
+def test_line_of_a_new_form_is_searched_with_its_neighbours(dense):
+    rows = alike(1000)
+    rows[500] = "the queue is stuck"
+    assert searched(dense, rows) >= set(range(500 - NEAR, 501 + NEAR))
+
+
+def test_two_known_lines_are_searched_where_they_stand_next_to_each_other_for_the_first_time(dense):
+    rows = ["one is", "two was"] * 500
+    rows[700:702] = ["two was", "one is"]
+    assert searched(dense, rows) >= set(range(699, 702)) and 650 not in searched(Repeats(is_dense=True), rows)
+
+
+def test_number_that_a_pattern_names_is_no_repetition_of_others(dense):
+    rows = alike(1000)
+    rows[500] = "rank 719 failed at 0xabcdef12"
+    assert 500 not in searched(Repeats(is_dense=True), rows)
+    assert 500 in searched(dense, rows, Numbers([[b"rank719"], [b"rank"]]))
+
+
+def test_chunks_of_ever_other_lines_are_looked_at_ever_less_often(dense, monkeypatch):
+    chance, calls = random.Random(1), []
+    rows = ["".join(chance.choice("klmnopq") for _ in range(9)) for _ in range(200)]
+    monkeypatch.setattr(Repeats, "_fresh", lambda self, chunk, known, numbers: calls.append(1) or list(range(200)))
+    assert [searched(dense, rows) for _ in range(15)] == [None] * 15
+    assert len(calls) == 4  # and 1, 3 and 7 chunks between
+
+
+def test_forms_in_memory_are_bounded(monkeypatch):
+    monkeypatch.setattr(repeats, "MOST_FORMS", 3)
+    assert repeats._bounded({1: 1, 2: 9, 3: 9}, 9) == {1: 1, 2: 9, 3: 9}
+    assert repeats._bounded({1: 1, 2: 9, 3: 9, 4: 8}, 9) == {2: 9, 3: 9}
+    assert repeats._bounded(dict.fromkeys(range(9), 9), 9) == {}
+
+
+def test_place_in_a_chunk_without_repeated_lines_is_that_in_all_of_it():
+    whole = chunk_of([f"row {n}x" for n in range(20)])
+    part = thinned(whole, [(0, 2), (15, 21)])
+    assert thinned(whole, None) is whole
+    at = part.squeezed.index(b"row16x")
+    assert (part.line(at), part.around(at)) == (16, (b"row 16x", 0))
+    assert part.before(at, 3) == [b"row 13x", b"row 14x", b"row 15x"]
+    assert part.lines == whole.lines and part.shape((at, at + 3)) == (0, 3, b"row 00x", b"row 00x")
+    assert part.squeezed.startswith(squeeze(b"row0xrow1x") + b"\n" * 100)
+
+
+def test_match_ends_where_lines_were_left_out():
+    part = thinned(chunk_of(["the widget is", "-", "-", "not there"]), [(0, 1), (3, 5)])
+    assert parse(r"widget is.{0,200}not there").compiled.search(part.squeezed) is None
+
+
+def test_answer_is_that_of_the_log_with_all_its_lines(monkeypatch):
+    monkeypatch.setattr(repeats, "TAIL_BYTES", 1)
+    chance = random.Random(3)
+    failures = [one.sample.strip() for one in chance.sample(SIGNATURES, 12)]
+    rows = [f"{chance.choice(failures)}\nstep {n} took {n * 0.37:.2f} s" for n in range(3000)]
+    rows[2001] = "RuntimeError: HIP error: invalid device function"
+    text = "".join(f"{row}\n" for row in rows).encode()
+    cuts = [0, *(text.index(b"\nstep %d " % n) + 1 for n in (1000, 2000)), len(text)]
+    blocks = [text[start:end] for start, end in zip(cuts, cuts[1:], strict=False)]
+    looked_at = []
+    original = repeats.thinned
+    monkeypatch.setattr("rocmatrix.diagnosis.matcher.thinned", lambda *args: looked_at.append(args[1]) or original(*args))
+    found = scanner().scan(blocks)
+    monkeypatch.setattr(repeats, "DENSE", 0)
+    whole = scanner().scan(blocks)
+    assert any(runs is not None for runs in looked_at)
+    assert {name: (row.line, row.text, row.weight) for name, row in found.matches.items()} == {
+        name: (row.line, row.text, row.weight) for name, row in whole.matches.items()
+    }
+    assert found.signs.keys() == whole.signs.keys()
+    counts = {name: (row.count, whole.matches[name].count) for name, row in found.matches.items()}
+    assert all(have == expected == MOST_COUNTED or abs(have - expected) <= 0.1 * expected for have, expected in counts.values()), counts

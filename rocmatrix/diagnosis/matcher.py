@@ -160,8 +160,7 @@ class Scanner:
             matches, most = both_ends(chunk, pattern, around, 0 if signature.id in full else most), 2 * most
         else:
             near = place is not None and place < 0 and signature.uncaught  # counts near the end only
-            end = max(0, len(chunk.squeezed) - MOST_HINTED)
-            matches = all_of(chunk, pattern, last(around, end) if near else around)
+            matches = all_of(chunk, pattern, last(around, chunk.near_end(MOST_HINTED)) if near else around)
         refused: set[Shape] = set()
         new = (match for match in matches if match[1] > chunk.known)
         whole = (start for start, end in new if is_counted(chunk, signature, pattern, (start, end), refused))

@@ -6,7 +6,7 @@ bisection among these counts and then within one step.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -105,6 +105,13 @@ class Chunk:
     def tail(self, most: int) -> int:
         """Return where the last `most` lines begin in the squeezed text."""
         return self._starts[max(0, len(self._starts) - 2 - most)]
+
+    def near_end(self, most: int) -> int:
+        """Return where the last `most` bytes begin in the squeezed text, or the last `most` of all lines."""
+        if self.whole is None:
+            return max(0, len(self.squeezed) - most)
+        row = len(self.lines) - self.whole.count(b"\n", max(0, len(self.whole) - most))
+        return self._starts[bisect_left(self.rows, row)]
 
     def after(self, position: int) -> int:
         """Return where the line after that of a position begins in the squeezed text."""

@@ -21,7 +21,7 @@ from rocmatrix.diagnosis.search.chunk import Chunk
 EACH = 64  # lines of one form that are searched
 PAIRS = 4  # places where two forms stand next to each other that are searched
 NEAR = 2  # lines before and after a searched one that are searched with it: a message may be wrapped
-TAIL_LINES, TAIL_BYTES = 220, 96 << 10  # the end of each chunk is searched: exceptions and their hints count there
+TAIL_LINES, TAIL_BYTES = 220, 64 << 10  # the end of each chunk is searched: exceptions and their hints count there
 DENSE = 1000  # bytes of text for each fixed text in it, from which on it is worth a look for repeated lines
 USELESS = 0.8  # from this part of lines on that are searched all the same, the next chunks are not looked at
 MOST_PAUSED = 16  # chunks
@@ -62,7 +62,7 @@ class Repeats:
     _pairs: dict[int, int] = field(default_factory=dict)
     _forms: list[int] = field(default_factory=list)  # of the lines of this chunk; empty where it was not looked at
     _dropped: Counter[int] = field(default_factory=Counter)
-    _matched: dict[int, set[str]] = field(default_factory=dict)
+    _matched: dict[int, Counter[str]] = field(default_factory=dict)
     _wait: int = 0
     _paused: int = 0
 
@@ -83,7 +83,7 @@ class Repeats:
         searched = sum(end - start for start, end in runs)
         useless = searched > USELESS * len(self._forms)
         self._paused = min(MOST_PAUSED, 2 * self._paused + 1) if useless else 0
-        self._wait = self._paused
+        self._wait = self._paused // 2  # none after the first: forms have to be seen some times
         if useless:
             return None
         for (_, start), (end, _) in pairwise(runs):
@@ -118,15 +118,16 @@ class Repeats:
         self.is_dense = self.is_dense or hits * DENSE > size
         if self._forms:
             for name, row in rows:
-                self._matched.setdefault(self._forms[row], set()).add(name)
+                self._matched.setdefault(self._forms[row], Counter())[name] += 1
             if len(self._matched) > MOST_FORMS:
                 self._matched.clear()
 
     def left_out(self) -> Counter[str]:
-        """Return how many lines of each signature were left out of the chunk's search."""
+        """Return how many lines were left out of the chunk's search whose form most often counts for a signature."""
         found = Counter[str]()
         for form, count in self._dropped.items():
-            found.update(dict.fromkeys(self._matched.get(form, ()), count))
+            often = (name for name, times in self._matched.get(form, {}).items() if times >= EACH // 2)
+            found.update(dict.fromkeys(often, count))
         return found
 
 

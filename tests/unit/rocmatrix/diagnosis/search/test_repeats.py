@@ -7,7 +7,6 @@ import pytest
 from rocmatrix.diagnosis.pattern import parse, squeeze
 from rocmatrix.diagnosis.search import repeats
 from rocmatrix.diagnosis.search.chunk import Chunk
-from rocmatrix.diagnosis.search.match import MOST_COUNTED
 from rocmatrix.diagnosis.search.repeats import EACH, NEAR, Numbers, Repeats, thinned
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, scanner
 
@@ -76,7 +75,7 @@ def test_chunks_of_ever_other_lines_are_looked_at_ever_less_often(dense, monkeyp
     rows = ["".join(chance.choice("klmnopq") for _ in range(9)) for _ in range(200)]
     monkeypatch.setattr(Repeats, "_fresh", lambda self, chunk, known, numbers: calls.append(1) or list(range(200)))
     assert [searched(dense, rows) for _ in range(15)] == [None] * 15
-    assert len(calls) == 4  # and 1, 3 and 7 chunks between
+    assert len(calls) == 4  # the next one, and after 1, 3 and 7 chunks
 
 
 def test_forms_in_memory_are_bounded(monkeypatch):
@@ -103,7 +102,8 @@ def test_match_ends_where_lines_were_left_out():
 
 
 def test_answer_is_that_of_the_log_with_all_its_lines(monkeypatch):
-    monkeypatch.setattr(repeats, "TAIL_BYTES", 1)
+    monkeypatch.setattr(repeats, "TAIL_BYTES", 9000)
+    monkeypatch.setattr("rocmatrix.diagnosis.matcher.MOST_HINTED", 5000)
     chance = random.Random(3)
     failures = [one.sample.strip() for one in chance.sample(SIGNATURES, 12)]
     rows = [f"{chance.choice(failures)}\nstep {n} took {n * 0.37:.2f} s" for n in range(3000)]
@@ -122,5 +122,5 @@ def test_answer_is_that_of_the_log_with_all_its_lines(monkeypatch):
         name: (row.line, row.text, row.weight) for name, row in whole.matches.items()
     }
     assert found.signs.keys() == whole.signs.keys()
-    counts = {name: (row.count, whole.matches[name].count) for name, row in found.matches.items()}
-    assert all(have == expected == MOST_COUNTED or abs(have - expected) <= 0.1 * expected for have, expected in counts.values()), counts
+    counts = [(row.count, whole.matches[name].count) for name, row in found.matches.items()]
+    assert [(have, expected) for have, expected in counts if expected > EACH and abs(have - expected) > expected / 10] == []

@@ -143,7 +143,7 @@ class Scanner:
             kept.count = min(counts[name], MOST_COUNTED)
         if repeats is not None:
             counting = ((name, row) for (name, place), row in seen if place is None)
-            repeats.searched(counting, hits, len(chunk.squeezed))
+            repeats.searched(counting, hits, chunk, self._numbers)
 
     def _counted(self, chunk: Chunk, number: int, around: list[list[int]], full: frozenset[str]) -> Iterator[int]:
         """Yield where the matches of a pattern begin that count; those of an exception from both ends of the chunk.

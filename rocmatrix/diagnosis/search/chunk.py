@@ -57,6 +57,11 @@ class Chunk:
         return b"Exception ignored " in (self.text if self.whole is None else self.whole)
 
     @cached_property
+    def names_a_commit(self) -> bool:
+        """Whether git reported here which commit it checked out."""
+        return b"HEAD " in self.text
+
+    @cached_property
     def _kept(self) -> list[int]:
         """How many bytes of the squeezed text stand before each step."""
         steps = (self.text[start : start + STEP] for start in range(0, len(self.text), STEP))

@@ -48,18 +48,21 @@ def is_counted(
         refused: matches of this pattern that do not count for their own lines; more are added. A log may repeat a
             warning a million times.
     """
-    line, place = chunk.around(span[0])
-    if line.find(b"HEAD", 0, min(place, MOST_BEFORE)) >= 0 and _COMMIT.search(line, 0, min(place, MOST_BEFORE)):
+    if chunk.names_a_commit and _is_of_a_commit(chunk, span):
         return False
     if not (pattern.whole_start or pattern.whole_end or signature.uncaught or signature.unless):
         return True
-    shape = chunk.shape(span)
-    if shape in refused:
+    if refused and chunk.shape(span) in refused:
         return False
     refusal = _refusal(chunk, signature, pattern, span)
-    if refusal == "own" and shape is not None and not signature.excused_by_number:
+    if refusal == "own" and not signature.excused_by_number and (shape := chunk.shape(span)):
         refused.add(shape)
     return refusal is None
+
+
+def _is_of_a_commit(chunk: Chunk, span: tuple[int, int]) -> bool:
+    line, place = chunk.around(span[0])
+    return _COMMIT.search(line, 0, min(place, MOST_BEFORE)) is not None
 
 
 def _refusal(chunk: Chunk, signature: Signature, pattern: Pattern, span: tuple[int, int]) -> str | None:

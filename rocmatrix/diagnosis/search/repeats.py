@@ -18,7 +18,7 @@ import ahocorasick_rs
 
 from rocmatrix.diagnosis.search.chunk import Chunk
 
-EACH = 64  # lines of one form that are searched
+EACH = 32  # lines of one form that are searched
 PAIRS = 4  # places where two forms stand next to each other that are searched
 NEAR = 2  # lines before and after a searched one that are searched with it: a message may be wrapped
 TAIL_LINES, TAIL_BYTES = 220, 64 << 10  # the end of each chunk is searched: exceptions and their hints count there
@@ -78,8 +78,7 @@ class Repeats:
         if not self.is_dense or self._wait > 0:
             self._wait -= 1
             return None
-        self._forms = list(map(hash, chunk.raw.translate(None, _DIGITS).split(b"\n")))
-        runs = _joined(self._fresh(chunk, known, numbers.rows(chunk)), known, _tail(chunk), len(self._forms))
+        runs = _joined(self._fresh(chunk, known, numbers), known, _tail(chunk), len(self._forms))
         searched = sum(end - start for start, end in runs)
         useless = searched > USELESS * len(self._forms)
         self._paused = min(MOST_PAUSED, 2 * self._paused + 1) if useless else 0
@@ -90,8 +89,10 @@ class Repeats:
             self._dropped.update(self._forms[start:end])
         return runs
 
-    def _fresh(self, chunk: Chunk, known: int, numbered: dict[int, int]) -> list[int]:
+    def _fresh(self, chunk: Chunk, known: int, numbers: Numbers) -> list[int]:
         """Return the lines whose form, or whose form with the line before, was not searched often enough."""
+        self._forms = list(map(hash, chunk.raw.translate(None, _DIGITS).split(b"\n")))
+        numbered = numbers.rows(chunk)
         lines, pairs, forms, fresh, before = self._lines, self._pairs, self._forms, list[int](), 0
         for row in range(known, len(forms)):
             form, number = forms[row], numbered.get(row)
@@ -107,15 +108,18 @@ class Repeats:
         self._lines, self._pairs = _bounded(lines, EACH), _bounded(pairs, PAIRS)
         return fresh
 
-    def searched(self, rows: Iterable[tuple[str, int]], hits: int, size: int) -> None:
+    def searched(self, rows: Iterable[tuple[str, int]], hits: int, chunk: Chunk, numbers: Numbers) -> None:
         """Take what was found in a chunk.
 
         Args:
             rows: lines with the signature that each counts for.
             hits: fixed texts that were found in it.
-            size: bytes of it.
+            chunk: its lines.
+            numbers: fixed texts of patterns that hold a number.
         """
-        self.is_dense = self.is_dense or hits * DENSE > size
+        if not self.is_dense and hits * DENSE > len(chunk.squeezed):
+            self.is_dense = True
+            self._fresh(chunk, 0, numbers)  # counts its lines: they were all searched
         if self._forms:
             for name, row in rows:
                 self._matched.setdefault(self._forms[row], Counter())[name] += 1

@@ -42,13 +42,15 @@ def test_lines_of_one_form_are_searched_some_times_and_at_the_end(dense):
     assert searched(dense, alike(1000), known=40) >= set(range(40))
 
 
+@pytest.mark.usefixtures("dense")
 def test_log_with_few_fixed_texts_is_not_looked_at():
     assert Repeats().runs(chunk_of(alike(1000)), 0, NONE) is None
-    found = Repeats()
-    found.searched([], 9, 10_000)
+    found, chunk = Repeats(), chunk_of(alike(1000))
+    found.searched([], len(chunk.squeezed) // 1000, chunk, NONE)
     assert not found.is_dense
-    found.searched([], 11, 10_000)
+    found.searched([], len(chunk.squeezed) // 1000 + 1, chunk, NONE)
     assert found.is_dense
+    assert len(searched(found, alike(1000))) < 300  # the first chunk's lines are counted
 
 
 def test_line_of_a_new_form_is_searched_with_its_neighbours(dense):
@@ -73,7 +75,7 @@ def test_number_that_a_pattern_names_is_no_repetition_of_others(dense):
 def test_chunks_of_ever_other_lines_are_looked_at_ever_less_often(dense, monkeypatch):
     chance, calls = random.Random(1), []
     rows = ["".join(chance.choice("klmnopq") for _ in range(9)) for _ in range(200)]
-    monkeypatch.setattr(Repeats, "_fresh", lambda self, chunk, known, numbers: calls.append(1) or list(range(200)))
+    monkeypatch.setattr(Repeats, "_fresh", lambda self, chunk, known, numbers: calls.append(1) or self._forms.extend(range(201)) or list(range(200)))
     assert [searched(dense, rows) for _ in range(15)] == [None] * 15
     assert len(calls) == 4  # the next one, and after 1, 3 and 7 chunks
 

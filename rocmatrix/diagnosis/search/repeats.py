@@ -79,6 +79,7 @@ class Repeats:
             self._wait -= 1
             return None
         runs = _joined(self._fresh(chunk, known, numbers), known, _tail(chunk), len(self._forms))
+        self._lines, self._pairs = _bounded(self._lines, EACH), _bounded(self._pairs, PAIRS)
         searched = sum(end - start for start, end in runs)
         useless = searched > USELESS * len(self._forms)
         self._paused = min(MOST_PAUSED, 2 * self._paused + 1) if useless else 0
@@ -91,22 +92,25 @@ class Repeats:
 
     def _fresh(self, chunk: Chunk, known: int, numbers: Numbers) -> list[int]:
         """Return the lines whose form, or whose form with the line before, was not searched often enough."""
-        self._forms = list(map(hash, chunk.raw.translate(None, _DIGITS).split(b"\n")))
+        self._forms = forms = list(map(hash, chunk.raw.translate(None, _DIGITS).split(b"\n")))
         numbered = numbers.rows(chunk)
-        lines, pairs, forms, fresh, before = self._lines, self._pairs, self._forms, list[int](), 0
-        for row in range(known, len(forms)):
-            form, number = forms[row], numbered.get(row)
-            if lines.get(hash((form, number)), 0) < EACH:
-                form = _without_addresses(chunk.printed[row], form)
-            forms[row] = form = hash((form, number))
-            count, pair = lines.get(form, 0), hash((before, form))
-            seen = pairs.get(pair, 0)
-            if count < EACH or seen < PAIRS:
-                lines[form], pairs[pair] = count + 1, seen + 1
-                fresh.append(row)
-            before = form
-        self._lines, self._pairs = _bounded(lines, EACH), _bounded(pairs, PAIRS)
-        return fresh
+        for row, number in numbered.items():
+            forms[row] = hash((forms[row], number))
+        known_forms = {form for form, count in self._lines.items() if count >= EACH}
+        for row in [row for row in range(known, len(forms)) if forms[row] not in known_forms]:
+            forms[row] = _without_addresses(chunk.printed[row], forms[row], numbered.get(row))
+        pairs = list(map(hash, pairwise((0, *forms))))
+        known_pairs = {pair for pair, count in self._pairs.items() if count >= PAIRS}
+        new = (row for row in range(known, len(forms)) if forms[row] not in known_forms or pairs[row] not in known_pairs)
+        return [row for row in new if self._is_fresh(forms[row], pairs[row])]
+
+    def _is_fresh(self, form: int, pair: int) -> bool:
+        """Count a line whose form, or whose form with the line before, was not searched often enough."""
+        count, seen = self._lines.get(form, 0), self._pairs.get(pair, 0)
+        if count >= EACH and seen >= PAIRS:
+            return False
+        self._lines[form], self._pairs[pair] = count + 1, seen + 1
+        return True
 
     def searched(self, rows: Iterable[tuple[str, int]], hits: int, chunk: Chunk, numbers: Numbers) -> None:
         """Take what was found in a chunk.
@@ -149,9 +153,19 @@ def thinned(chunk: Chunk, runs: Runs | None) -> Chunk:
     return replace(chunk, text=b"\n".join(text), whole=chunk.text, rows=tuple(rows))
 
 
-def _without_addresses(line: bytes, form: int) -> int:
+def _without_addresses(line: bytes, form: int, number: int | None) -> int:
+    """Return the form of a line without what looks like an address; as it is where nothing does.
+
+    Args:
+        line: as it came.
+        form: of the line without digits.
+        number: what stands for the texts with a number in it that patterns name, if any.
+    """
     shorter = _HEX.sub(b"", line)
-    return form if shorter is line else hash(shorter.translate(None, _DIGITS))
+    if shorter is line:
+        return form
+    plain = hash(shorter.translate(None, _DIGITS))
+    return plain if number is None else hash((plain, number))
 
 
 def _tail(chunk: Chunk) -> int:

@@ -17,7 +17,7 @@ from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.input import named_path
 
 CHUNK = 4 << 20
-LONGEST_LINE = 8 << 20  # a longer one is cut: binary files have no lines at all
+LONGEST_LINE = CHUNK - 1  # a longer one is cut: binary files have no lines at all
 SNIFFED = 4096
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}

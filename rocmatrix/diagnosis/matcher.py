@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from itertools import islice, takewhile
+from functools import partial
+from itertools import islice
 
 from rocmatrix.diagnosis.log_prefixes import views
 from rocmatrix.diagnosis.pattern import WIDEST, Pattern, squeeze
@@ -17,10 +18,12 @@ from rocmatrix.diagnosis.search.ends import all_of, both_ends, last
 from rocmatrix.diagnosis.search.exclusions import is_counted
 from rocmatrix.diagnosis.search.frames import MOST_LINES, packages
 from rocmatrix.diagnosis.search.index import Reach, built, without
+from rocmatrix.diagnosis.search.languages import MOST as MOST_TRANSLATED
 from rocmatrix.diagnosis.search.languages import english
 from rocmatrix.diagnosis.search.match import MOST_COUNTED, Match, Scanned, merge
 from rocmatrix.diagnosis.search.narrowed import narrowed
-from rocmatrix.diagnosis.search.repeats import Numbers, Repeats, Runs, thinned
+from rocmatrix.diagnosis.search.repeats import Numbers, left
+from rocmatrix.diagnosis.search.shown import context, readable
 from rocmatrix.diagnosis.signature import Signature
 
 KEPT = 2 * WIDEST  # squeezed bytes that are read again with the next chunk, so that no match is cut
@@ -30,12 +33,6 @@ MANY_HITS, CROWDED = 300, 512
 MANY_IDLE = 20_000  # hits in one block that lead to nothing any more: worth another automaton
 UNSEEN = -1 << 40  # where a span ends that no hit has opened
 MOST_HINTED = 1 << 16  # squeezed bytes at the end of a chunk in which hints of an exception are looked for
-LONGEST_SHOWN = 240
-# how an entry of its own begins: a time, advice, or a program with its level
-_ENTRY = re.compile(
-    rb"\s?\[?(?:\d{4}[-/]\d\d[-/]\d\d[ T,]|(?:hint:|Traceback\b))"
-    rb"|[\w./+-]{1,200}(?::\d{1,6}){0,2}: (?:fatal )?(?:error|warning|note):"
-)
 _Place = tuple[str, int | None]  # a signature's id, and the place of one of its causes
 
 
@@ -71,17 +68,19 @@ class Scanner:
     def _look_at(self, kept: bytes, block: bytes, done: Scanned) -> None:
         """Search both views of a block; what only the second shows was hidden by a wrapped line."""
         first = done.lines + 1 - kept.count(b"\n")
-        read = kept + block
-        whole = english(read)
-        known = views(kept if whole is read else english(kept))
-        runs: Runs | None = None
-        for number, text in enumerate(views(whole)):
+        whole = Chunk(kept + block, first, 0, kept + block)
+        runs = done.repeats.runs(whole, kept.count(b"\n"), self._numbers)
+        text, rows = left(whole, runs)
+        translated = len(whole.raw) <= MOST_TRANSLATED
+        known = _views(kept, translated)
+        for number, view in enumerate(_views(text, translated)):
             found: dict[_Place, Match] = {}
-            chunk = Chunk(text, first, len(squeeze(known[min(number, len(known) - 1)])), read)
-            if number == 0:
-                runs = done.repeats.runs(chunk, kept.count(b"\n"), self._numbers)
+            size = len(squeeze(known[min(number, len(known) - 1)]))
+            chunk = Chunk(view, first, size, whole.raw, rows, partial(_view, number, translated) if rows else None)
             spent = self._spent(done, MOST_COUNTED if number == 0 else 1)
-            self._search(thinned(chunk, runs), found, spent, _full(done), done.repeats if number == 0 else None)
+            counted, hits = self._search(chunk, found, spent, _full(done))
+            if number == 0:
+                done.repeats.searched(counted, hits, whole, self._numbers)
             for (name, place), match in found.items():
                 if place is None:
                     merge(done.matches, name, match, counts=number == 0)
@@ -109,21 +108,15 @@ class Scanner:
         )
 
     def _search(
-        self,
-        chunk: Chunk,
-        found: dict[_Place, Match],
-        spent: frozenset[int],
-        full: frozenset[str],
-        repeats: Repeats | None,
-    ) -> None:
-        """Look through a chunk.
+        self, chunk: Chunk, found: dict[_Place, Match], spent: frozenset[int], full: frozenset[str]
+    ) -> tuple[set[tuple[str, int]], int]:
+        """Look through a chunk; return the lines that count, by the signature's id, and how many texts were found.
 
         Args:
             chunk: the lines.
             found: what is found; filled.
             spent: patterns that are not looked for any more.
             full: signatures that were counted as often as is shown.
-            repeats: takes which lines counted.
         """
         seen: set[tuple[_Place, int]] = set()
         raised: dict[str, tuple[Signature, int]] = {}
@@ -141,9 +134,7 @@ class Scanner:
         counts = Counter(name for name, _ in seen)
         for name, kept in found.items():
             kept.count = min(counts[name], MOST_COUNTED)
-        if repeats is not None:
-            counting = ((name, row) for (name, place), row in seen if place is None)
-            repeats.searched(counting, hits, chunk, self._numbers)
+        return {(name, row) for (name, place), row in seen if place is None}, hits
 
     def _counted(self, chunk: Chunk, number: int, around: list[list[int]], full: frozenset[str]) -> Iterator[int]:
         """Yield where the matches of a pattern begin that count; those of an exception from both ends of the chunk.
@@ -180,7 +171,7 @@ class Scanner:
         needed: list[list[Reach] | None] = [None] * len(index.reaches)  # filled at the first hit: most texts have none
         hits, flooded = [0] * len(index.reaches), list[Reach]()
         idle = 0
-        for literal, start, end in index.automaton.find_matches_as_indexes(text, overlapping=True):
+        for literal, start, end in index.found(text):
             reaches = needed[literal]
             if reaches is None:
                 reaches = needed[literal] = _left(index.reaches[literal], spent)
@@ -209,6 +200,17 @@ class Scanner:
 def _full(done: Scanned) -> frozenset[str]:
     """Return the signatures that were counted as often as is shown."""
     return frozenset(name for name, match in done.matches.items() if match.count >= MOST_COUNTED)
+
+
+def _views(lines: bytes, translated: bool) -> tuple[bytes, ...]:
+    """Return lines without decoration, in English where they are no long log."""
+    return views(english(lines) if translated else lines)
+
+
+def _view(number: int, translated: bool, lines: bytes) -> bytes:
+    """Return one of the views of lines, or the only one."""
+    found = _views(lines, translated)
+    return found[min(number, len(found) - 1)]
 
 
 def _left(reaches: list[Reach], spent: frozenset[int]) -> list[Reach]:
@@ -273,36 +275,11 @@ def _record(
     start, line = at[0], chunk.first + at[1]
     if known is None or line < known.line:
         weight, last = (known.weight, known.last) if known else (0, 0)
-        text = _readable(*chunk.around(start))
+        text = readable(*chunk.around(start))
         known = found[signature.id, place] = Match(
             signature=signature, line=line, text=text, weight=weight, last=last,
-            context=_context(chunk, start) if signature.values else "",
-            packages=_packages(chunk, start) if signature.names_packages else {},
+            context=context(chunk, start) if signature.values else "",
+            packages=packages(chunk.before(start, MOST_LINES)) if signature.names_packages else {},
         )  # fmt: skip
     known.weight = max(known.weight, pattern.weight)
     known.last = max(known.last, line)
-
-
-def _packages(chunk: Chunk, start: int) -> dict[str, str]:
-    """Return the packages of the traceback that ends before a match."""
-    return packages(chunk.before(start, MOST_LINES))
-
-
-def _context(chunk: Chunk, start: int) -> str:
-    """Return the line of a match from there on, and the two after it, as one text: messages are wrapped.
-
-    A line that begins an entry of its own is no part of the message, nor is what follows it.
-    """
-    index = chunk.line(start)
-    first, place = chunk.around(start)
-    after = takewhile(lambda row: not _ENTRY.match(row), chunk.lines[index + 1 : index + 3])
-    rows = (first[max(0, place - LONGEST_SHOWN) :], *after)
-    return " ".join(_readable(row[: 4 * LONGEST_SHOWN], 0) for row in rows)
-
-
-def _readable(line: bytes, place: int) -> str:
-    """Return what stands around a place in a line, fit for a terminal: no control characters, not too long."""
-    start = max(0, place - LONGEST_SHOWN // 4) if len(line) > LONGEST_SHOWN else 0
-    text = line[start : start + 4 * LONGEST_SHOWN].decode(errors="replace").strip()
-    plain = "".join(character if character.isprintable() else " " for character in text)
-    return plain if len(plain) <= LONGEST_SHOWN else plain[: LONGEST_SHOWN - 1] + "…"

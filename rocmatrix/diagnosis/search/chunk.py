@@ -7,6 +7,7 @@ bisection among these counts and then within one step.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -16,6 +17,7 @@ from rocmatrix.diagnosis.pattern import DROPPED, squeeze
 STEP = 1024  # bytes of text between two entries of the index
 REACH = 1024  # bytes before and after a place that are looked at: more than is shown of a line
 LONGEST_SHAPE = 2000  # bytes of the lines of a match that are compared with others
+SEAM = b"\x1e"  # in text, where lines were left out
 _DROPPED_IN_LINES = DROPPED.replace(b"\n", b"")
 _DIGITS = bytes.maketrans(b"0123456789", b"0" * 10)
 Shape = tuple[int, int, bytes, bytes]  # where a match begins in its lines, its length, and the lines in both forms
@@ -26,35 +28,42 @@ class Chunk:
     """Lines without decoration, from line `first` on; what ends before `known` was seen with the last chunk.
 
     `raw` are the lines as they came, as many as in `text`. Where repeated lines are left out of a search, `text` holds
-    the others, `rows` has for each of them its place among all lines, and `whole` has all of them.
+    the others, `rows` has for each of them its place among all lines, and `view` takes the decoration off others.
     """
 
     text: bytes
     first: int
     known: int
     raw: bytes
-    whole: bytes | None = None
     rows: tuple[int, ...] = ()
+    view: Callable[[bytes], bytes] | None = None
 
     @cached_property
     def printed(self) -> list[bytes]:
-        """The lines as they came, with what stands before the words."""
+        """All lines as they came, with what stands before the words."""
         return self.raw.split(b"\n")
 
     @cached_property
     def squeezed(self) -> bytes:
         """The text as patterns see it; a line's end, which it else has none of, is where lines were left out."""
-        return squeeze(self.text) if self.whole is None else squeeze(self.text).replace(b"\x1e", b"\n")
+        return squeeze(self.text).replace(SEAM, b"\n") if self.rows else squeeze(self.text)
 
     @cached_property
-    def lines(self) -> list[bytes]:
+    def _lines(self) -> list[bytes]:
         """The lines without decoration."""
-        return (self.text if self.whole is None else self.whole).split(b"\n")
+        return self.text.split(b"\n")
+
+    def lines(self, first: int, last: int) -> list[bytes]:
+        """Return lines of the whole chunk without decoration, from index `first` to before `last`."""
+        if self.view is None:
+            return self._lines[first:last]
+        rows = self.printed[first:last]
+        return self.view(b"\n".join(rows)).split(b"\n") if rows else []
 
     @cached_property
     def ignores_exceptions(self) -> bool:
         """Whether Python reported an exception here that it ignored; searched once, as a log may hold many matches."""
-        return b"Exception ignored " in (self.text if self.whole is None else self.whole)
+        return b"Exception ignored " in (self.text if self.view is None else self.raw)
 
     @cached_property
     def names_a_commit(self) -> bool:
@@ -113,9 +122,9 @@ class Chunk:
 
     def near_end(self, most: int) -> int:
         """Return where the last `most` bytes begin in the squeezed text, or the last `most` of all lines."""
-        if self.whole is None:
+        if not self.rows:
             return max(0, len(self.squeezed) - most)
-        row = len(self.lines) - self.whole.count(b"\n", max(0, len(self.whole) - most))
+        row = len(self.printed) - self.raw.count(b"\n", max(0, len(self.raw) - most))
         return self._starts[bisect_left(self.rows, row)]
 
     def after(self, position: int) -> int:
@@ -125,12 +134,12 @@ class Chunk:
     def before(self, position: int, most: int) -> list[bytes]:
         """Return the lines before the one of a position in the squeezed text, at most `most`."""
         index = self.line(position)
-        return self.lines[max(0, index - most) : index]
+        return self.lines(max(0, index - most), index)
 
     def shape(self, span: tuple[int, int]) -> Shape | None:
         """Return what is the same for a match in lines that differ in their digits alone; None where they are long."""
         first, last = self.line(span[0]), self.line(span[1] - 1)
-        rows = (b"\n".join(rows[first : last + 1]) for rows in (self.lines, self.printed))
+        rows = map(b"\n".join, (self.lines(first, last + 1), self.printed[first : last + 1]))
         own, printed = (row.translate(_DIGITS) if len(row) <= LONGEST_SHAPE else b"" for row in rows)
         return (span[0] - self._starts[self._row(span[0])], span[1] - span[0], own, printed) if own and printed else None
 

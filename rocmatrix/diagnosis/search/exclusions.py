@@ -131,21 +131,27 @@ def _excuse(chunk: Chunk, signature: Signature, first: int, last: int) -> str | 
     What stands before the words excuses, too, so lines are read as they came; colours and a journal's numbers may hide
     a word there, so they are read without decoration as well. `own`: the match's own lines suffice.
     """
-    if not any(_excuses(rows, signature, first, last) for rows in (chunk.printed, chunk.lines)):
+    own = last + 1 - first
+    views = (chunk.printed[first : last + 2], chunk.lines(first, last + 2))
+    if not any(_excuses(rows, signature, own) for rows in views):
         return None
-    texts = [squeeze(b"".join(rows[first : last + 1])) for rows in (chunk.printed, chunk.lines)]
+    texts = [squeeze(b"".join(rows[:own])) for rows in views]
     alone = any(one.compiled.search(text) for text in texts for one in signature.exceptions)
     return "own" if alone else "around"
 
 
-def _excuses(rows: list[bytes], signature: Signature, first: int, last: int) -> bool:
-    """Return whether an exception of a signature begins in rows `first` to `last`.
+def _excuses(rows: list[bytes], signature: Signature, own: int) -> bool:
+    """Return whether an exception of a signature begins in the first rows.
 
     In the row after them only that the program went on (`GOES_ON`) counts: any other word is of another message.
+
+    Args:
+        rows: those of a match and the one after them.
+        own: how many the match has.
     """
-    own = b"".join(row[: 4 * WIDEST] for row in rows[first : last + 1])
-    after = b"".join(row[: 4 * WIDEST] for row in rows[last + 1 : last + 2])
-    text, end = squeeze((own + after)[: 4 * WIDEST]), len(squeeze(own))
+    first = b"".join(row[: 4 * WIDEST] for row in rows[:own])
+    after = b"".join(row[: 4 * WIDEST] for row in rows[own:])
+    text, end = squeeze((first + after)[: 4 * WIDEST]), len(squeeze(first))
     for one in signature.exceptions:
         match = one.compiled.search(text)
         if match is not None and (match.start() < end or any(word in one.text.lower() for word in GOES_ON)):

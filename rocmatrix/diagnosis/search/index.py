@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import ahocorasick_rs
 
+PART = 1 << 18  # bytes that are searched at once: each text that is found takes 100 bytes of memory
+Place = tuple[int, int, int]  # a text's place in the list, where it begins and where it ends
 Reach = tuple[int, int, int]  # a pattern's number, and how far before and after a text a match of it goes
 
 
@@ -17,6 +19,25 @@ class Index:
     literals: list[bytes]
     reaches: list[list[Reach]]
     automaton: ahocorasick_rs.BytesAhoCorasick
+
+    def found(self, text: bytes) -> Iterator[Place]:
+        """Yield where the texts stand in another one, by their ends."""
+        return found(self.automaton, text, max(map(len, self.literals), default=0))
+
+
+def found(automaton: ahocorasick_rs.BytesAhoCorasick, text: bytes, longest: int) -> Iterator[Place]:
+    """Yield where texts stand in another one, by their ends: a part of it at a time, as a log may hold a million.
+
+    Args:
+        automaton: of the texts.
+        text: what is searched.
+        longest: bytes of the longest text.
+    """
+    for start in range(0, len(text), PART):
+        before = max(0, start - longest)
+        for literal, first, last in automaton.find_matches_as_indexes(text[before : start + PART], overlapping=True):
+            if before + last > start:
+                yield literal, before + first, before + last
 
 
 def built(reaches: Mapping[bytes, list[Reach]]) -> Index:

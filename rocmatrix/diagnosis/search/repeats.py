@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
 import ahocorasick_rs
 
-from rocmatrix.diagnosis.search.chunk import Chunk
+from rocmatrix.diagnosis.search import index
+from rocmatrix.diagnosis.search.chunk import SEAM, Chunk
 
 EACH = 32  # lines of one form that are searched
 PAIRS = 4  # places where two forms stand next to each other that are searched
@@ -26,7 +27,7 @@ DENSE = 1000  # bytes of text for each fixed text in it, from which on it is wor
 USELESS = 0.8  # from this part of lines on that are searched all the same, the next chunks are not looked at
 MOST_PAUSED = 16  # chunks
 MOST_FORMS = 100_000  # in memory
-SEAM = b"\x1e" * 400  # between lines that are not neighbours: longer than what most parts of a pattern stand for
+WIDE = 400  # bytes between lines that are not neighbours: more than most parts of a pattern stand for
 _DIGITS = b"0123456789"
 _DIGITS_OF = frozenset(_DIGITS)
 _HEX = re.compile(rb"[0-9a-fA-F]{6,}(?:-[0-9a-fA-F]{4,12}){0,4}")
@@ -34,20 +35,21 @@ Runs = list[tuple[int, int]]  # of lines that are searched: the first, and the o
 
 
 class Numbers:
-    """The fixed texts that hold a number, and the automaton that finds them; made for the first log that needs it."""
+    """The fixed texts that hold a number, the automaton that finds them, and the length of the longest; made for the first log that needs it."""
 
     def __init__(self, texts: Iterable[Iterable[bytes]]) -> None:
         self._texts = texts
 
     @cached_property
-    def _automaton(self) -> ahocorasick_rs.BytesAhoCorasick:
-        texts = {text for row in self._texts for text in row if not _DIGITS_OF.isdisjoint(text)}
-        return ahocorasick_rs.BytesAhoCorasick(sorted(texts) or [b"\0"])
+    def _automaton(self) -> tuple[ahocorasick_rs.BytesAhoCorasick, int]:
+        texts = {text for row in self._texts for text in row if not _DIGITS_OF.isdisjoint(text)} or {b"\0"}
+        return ahocorasick_rs.BytesAhoCorasick(sorted(texts)), max(map(len, texts))
 
     def rows(self, chunk: Chunk) -> dict[int, int]:
         """Return the lines of a chunk that hold such texts, and a hash of those texts."""
         found: dict[int, int] = {}
-        for text, start, _ in self._automaton.find_matches_as_indexes(chunk.squeezed, overlapping=True):
+        automaton, longest = self._automaton
+        for text, start, _ in index.found(automaton, chunk.squeezed, longest):
             row = chunk.line(start)
             found[row] = hash((found.get(row, 0), text))
         return found
@@ -70,7 +72,7 @@ class Repeats:
         """Return the lines of a chunk to search, or None for all of them.
 
         Args:
-            chunk: the lines.
+            chunk: the lines as they came.
             known: lines at its start that were searched with the last chunk.
             numbers: fixed texts of patterns that hold a number.
         """
@@ -118,10 +120,10 @@ class Repeats:
         Args:
             rows: lines with the signature that each counts for.
             hits: fixed texts that were found in it.
-            chunk: its lines.
+            chunk: its lines as they came.
             numbers: fixed texts of patterns that hold a number.
         """
-        if not self.is_dense and hits * DENSE > len(chunk.squeezed):
+        if not self.is_dense and hits * DENSE > len(chunk.raw):
             self.is_dense = True
             self._fresh(chunk, 0, numbers)  # counts its lines: they were all searched
         if self._forms:
@@ -139,18 +141,18 @@ class Repeats:
         return found
 
 
-def thinned(chunk: Chunk, runs: Runs | None) -> Chunk:
-    """Return a chunk of which some lines alone are searched."""
+def left(chunk: Chunk, runs: Runs | None) -> tuple[bytes, tuple[int, ...]]:
+    """Return the lines of a chunk that are searched, and their places among all lines; none where these are all."""
     if runs is None:
-        return chunk
+        return chunk.raw, ()
     text, rows = list[bytes](), list[int]()
     for start, end in runs:
         if rows:
-            text.append(SEAM)
+            text.append(SEAM * WIDE)
             rows.append(start)
-        text += chunk.lines[start:end]
+        text += chunk.printed[start:end]
         rows += range(start, end)
-    return replace(chunk, text=b"\n".join(text), whole=chunk.text, rows=tuple(rows))
+    return b"\n".join(text), tuple(rows)
 
 
 def _without_addresses(line: bytes, form: int, number: int | None) -> int:

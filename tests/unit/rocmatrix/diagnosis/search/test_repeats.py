@@ -7,7 +7,7 @@ import pytest
 from rocmatrix.diagnosis.pattern import parse, squeeze
 from rocmatrix.diagnosis.search import repeats
 from rocmatrix.diagnosis.search.chunk import Chunk
-from rocmatrix.diagnosis.search.repeats import EACH, NEAR, Numbers, Repeats, thinned
+from rocmatrix.diagnosis.search.repeats import EACH, NEAR, Numbers, Repeats, left
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, scanner
 
 NONE = Numbers([[b"nosuchtext1"]])
@@ -46,9 +46,9 @@ def test_lines_of_one_form_are_searched_some_times_and_at_the_end(dense):
 def test_log_with_few_fixed_texts_is_not_looked_at():
     assert Repeats().runs(chunk_of(alike(1000)), 0, NONE) is None
     found, chunk = Repeats(), chunk_of(alike(1000))
-    found.searched([], len(chunk.squeezed) // 1000, chunk, NONE)
+    found.searched([], len(chunk.raw) // 1000, chunk, NONE)
     assert not found.is_dense
-    found.searched([], len(chunk.squeezed) // 1000 + 1, chunk, NONE)
+    found.searched([], len(chunk.raw) // 1000 + 1, chunk, NONE)
     assert found.is_dense
     assert len(searched(found, alike(1000))) < 300  # the first chunk's lines are counted
 
@@ -87,19 +87,27 @@ def test_forms_in_memory_are_bounded(monkeypatch):
     assert repeats._bounded(dict.fromkeys(range(9), 9), 9) == {}
 
 
+def part_of(whole, runs):
+    text, rows = left(whole, runs)
+    return Chunk(text, 1, 0, whole.raw, rows, (lambda lines: lines) if rows else None)
+
+
 def test_place_in_a_chunk_without_repeated_lines_is_that_in_all_of_it():
     whole = chunk_of([f"row {n}x" for n in range(20)])
-    part = thinned(whole, [(0, 2), (15, 21)])
-    assert thinned(whole, None) is whole
+    part = part_of(whole, [(0, 2), (15, 21)])
+    assert left(whole, None) == (whole.raw, ())
     at = part.squeezed.index(b"row16x")
     assert (part.line(at), part.around(at)) == (16, (b"row 16x", 0))
     assert part.before(at, 3) == [b"row 13x", b"row 14x", b"row 15x"]
-    assert part.lines == whole.lines and part.shape((at, at + 3)) == (0, 3, b"row 00x", b"row 00x")
+    assert part.lines(3, 5) == whole.lines(3, 5) == [b"row 3x", b"row 4x"]
+    assert part.lines(5, 5) == whole.lines(5, 5) == []
+    assert part.shape((at, at + 3)) == (0, 3, b"row 00x", b"row 00x")
     assert part.squeezed.startswith(squeeze(b"row0xrow1x") + b"\n" * 100)
+    assert part.near_end(20) == part.squeezed.index(b"row18x")
 
 
 def test_match_ends_where_lines_were_left_out():
-    part = thinned(chunk_of(["the widget is", "-", "-", "not there"]), [(0, 1), (3, 5)])
+    part = part_of(chunk_of(["the widget is", "-", "-", "not there"]), [(0, 1), (3, 5)])
     assert parse(r"widget is.{0,200}not there").compiled.search(part.squeezed) is None
 
 
@@ -114,8 +122,7 @@ def test_answer_is_that_of_the_log_with_all_its_lines(monkeypatch):
     cuts = [0, *(text.index(b"\nstep %d " % n) + 1 for n in (1000, 2000)), len(text)]
     blocks = [text[start:end] for start, end in zip(cuts, cuts[1:], strict=False)]
     looked_at = []
-    original = repeats.thinned
-    monkeypatch.setattr("rocmatrix.diagnosis.matcher.thinned", lambda *args: looked_at.append(args[1]) or original(*args))
+    monkeypatch.setattr("rocmatrix.diagnosis.matcher.left", lambda *args: looked_at.append(args[1]) or left(*args))
     found = scanner().scan(blocks)
     monkeypatch.setattr(repeats, "DENSE", 0)
     whole = scanner().scan(blocks)

@@ -5,7 +5,6 @@ One automaton (Aho-Corasick) looks for the fixed texts of all patterns at once; 
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -28,6 +27,7 @@ from rocmatrix.diagnosis.signature import Signature
 
 KEPT = 2 * WIDEST  # squeezed bytes that are read again with the next chunk, so that no match is cut
 LONGEST_KEPT = 1 << 20
+DEFERRED = 2  # lines at the end of a chunk: the next one may excuse them, and two more belong to a message
 # from so many places of one text in one block on, so many bytes apart, its patterns are looked for in all that is left
 MANY_HITS, CROWDED = 300, 512
 MANY_IDLE = 20_000  # hits in one block that lead to nothing any more: worth another automaton
@@ -53,30 +53,42 @@ class Scanner:
 
     def scan(self, blocks: Iterable[bytes]) -> Scanned:
         """Look through a log that comes as chunks of whole lines."""
-        done = Scanned()
+        done, last = Scanned(), None
         for block in blocks:
-            self.read(block, done)
+            if last is not None:
+                self.read(last, done, goes_on=True)
+            last = block
+        if last is not None:
+            self.read(last, done)
         return done.ended()
 
-    def read(self, block: bytes, done: Scanned) -> None:
-        """Look through one more chunk of whole lines, after those that `done` holds the findings of."""
-        self._look_at(done.kept, block, done)
+    def read(self, block: bytes, done: Scanned, *, goes_on: bool = False) -> None:
+        """Look through one more chunk of whole lines, after those that `done` holds the findings of.
+
+        Args:
+            block: the lines.
+            done: what was found; filled.
+            goes_on: whether more follows for certain: the last lines are then judged with that.
+        """
+        self._look_at(done.kept, block, done, goes_on)
         done.lines += block.count(b"\n") + (not block.endswith(b"\n"))
         done.bytes += len(block)
         done.kept = _end(done.kept + block) if block.endswith(b"\n") else b""
 
-    def _look_at(self, kept: bytes, block: bytes, done: Scanned) -> None:
+    def _look_at(self, kept: bytes, block: bytes, done: Scanned, goes_on: bool) -> None:
         """Search both views of a block; what only the second shows was hidden by a wrapped line."""
         first = done.lines + 1 - kept.count(b"\n")
         whole = Chunk(kept + block, first, 0, kept + block)
         runs = done.repeats.runs(whole, kept.count(b"\n"), self._numbers)
         text, rows = left(whole, runs)
+        deferred = _deferred(whole.raw) if goes_on else 0
         translated = len(whole.raw) <= MOST_TRANSLATED
-        known = _views(kept, translated)
+        known = _views(kept[: len(kept) - done.deferred], translated)
         for number, view in enumerate(_views(text, translated)):
             found: dict[_Place, Match] = {}
             size = len(squeeze(known[min(number, len(known) - 1)]))
-            chunk = Chunk(view, first, size, whole.raw, rows, partial(_view, number, translated) if rows else None)
+            others = partial(_view, number, translated) if rows else None
+            chunk = Chunk(view, first, size, whole.raw, rows, others, DEFERRED if deferred else 0)
             spent = self._spent(done, MOST_COUNTED if number == 0 else 1)
             counted, hits = self._search(chunk, found, spent, _full(done))
             if number == 0:
@@ -86,6 +98,7 @@ class Scanner:
                     merge(done.matches, name, match, counts=number == 0)
                 else:
                     done.signs.setdefault((name, place), match)
+        done.deferred = deferred
         for name, count in done.repeats.left_out().items():
             done.matches[name].count = min(done.matches[name].count + count, MOST_COUNTED)
 
@@ -153,7 +166,7 @@ class Scanner:
             near = place is not None and place < 0 and signature.uncaught  # counts near the end only
             matches = all_of(chunk, pattern, last(around, chunk.near_end(MOST_HINTED)) if near else around)
         refused: set[Shape] = set()
-        new = (match for match in matches if match[1] > chunk.known)
+        new = (match for match in matches if chunk.known < match[1] <= chunk.until)
         whole = (start for start, end in new if is_counted(chunk, signature, pattern, (start, end), refused))
         return islice(whole, most)
 
@@ -225,6 +238,15 @@ def _end(lines: bytes) -> bytes:
         if start == 0 or len(squeeze(lines[start:])) >= KEPT:
             break
     return lines[lines.rfind(b"\n", 0, start) + 1 :] if start and len(lines) - start < LONGEST_KEPT else lines[start:]
+
+
+def _deferred(lines: bytes) -> int:
+    """Return how many bytes the last lines have that are judged with the next ones; 0 where they are too long."""
+    start = len(lines)
+    for _ in range(DEFERRED):
+        start = lines.rfind(b"\n", 0, max(0, start - 1)) + 1
+    size = len(lines) - start
+    return size if lines.endswith(b"\n") and size <= KEPT else 0
 
 
 def leaning(place: int) -> int:

@@ -27,7 +27,7 @@ Shape = tuple[int, int, bytes, bytes]  # where a match begins in its lines, its 
 class Chunk:
     """Lines without decoration, from line `first` on; what ends before `known` was seen with the last chunk.
 
-    `raw` are the lines as they came, as many as in `text`. Where repeated lines are left out of a search, `text` holds
+    The last `deferred` lines are judged with the next chunk, as what follows them may excuse them. `raw` are the lines as they came, as many as in `text`. Where repeated lines are left out of a search, `text` holds
     the others, `rows` has for each of them its place among all lines, and `view` takes the decoration off others.
     """
 
@@ -37,6 +37,7 @@ class Chunk:
     raw: bytes
     rows: tuple[int, ...] = ()
     view: Callable[[bytes], bytes] | None = None
+    deferred: int = 0
 
     @cached_property
     def printed(self) -> list[bytes]:
@@ -83,7 +84,7 @@ class Chunk:
 
     @cached_property
     def excuses(self) -> dict[str, dict[tuple[int, int], str | None]]:
-        """By a signature's id and the first and last line of a match, whether they excuse it; filled as it is judged."""
+        """By a signature's id and the first and last line of a match, whether they excuse it; filled when judged."""
         return {}
 
     @cached_property
@@ -127,6 +128,11 @@ class Chunk:
         row = len(self.printed) - self.raw.count(b"\n", max(0, len(self.raw) - most))
         return self._starts[bisect_left(self.rows, row)]
 
+    @cached_property
+    def until(self) -> int:
+        """Where in the squeezed text the lines end that are judged with this chunk."""
+        return self._starts[max(0, len(self._starts) - 2 - self.deferred)] if self.deferred else len(self.squeezed)
+
     def after(self, position: int) -> int:
         """Return where the line after that of a position begins in the squeezed text."""
         return self._starts[self._row(position) + 1]
@@ -141,7 +147,8 @@ class Chunk:
         first, last = self.line(span[0]), self.line(span[1] - 1)
         rows = map(b"\n".join, (self.lines(first, last + 1), self.printed[first : last + 1]))
         own, printed = (row.translate(_DIGITS) if len(row) <= LONGEST_SHAPE else b"" for row in rows)
-        return (span[0] - self._starts[self._row(span[0])], span[1] - span[0], own, printed) if own and printed else None
+        place = span[0] - self._starts[self._row(span[0])]
+        return (place, span[1] - span[0], own, printed) if own and printed else None
 
     def around(self, position: int) -> tuple[bytes, int]:
         """Return the line of a position in the squeezed text and the place in it; of a long line what is in REACH."""

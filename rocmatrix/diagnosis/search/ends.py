@@ -26,15 +26,17 @@ def all_of(chunk: Chunk, pattern: Pattern, spans: Spans) -> Iterator[tuple[int, 
         spans: parts of the squeezed text that do not overlap, in order.
     """
     line_end = in_line = 0
-    for start, end in spans:
-        while match := pattern.compiled.search(chunk.squeezed, start, end):
+    for first, end in spans:
+        place = first
+        while match := pattern.compiled.search(chunk.squeezed, place, end):
             yield match.span()
-            start = match.end()
-            if match.start() < line_end:
-                in_line += 1
-                start = max(start, line_end) if in_line >= MOST_IN_LINE else start
-            else:
+            place = match.end()
+            if match.start() >= line_end:
                 line_end, in_line = chunk.after(match.start()), 1
+                continue
+            in_line += 1
+            if in_line >= MOST_IN_LINE:
+                place = max(place, line_end)
 
 
 def both_ends(chunk: Chunk, pattern: Pattern, spans: Spans, most: int) -> Iterator[tuple[int, int]]:

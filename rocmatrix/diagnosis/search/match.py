@@ -56,7 +56,8 @@ class Match:
 class Scanned:
     """What was read of a log, the matches by the id of their signature, and the signs by that and a cause's place.
 
-    `kept` is the end of what was read, as a match may begin there; `repeats` are lines of it that are alike.
+    `kept` is the end of what was read, as a match may begin there, and its last `deferred` bytes are judged
+    with what follows; `repeats` are lines of the log that are alike.
     """
 
     matches: dict[str, Match] = field(default_factory=dict)
@@ -64,6 +65,7 @@ class Scanned:
     lines: int = 0
     bytes: int = 0
     kept: Bytes = b""
+    deferred: int = 0
     repeats: Repeats = field(default_factory=Repeats)
 
     def ended(self) -> Scanned:

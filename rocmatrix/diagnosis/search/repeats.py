@@ -35,7 +35,7 @@ Runs = list[tuple[int, int]]  # of lines that are searched: the first, and the o
 
 
 class Numbers:
-    """The fixed texts that hold a number, the automaton that finds them, and the length of the longest; made for the first log that needs it."""
+    """The fixed texts that hold a number, and the automaton that finds them: made for the first log that needs it."""
 
     def __init__(self, texts: Iterable[Iterable[bytes]]) -> None:
         self._texts = texts
@@ -103,7 +103,8 @@ class Repeats:
             forms[row] = _without_addresses(chunk.printed[row], forms[row], numbered.get(row))
         pairs = list(map(hash, pairwise((0, *forms))))
         known_pairs = {pair for pair, count in self._pairs.items() if count >= PAIRS}
-        new = (row for row in range(known, len(forms)) if forms[row] not in known_forms or pairs[row] not in known_pairs)
+        rows = range(known, len(forms))
+        new = [row for row in rows if forms[row] not in known_forms or pairs[row] not in known_pairs]
         return [row for row in new if self._is_fresh(forms[row], pairs[row])]
 
     def _is_fresh(self, form: int, pair: int) -> bool:

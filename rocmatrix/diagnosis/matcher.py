@@ -5,12 +5,12 @@ One automaton (Aho-Corasick) looks for the fixed texts of all patterns at once; 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
 
-from rocmatrix.diagnosis.log_prefixes import views
 from rocmatrix.diagnosis.pattern import WIDEST, Pattern, squeeze
 from rocmatrix.diagnosis.search.chunk import Chunk, Shape
 from rocmatrix.diagnosis.search.ends import all_of, both_ends, last
@@ -18,10 +18,10 @@ from rocmatrix.diagnosis.search.exclusions import is_counted
 from rocmatrix.diagnosis.search.frames import MOST_LINES, packages
 from rocmatrix.diagnosis.search.index import Reach, built, without
 from rocmatrix.diagnosis.search.languages import MOST as MOST_TRANSLATED
-from rocmatrix.diagnosis.search.languages import english
+from rocmatrix.diagnosis.search.languages import reading, readings
 from rocmatrix.diagnosis.search.match import MOST_COUNTED, Match, Scanned, merge
 from rocmatrix.diagnosis.search.narrowed import narrowed
-from rocmatrix.diagnosis.search.repeats import Numbers, left
+from rocmatrix.diagnosis.search.repeats import Numbers, broken, left
 from rocmatrix.diagnosis.search.shown import context, readable
 from rocmatrix.diagnosis.signature import Signature
 
@@ -79,20 +79,22 @@ class Scanner:
         """Search both views of a block; what only the second shows was hidden by a wrapped line."""
         first = done.lines + 1 - kept.count(b"\n")
         whole = Chunk(kept + block, first, 0, kept + block)
-        runs = done.repeats.runs(whole, kept.count(b"\n"), self._numbers)
-        text, rows = left(whole, runs)
+        lines, places = broken(whole, done.repeats.is_dense)
+        runs = done.repeats.runs(lines, bisect_left(places, kept.count(b"\n")), self._numbers)
+        text, searched = left(lines, runs)
+        rows = tuple(places[row] for row in searched)
         deferred = _deferred(whole.raw) if goes_on else 0
         translated = len(whole.raw) <= MOST_TRANSLATED
-        known = _views(kept[: len(kept) - done.deferred], translated)
-        for number, view in enumerate(_views(text, translated)):
+        known = readings(kept[: len(kept) - done.deferred], translated)
+        for number, view in enumerate(readings(text, translated)):
             found: dict[_Place, Match] = {}
             size = len(squeeze(known[min(number, len(known) - 1)]))
-            others = partial(_view, number, translated) if rows else None
+            others = partial(reading, number, translated) if rows else None
             chunk = Chunk(view, first, size, whole.raw, rows, others, DEFERRED if deferred else 0)
             spent = self._spent(done, MOST_COUNTED if number == 0 else 1)
             counted, hits = self._search(chunk, found, spent, _full(done))
             if number == 0:
-                done.repeats.searched(counted, hits, whole, self._numbers)
+                done.repeats.searched(counted if lines is whole else (), hits, lines, self._numbers)
             for (name, place), match in found.items():
                 if place is None:
                     merge(done.matches, name, match, counts=number == 0)
@@ -213,17 +215,6 @@ class Scanner:
 def _full(done: Scanned) -> frozenset[str]:
     """Return the signatures that were counted as often as is shown."""
     return frozenset(name for name, match in done.matches.items() if match.count >= MOST_COUNTED)
-
-
-def _views(lines: bytes, translated: bool) -> tuple[bytes, ...]:
-    """Return lines without decoration, in English where they are no long log."""
-    return views(english(lines) if translated else lines)
-
-
-def _view(number: int, translated: bool, lines: bytes) -> bytes:
-    """Return one of the views of lines, or the only one."""
-    found = _views(lines, translated)
-    return found[min(number, len(found) - 1)]
 
 
 def _left(reaches: list[Reach], spent: frozenset[int]) -> list[Reach]:

@@ -16,6 +16,7 @@ from rocmatrix.diagnosis.pattern import DROPPED, squeeze
 
 STEP = 1024  # bytes of text between two entries of the index
 REACH = 1024  # bytes before and after a place that are looked at: more than is shown of a line
+LONGEST_LINE = 1 << 16  # bytes of a line next to those that are searched
 LONGEST_SHAPE = 2000  # bytes of the lines of a match that are compared with others
 SEAM = b"\x1e"  # in text, where lines were left out
 _DROPPED_IN_LINES = DROPPED.replace(b"\n", b"")
@@ -27,8 +28,9 @@ Shape = tuple[int, int, bytes, bytes]  # where a match begins in its lines, its 
 class Chunk:
     """Lines without decoration, from line `first` on; what ends before `known` was seen with the last chunk.
 
-    The last `deferred` lines are judged with the next chunk, as what follows them may excuse them. `raw` are the lines as they came, as many as in `text`. Where repeated lines are left out of a search, `text` holds
-    the others, `rows` has for each of them its place among all lines, and `view` takes the decoration off others.
+    The last `deferred` lines are judged with the next chunk, as what follows them may excuse them. `raw` are the lines
+    as they came, as many as in `text`. Where repeated lines are left out of a search, `text` holds the others, `rows`
+    has for each of them its place among all lines, and `view` takes the decoration off others.
     """
 
     text: bytes
@@ -58,7 +60,7 @@ class Chunk:
         """Return lines of the whole chunk without decoration, from index `first` to before `last`."""
         if self.view is None:
             return self._lines[first:last]
-        rows = self.printed[first:last]
+        rows = [row[:LONGEST_LINE] for row in self.printed[first:last]]
         return self.view(b"\n".join(rows)).split(b"\n") if rows else []
 
     @cached_property
@@ -119,6 +121,8 @@ class Chunk:
 
     def tail(self, most: int) -> int:
         """Return where the last `most` lines begin in the squeezed text."""
+        if self.rows:
+            return self._starts[bisect_left(self.rows, len(self.printed) - 1 - most)]
         return self._starts[max(0, len(self._starts) - 2 - most)]
 
     def near_end(self, most: int) -> int:
@@ -145,8 +149,10 @@ class Chunk:
     def shape(self, span: tuple[int, int]) -> Shape | None:
         """Return what is the same for a match in lines that differ in their digits alone; None where they are long."""
         first, last = self.line(span[0]), self.line(span[1] - 1)
-        rows = map(b"\n".join, (self.lines(first, last + 1), self.printed[first : last + 1]))
-        own, printed = (row.translate(_DIGITS) if len(row) <= LONGEST_SHAPE else b"" for row in rows)
+        printed = b"\n".join(self.printed[first : last + 1])
+        if len(printed) > LONGEST_SHAPE:
+            return None
+        own, printed = b"\n".join(self.lines(first, last + 1)).translate(_DIGITS), printed.translate(_DIGITS)
         place = span[0] - self._starts[self._row(span[0])]
         return (place, span[1] - span[0], own, printed) if own and printed else None
 

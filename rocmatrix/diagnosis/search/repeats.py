@@ -28,6 +28,8 @@ USELESS = 0.8  # from this part of lines on that are searched all the same, the 
 MOST_PAUSED = 16  # chunks
 MOST_FORMS = 100_000  # in memory
 WIDE = 400  # bytes between lines that are not neighbours: more than most parts of a pattern stand for
+LONG = 1 << 16  # bytes of a line from which on parts of it are taken for lines
+_ENDS = (b"},", b"\\n", b"\r")
 _DIGITS = b"0123456789"
 _DIGITS_OF = frozenset(_DIGITS)
 _HEX = re.compile(rb"[0-9a-fA-F]{6,}(?:-[0-9a-fA-F]{4,12}){0,4}")
@@ -140,6 +142,32 @@ class Repeats:
             often = (name for name, times in self._matched.get(form, {}).items() if times >= EACH // 2)
             found.update(dict.fromkeys(often, count))
         return found
+
+
+def broken(chunk: Chunk, is_dense: bool) -> tuple[Chunk, Sequence[int]]:
+    """Return a chunk with its lines of megabytes broken, and for each line then the one that it is part of.
+
+    Such lines are lists of records in JSON, messages with escaped ends of lines, or what a bar was drawn over.
+
+    Args:
+        chunk: the lines as they came.
+        is_dense: whether repeated lines are looked for at all.
+    """
+    if not is_dense or all(len(line) < LONG for line in chunk.printed):
+        return chunk, range(len(chunk.raw) + 1)
+    lines, places = list[bytes](), list[int]()
+    for place, line in enumerate(chunk.printed):
+        parts = _parts(line) if len(line) >= LONG else [line]
+        lines += parts
+        places += [place] * len(parts)
+    text = b"\n".join(lines)
+    return Chunk(text, chunk.first, 0, text), places
+
+
+def _parts(line: bytes) -> list[bytes]:
+    for end in _ENDS:
+        line = line.replace(end, end + b"\n")
+    return line.split(b"\n")
 
 
 def left(chunk: Chunk, runs: Runs | None) -> tuple[bytes, tuple[int, ...]]:

@@ -8,7 +8,7 @@ import pytest
 from rocmatrix.diagnosis.pattern import parse, squeeze
 from rocmatrix.diagnosis.search import repeats
 from rocmatrix.diagnosis.search.chunk import Chunk
-from rocmatrix.diagnosis.search.repeats import EACH, NEAR, Numbers, Repeats, left
+from rocmatrix.diagnosis.search.repeats import EACH, NEAR, Numbers, Repeats, broken, left
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, scanner
 
 NONE = Numbers([[b"nosuchtext1"]])
@@ -87,6 +87,30 @@ def test_forms_in_memory_are_bounded(monkeypatch):
     assert repeats._bounded({1: 1, 2: 9, 3: 9}, 9) == {1: 1, 2: 9, 3: 9}
     assert repeats._bounded({1: 1, 2: 9, 3: 9, 4: 8}, 9) == {2: 9, 3: 9}
     assert repeats._bounded(dict.fromkeys(range(9), 9), 9) == {}
+
+
+def test_line_of_megabytes_is_broken_where_its_records_end(monkeypatch):
+    monkeypatch.setattr(repeats, "LONG", 30)
+    chunk = chunk_of(["[]", '{"a": 1},{"b": "an\\nother"},{"c": 2}', '{"d": 3},{}'])
+    lines, places = broken(chunk, True)
+    assert lines.raw.split(b"\n")[1:4] == [b'{"a": 1},', b'{"b": "an\\n', b'other"},']
+    assert places == [0, 1, 1, 1, 1, 2, 3]
+    assert broken(chunk, False)[0] is chunk
+    monkeypatch.setattr(repeats, "LONG", 90)
+    whole, same = broken(chunk, True)
+    assert whole is chunk and [same[row] for row in range(4)] == [0, 1, 2, 3]
+
+
+def test_failure_in_a_long_line_of_like_records_is_found(monkeypatch):
+    monkeypatch.setattr(repeats, "LONG", 5000)
+    monkeypatch.setattr(repeats, "TAIL_BYTES", 5000)
+    message = '"message": "RuntimeError: HIP error: out of memory"'
+    records = [f'{{"id": {number}, {message}}}' for number in range(1800)]
+    records[1200] = '{"id": 7, "message": "HIP error: invalid device function"}'
+    blocks = [f"[{','.join(part)}]\n".encode() for part in (records[:600], records[600:1600], records[1600:])]
+    found = scanner().scan(blocks).matches
+    assert found["hip-out-of-memory"].line == 1
+    assert found["hip-invalid-device-function"].line == 2
 
 
 def part_of(whole, runs):

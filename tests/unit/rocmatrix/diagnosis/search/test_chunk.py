@@ -59,7 +59,7 @@ def test_line_after_a_place_and_the_last_bytes_begin_where_they_do():
     assert found.lines(1, 3) == [b"", b"three"]
 
 
-def test_place_that_is_asked_again_is_found_again():
+def test_place_that_is_looked_up_twice_is_the_same():
     found = chunk(b"one two\nthree")
     first, other = (b"one two", 1), (b"three", 1)
     assert [found.around(place) for place in (1, 1, 7, 1)] == [first, first, other, first]

@@ -148,13 +148,12 @@ class Chunk:
 
     def shape(self, span: tuple[int, int]) -> Shape | None:
         """Return what is the same for a match in lines that differ in their digits alone; None where they are long."""
-        first, last = self.line(span[0]), self.line(span[1] - 1)
-        printed = b"\n".join(self.printed[first : last + 1])
+        first, last = self._row(span[0]), self._row(span[1] - 1)
+        printed = b"\n".join(self.printed[self.line(span[0]) : self.line(span[1] - 1) + 1])
         if len(printed) > LONGEST_SHAPE:
             return None
-        own, printed = b"\n".join(self.lines(first, last + 1)).translate(_DIGITS), printed.translate(_DIGITS)
-        place = span[0] - self._starts[self._row(span[0])]
-        return (place, span[1] - span[0], own, printed) if own and printed else None
+        own = b"\n".join(self._lines[first : last + 1]).translate(_DIGITS)
+        return (span[0] - self._starts[first], span[1] - span[0], own, printed.translate(_DIGITS)) if own else None
 
     def around(self, position: int) -> tuple[bytes, int]:
         """Return the line of a position in the squeezed text and the place in it; of a long line what is in REACH."""

@@ -153,7 +153,7 @@ def broken(chunk: Chunk, is_dense: bool) -> tuple[Chunk, Sequence[int]]:
         chunk: the lines as they came.
         is_dense: whether repeated lines are looked for at all.
     """
-    if not is_dense or all(len(line) < LONG for line in chunk.printed):
+    if not is_dense or max(map(len, chunk.printed)) < LONG:
         return chunk, range(len(chunk.raw) + 1)
     lines, places = list[bytes](), list[int]()
     for place, line in enumerate(chunk.printed):

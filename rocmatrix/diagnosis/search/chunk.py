@@ -80,7 +80,7 @@ class Chunk:
         return list(accumulate((len(step.translate(None, DROPPED)) for step in steps), initial=0))
 
     @cached_property
-    def _starts(self) -> list[int]:
+    def starts(self) -> list[int]:
         """How many bytes of the squeezed text stand before each line of it."""
         return list(accumulate(map(len, self.text.translate(None, _DROPPED_IN_LINES).split(b"\n")), initial=0))
 
@@ -117,29 +117,29 @@ class Chunk:
 
     def _row(self, position: int) -> int:
         """Return the index of a line of a position among those that are searched."""
-        return bisect_right(self._starts, position, hi=len(self._starts) - 1) - 1
+        return bisect_right(self.starts, position, hi=len(self.starts) - 1) - 1
 
     def tail(self, most: int) -> int:
         """Return where the last `most` lines begin in the squeezed text."""
         if self.rows:
-            return self._starts[bisect_left(self.rows, len(self.printed) - 1 - most)]
-        return self._starts[max(0, len(self._starts) - 2 - most)]
+            return self.starts[bisect_left(self.rows, len(self.printed) - 1 - most)]
+        return self.starts[max(0, len(self.starts) - 2 - most)]
 
     def near_end(self, most: int) -> int:
         """Return where the last `most` bytes begin in the squeezed text, or the last `most` of all lines."""
         if not self.rows:
             return max(0, len(self.squeezed) - most)
         row = len(self.printed) - self.raw.count(b"\n", max(0, len(self.raw) - most))
-        return self._starts[bisect_left(self.rows, row)]
+        return self.starts[bisect_left(self.rows, row)]
 
     @cached_property
     def until(self) -> int:
         """Where in the squeezed text the lines end that are judged with this chunk."""
-        return self._starts[max(0, len(self._starts) - 2 - self.deferred)] if self.deferred else len(self.squeezed)
+        return self.starts[max(0, len(self.starts) - 2 - self.deferred)] if self.deferred else len(self.squeezed)
 
     def after(self, position: int) -> int:
         """Return where the line after that of a position begins in the squeezed text."""
-        return self._starts[self._row(position) + 1]
+        return self.starts[self._row(position) + 1]
 
     def before(self, position: int, most: int) -> list[bytes]:
         """Return the lines before the one of a position in the squeezed text, at most `most`."""
@@ -153,7 +153,7 @@ class Chunk:
         if len(printed) > LONGEST_SHAPE:
             return None
         own = b"\n".join(self._lines[first : last + 1]).translate(_DIGITS)
-        return (span[0] - self._starts[first], span[1] - span[0], own, printed.translate(_DIGITS)) if own else None
+        return (span[0] - self.starts[first], span[1] - span[0], own, printed.translate(_DIGITS)) if own else None
 
     def around(self, position: int) -> tuple[bytes, int]:
         """Return the line of a position in the squeezed text and the place in it; of a long line what is in REACH."""

@@ -8,6 +8,7 @@ pattern names by number (`error 719`) is no repetition of other numbers.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -51,8 +52,10 @@ class Numbers:
         """Return the lines of a chunk that hold such texts, and a hash of those texts."""
         found: dict[int, int] = {}
         automaton, longest = self._automaton
+        starts, row = chunk.starts, 0
         for text, start, _ in index.found(automaton, chunk.squeezed, longest):
-            row = chunk.line(start)
+            if not starts[row] <= start < starts[row + 1]:
+                row = bisect_right(starts, start) - 1
             found[row] = hash((found.get(row, 0), text))
         return found
 

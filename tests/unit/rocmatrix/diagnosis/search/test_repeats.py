@@ -71,6 +71,8 @@ def test_number_that_a_pattern_names_is_no_repetition_of_others(dense):
     rows[500] = "rank 719 failed at 0xabcdef12"
     assert 500 not in searched(Repeats(is_dense=True), rows)
     assert 500 in searched(dense, rows, Numbers([[b"rank719"], [b"rank"]]))
+    rows = [f"rank {n} failed" for n in range(1000)]
+    assert 719 in searched(dense, rows, Numbers([[b"rank719"]])) and 729 not in searched(dense, rows)
 
 
 def test_chunks_of_ever_other_lines_are_looked_at_ever_less_often(dense, monkeypatch):

@@ -81,7 +81,7 @@ class Scanner:
         whole = Chunk(kept + block, first, 0, kept + block)
         lines, places = broken(whole, done.repeats.is_dense)
         runs = done.repeats.runs(lines, bisect_left(places, kept.count(b"\n")), self._numbers)
-        text, searched = left(lines, runs)
+        text, searched = left(whole if runs is None else lines, runs)
         rows = tuple(places[row] for row in searched)
         deferred = _deferred(whole.raw) if goes_on else 0
         translated = len(whole.raw) <= MOST_TRANSLATED
@@ -186,26 +186,28 @@ class Scanner:
         needed: list[list[Reach] | None] = [None] * len(index.reaches)  # filled at the first hit: most texts have none
         hits, flooded = [0] * len(index.reaches), list[Reach]()
         idle = 0
-        for literal, start, end in index.found(text):
-            reaches = needed[literal]
-            if reaches is None:
-                reaches = needed[literal] = _left(index.reaches[literal], spent)
-            hits[literal] += 1
-            idle += not reaches and reaches is not flooded
-            if hits[literal] % MANY_HITS == 0 and reaches and end < CROWDED * hits[literal]:
-                reaches, needed[literal] = (
-                    [(number, before, len(text) - start) for number, before, _ in reaches],
-                    flooded,
-                )
-            for number, before, after in reaches:
-                known = closing[number]
-                if end - before > known:
-                    rows = spans.setdefault(number, [])
-                    if known != UNSEEN:
-                        rows.append([opened[number], known])
-                    opened[number], closing[number] = max(0, end - before), start + after
-                elif start + after > known:
-                    closing[number] = start + after
+        for offset, places in index.found(text):
+            for literal, first, last_byte in places:
+                reaches = needed[literal]
+                if reaches is None:
+                    reaches = needed[literal] = _left(index.reaches[literal], spent)
+                hits[literal] += 1
+                if not reaches:
+                    idle += reaches is not flooded
+                    continue
+                start, end = offset + first, offset + last_byte
+                if hits[literal] % MANY_HITS == 0 and end < CROWDED * hits[literal]:
+                    needed[literal] = flooded
+                    reaches = [(number, before, len(text) - start) for number, before, _ in reaches]
+                for number, before, after in reaches:
+                    known = closing[number]
+                    if end - before > known:
+                        rows = spans.setdefault(number, [])
+                        if known != UNSEEN:
+                            rows.append([opened[number], known])
+                        opened[number], closing[number] = max(0, end - before), start + after
+                    elif start + after > known:
+                        closing[number] = start + after
         if idle > MANY_IDLE:
             self._lean = (spent, without(index, [_left(reaches, spent) for reaches in index.reaches]))
         found = {number: [*rows, [opened[number], closing[number]]] for number, rows in spans.items()}

@@ -55,11 +55,12 @@ def _places(text: bytes, choices: tuple[_Texts, ...], most: list[int]) -> list[l
     automaton, owners = _index(choices)
     left = [list(rows) for rows in owners]  # without the choices that a text stands in too often for
     places: list[list[tuple[int, int]]] = [[] for _ in choices]
-    for literal, start, end in found(automaton, text, max(len(literal) for texts in choices for literal in texts)):
-        for owner in left[literal]:
-            places[owner].append((start, end))
-            if len(places[owner]) > most[owner]:
-                left[literal] = [other for other in left[literal] if other != owner]
+    for offset, hits in found(automaton, text, max(len(literal) for texts in choices for literal in texts)):
+        for literal, start, end in hits:
+            for owner in left[literal]:
+                places[owner].append((offset + start, offset + end))
+                if len(places[owner]) > most[owner]:
+                    left[literal] = [other for other in left[literal] if other != owner]
     return [rows if len(rows) <= most[owner] else None for owner, rows in enumerate(places)]
 
 

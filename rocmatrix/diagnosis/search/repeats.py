@@ -25,8 +25,9 @@ PAIRS = 4  # places where two forms stand next to each other that are searched
 NEAR = 2  # lines before and after a searched one that are searched with it: a message may be wrapped
 TAIL_LINES, TAIL_BYTES = 220, 64 << 10  # the end of each chunk is searched: exceptions and their hints count there
 DENSE = 1000  # bytes of text for each fixed text in it, from which on it is worth a look for repeated lines
-USELESS = 0.8  # from this part of lines on that are searched all the same, the next chunks are not looked at
-MOST_PAUSED = 16  # chunks
+USELESS = 0.8  # from this part of lines on that are searched all the same, all are
+NEW = 0.3  # from this part of lines on whose form is new, the next chunks are not looked at, at most `MOST_PAUSED`
+MOST_PAUSED = 16
 MOST_FORMS = 100_000  # in memory
 WIDE = 400  # bytes between lines that are not neighbours: more than most parts of a pattern stand for
 LONG = 1 << 16  # bytes of a line from which on parts of it are taken for lines
@@ -53,7 +54,8 @@ class Numbers:
         found: dict[int, int] = {}
         automaton, longest = self._automaton
         starts, row = chunk.starts, 0
-        for text, start, _ in index.found(automaton, chunk.squeezed, longest):
+        places = ((text, at + first) for at, part in index.found(automaton, chunk.squeezed, longest) for text, first, _ in part)
+        for text, start in places:
             if not starts[row] <= start < starts[row + 1]:
                 row = bisect_right(starts, start) - 1
             found[row] = hash((found.get(row, 0), text))
@@ -86,12 +88,7 @@ class Repeats:
             self._wait -= 1
             return None
         runs = _joined(self._fresh(chunk, known, numbers), known, _tail(chunk), len(self._forms))
-        self._lines, self._pairs = _bounded(self._lines, EACH), _bounded(self._pairs, PAIRS)
-        searched = sum(end - start for start, end in runs)
-        useless = searched > USELESS * len(self._forms)
-        self._paused = min(MOST_PAUSED, 2 * self._paused + 1) if useless else 0
-        self._wait = self._paused // 2  # none after the first: forms have to be seen some times
-        if useless:
+        if sum(end - start for start, end in runs) > USELESS * len(self._forms):
             return None
         for (_, start), (end, _) in pairwise(runs):
             self._dropped.update(self._forms[start:end])
@@ -108,9 +105,14 @@ class Repeats:
             forms[row] = _without_addresses(chunk.printed[row], forms[row], numbered.get(row))
         pairs = list(map(hash, pairwise((0, *forms))))
         known_pairs = {pair for pair, count in self._pairs.items() if count >= PAIRS}
-        rows = range(known, len(forms))
+        rows, before = range(known, len(forms)), len(self._lines)
         new = [row for row in rows if forms[row] not in known_forms or pairs[row] not in known_pairs]
-        return [row for row in new if self._is_fresh(forms[row], pairs[row])]
+        fresh = [row for row in new if self._is_fresh(forms[row], pairs[row])]
+        never_seen = len(self._lines) - before > NEW * len(rows)
+        self._paused = min(MOST_PAUSED, 2 * self._paused + 2) if never_seen else 0
+        self._wait = self._paused
+        self._lines, self._pairs = _bounded(self._lines, EACH), _bounded(self._pairs, PAIRS)
+        return fresh
 
     def _is_fresh(self, form: int, pair: int) -> bool:
         """Count a line whose form, or whose form with the line before, was not searched often enough."""

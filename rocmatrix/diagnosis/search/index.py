@@ -30,9 +30,7 @@ class Index:
         return found(self.automaton, text, max(map(len, self.literals), default=0))
 
 
-def found(
-    automaton: ahocorasick_rs.BytesAhoCorasick, text: bytes, longest: int
-) -> Iterator[tuple[int, list[Place]]]:
+def found(automaton: ahocorasick_rs.BytesAhoCorasick, text: bytes, longest: int) -> Iterator[tuple[int, list[Place]]]:
     """Yield where parts of a text begin, and where in them texts stand, by their ends: a log may hold a million.
 
     Args:

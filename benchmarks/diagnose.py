@@ -74,6 +74,15 @@ def exception_line(step: int, chance: random.Random) -> str:
     return f"ValueError: the {words} {step} has no frobnicator"
 
 
+def traceback_line(step: int, chance: random.Random) -> str:
+    """Return a traceback that differs from others in its numbers alone, as of a server that fails in every request."""
+    return (
+        'Traceback (most recent call last):\n  File "/venv/lib/python3.12/site-packages/torch/nn/modules/module.py",'
+        f" line {chance.randrange(2000)}, in _call_impl\n    return forward_call(*args, **kwargs)\n"
+        f"torch.OutOfMemoryError: HIP out of memory. Tried to allocate {chance.randrange(900)}.00 MiB. ({step})"
+    )
+
+
 LINES: dict[str, Callable[[int, random.Random], str]] = {
     "plain": plain_line,
     "ranks": ranks_line,
@@ -81,6 +90,7 @@ LINES: dict[str, Callable[[int, random.Random], str]] = {
     "warnings": warning_line,
     "refused errors": refused_line,
     "exceptions": exception_line,
+    "tracebacks": traceback_line,
 }
 
 

@@ -98,7 +98,8 @@ def _lines(log: bytes | Path, cell: Cell | None, hardware: Hardware | None) -> I
 def without_successes(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Blank the verdicts that passed: what they quote is no failure. Every line keeps its number."""
     for block in blocks:
-        yield b"\n".join(b"" if _is_success(line) else line for line in block.split(b"\n"))
+        quoted = _PASSED in block
+        yield b"\n".join(b"" if _is_success(line) else line for line in block.split(b"\n")) if quoted else block
 
 
 def _is_success(line: bytes) -> bool:

@@ -17,7 +17,7 @@ from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.input import named_path
 
 CHUNK = 4 << 20
-LONGEST_LINE = 8 << 20  # a longer one is cut: binary files have no lines at all
+LONGEST_LINE = CHUNK - 1  # a longer one is cut: binary files have no lines at all
 SNIFFED = 4096
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -113,12 +113,21 @@ def _narrowed(blocks: Iterator[bytes]) -> Iterator[bytes]:
     yield decoder.decode(b"", final=True).encode(errors="replace")
 
 
+def whole(data: bytes) -> int:
+    """Return how many bytes of data are whole lines; of a line that is too long all, or all of its whole records."""
+    end = data.rfind(b"\n") + 1
+    if end or len(data) <= LONGEST_LINE:
+        return end
+    records = data.rfind(b"},") + 2
+    return records if records > len(data) // 2 else len(data)
+
+
 def _whole_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """Yield whole lines. The last one, which may have no end, comes with those before it: it belongs to them."""
     rest, held = b"", b""
     for block in blocks:
         data = rest + block
-        cut = data.rfind(b"\n") + 1 or (len(data) if len(data) > LONGEST_LINE else 0)
+        cut = whole(data)
         rest = data[cut:]
         if cut:
             if held:

@@ -5,36 +5,34 @@ One automaton (Aho-Corasick) looks for the fixed texts of all patterns at once; 
 
 from __future__ import annotations
 
-import re
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from itertools import islice, takewhile
+from functools import partial
+from itertools import islice
 
-from rocmatrix.diagnosis.log_prefixes import views
 from rocmatrix.diagnosis.pattern import WIDEST, Pattern, squeeze
 from rocmatrix.diagnosis.search.chunk import Chunk, Shape
 from rocmatrix.diagnosis.search.ends import all_of, both_ends, last
 from rocmatrix.diagnosis.search.exclusions import is_counted
 from rocmatrix.diagnosis.search.frames import MOST_LINES, packages
 from rocmatrix.diagnosis.search.index import Reach, built, without
-from rocmatrix.diagnosis.search.languages import english
+from rocmatrix.diagnosis.search.languages import MOST as MOST_TRANSLATED
+from rocmatrix.diagnosis.search.languages import reading, readings
 from rocmatrix.diagnosis.search.match import MOST_COUNTED, Match, Scanned, merge
 from rocmatrix.diagnosis.search.narrowed import narrowed
+from rocmatrix.diagnosis.search.repeats import Numbers, broken, left
+from rocmatrix.diagnosis.search.shown import context, readable
 from rocmatrix.diagnosis.signature import Signature
 
 KEPT = 2 * WIDEST  # squeezed bytes that are read again with the next chunk, so that no match is cut
 LONGEST_KEPT = 1 << 20
+DEFERRED = 2  # lines at the end of a chunk: the next one may excuse them, and two more belong to a message
 # from so many places of one text in one block on, so many bytes apart, its patterns are looked for in all that is left
 MANY_HITS, CROWDED = 300, 512
 MANY_IDLE = 20_000  # hits in one block that lead to nothing any more: worth another automaton
 UNSEEN = -1 << 40  # where a span ends that no hit has opened
 MOST_HINTED = 1 << 16  # squeezed bytes at the end of a chunk in which hints of an exception are looked for
-LONGEST_SHOWN = 240
-# how an entry of its own begins: a time, advice, or a program with its level
-_ENTRY = re.compile(
-    rb"\s?\[?(?:\d{4}[-/]\d\d[-/]\d\d[ T,]|(?:hint:|Traceback\b))"
-    rb"|[\w./+-]{1,200}(?::\d{1,6}){0,2}: (?:fatal )?(?:error|warning|note):"
-)
 _Place = tuple[str, int | None]  # a signature's id, and the place of one of its causes
 
 
@@ -51,36 +49,60 @@ class Scanner:
         reaches = [(number, one.width, one.width + one.ahead) for number, (_, _, one) in enumerate(self._patterns)]
         self._index = built({text: [reaches[number] for number in numbers] for text, numbers in by_literal.items()})
         self._lean = (frozenset[int](), self._index)
+        self._numbers = Numbers(pattern.literals for pattern in self._looked_for)
 
     def scan(self, blocks: Iterable[bytes]) -> Scanned:
         """Look through a log that comes as chunks of whole lines."""
-        done = Scanned()
+        done, last = Scanned(), None
         for block in blocks:
-            self.read(block, done)
+            if last is not None:
+                self.read(last, done, goes_on=True)
+            last = block
+        if last is not None:
+            self.read(last, done)
         return done.ended()
 
-    def read(self, block: bytes, done: Scanned) -> None:
-        """Look through one more chunk of whole lines, after those that `done` holds the findings of."""
-        self._look_at(done.kept, block, done)
+    def read(self, block: bytes, done: Scanned, *, goes_on: bool = False) -> None:
+        """Look through one more chunk of whole lines, after those that `done` holds the findings of.
+
+        Args:
+            block: the lines.
+            done: what was found; filled.
+            goes_on: whether more follows for certain: the last lines are then judged with that.
+        """
+        self._look_at(done.kept, block, done, goes_on)
         done.lines += block.count(b"\n") + (not block.endswith(b"\n"))
         done.bytes += len(block)
         done.kept = _end(done.kept + block) if block.endswith(b"\n") else b""
 
-    def _look_at(self, kept: bytes, block: bytes, done: Scanned) -> None:
+    def _look_at(self, kept: bytes, block: bytes, done: Scanned, goes_on: bool) -> None:
         """Search both views of a block; what only the second shows was hidden by a wrapped line."""
         first = done.lines + 1 - kept.count(b"\n")
-        read = kept + block
-        whole = english(read)
-        known = views(kept if whole is read else english(kept))
-        for number, text in enumerate(views(whole)):
+        whole = Chunk(kept + block, first, 0, kept + block)
+        lines, places = broken(whole, done.repeats.is_dense)
+        runs = done.repeats.runs(lines, bisect_left(places, kept.count(b"\n")), self._numbers)
+        text, searched = left(whole if runs is None else lines, runs)
+        rows = tuple(places[row] for row in searched)
+        deferred = _deferred(whole.raw) if goes_on else 0
+        translated = len(whole.raw) <= MOST_TRANSLATED
+        known = readings(kept[: len(kept) - done.deferred], translated)
+        for number, view in enumerate(readings(text, translated)):
             found: dict[_Place, Match] = {}
-            chunk = Chunk(text, first, len(squeeze(known[min(number, len(known) - 1)])), read)
-            self._search(chunk, found, self._spent(done, MOST_COUNTED if number == 0 else 1), _full(done))
+            size = len(squeeze(known[min(number, len(known) - 1)]))
+            others = partial(reading, number, translated) if rows else None
+            chunk = Chunk(view, first, size, whole.raw, rows, others, DEFERRED if deferred else 0)
+            spent = self._spent(done, MOST_COUNTED if number == 0 else 1)
+            counted, hits = self._search(chunk, found, spent, _full(done))
+            if number == 0:
+                done.repeats.searched(counted if lines is whole else (), hits, lines, self._numbers)
             for (name, place), match in found.items():
                 if place is None:
                     merge(done.matches, name, match, counts=number == 0)
                 else:
                     done.signs.setdefault((name, place), match)
+        done.deferred = deferred
+        for name, count in done.repeats.left_out().items():
+            done.matches[name].count = min(done.matches[name].count + count, MOST_COUNTED)
 
     def _spent(self, done: Scanned, most: int) -> frozenset[int]:
         """Return the patterns that more text adds nothing to: a sign seen once, or what was counted `most` times.
@@ -101,12 +123,20 @@ class Scanner:
         )
 
     def _search(
-        self, chunk: Chunk, found: dict[_Place, Match], spent: frozenset[int], full: frozenset[str] = frozenset()
-    ) -> None:
+        self, chunk: Chunk, found: dict[_Place, Match], spent: frozenset[int], full: frozenset[str]
+    ) -> tuple[set[tuple[str, int]], int]:
+        """Look through a chunk; return the lines that count, by the signature's id, and how many texts were found.
+
+        Args:
+            chunk: the lines.
+            found: what is found; filled.
+            spent: patterns that are not looked for any more.
+            full: signatures that were counted as often as is shown.
+        """
         seen: set[tuple[_Place, int]] = set()
         raised: dict[str, tuple[Signature, int]] = {}
-        hits = self._around_hits(chunk.squeezed, spent)
-        for number, around in narrowed(chunk.squeezed, hits, self._looked_for).items():
+        spans, hits = self._around_hits(chunk.squeezed, spent)
+        for number, around in narrowed(chunk.squeezed, spans, self._looked_for).items():
             signature, place, pattern = self._patterns[number]
             for start in self._counted(chunk, number, around, full):
                 row = chunk.line(start)
@@ -119,6 +149,7 @@ class Scanner:
         counts = Counter(name for name, _ in seen)
         for name, kept in found.items():
             kept.count = min(counts[name], MOST_COUNTED)
+        return {(name, row) for (name, place), row in seen if place is None}, hits
 
     def _counted(self, chunk: Chunk, number: int, around: list[list[int]], full: frozenset[str]) -> Iterator[int]:
         """Yield where the matches of a pattern begin that count; those of an exception from both ends of the chunk.
@@ -130,20 +161,21 @@ class Scanner:
             full: signatures that were counted as often as is shown.
         """
         signature, place, pattern = self._patterns[number]
+        most = MOST_COUNTED if place is None else 1  # of a sign only the first is shown
         if place is None and signature.uncaught:
-            matches = both_ends(chunk, pattern, around, 0 if signature.id in full else MOST_COUNTED)
+            matches, most = both_ends(chunk, pattern, around, 0 if signature.id in full else most), 2 * most
         else:
             near = place is not None and place < 0 and signature.uncaught  # counts near the end only
-            matches = all_of(
-                chunk, pattern, last(around, max(0, len(chunk.squeezed) - MOST_HINTED)) if near else around
-            )
+            matches = all_of(chunk, pattern, last(around, chunk.near_end(MOST_HINTED)) if near else around)
         refused: set[Shape] = set()
-        new = (match for match in matches if match[1] > chunk.known)
+        new = (match for match in matches if chunk.known < match[1] <= chunk.until)
         whole = (start for start, end in new if is_counted(chunk, signature, pattern, (start, end), refused))
-        return islice(whole, 2 * MOST_COUNTED if signature.uncaught else MOST_COUNTED)
+        return islice(whole, most)
 
-    def _around_hits(self, text: bytes, spent: frozenset[int]) -> dict[int, list[list[int]]]:
-        """Return, by pattern, where a match of it may lie. The spans of one pattern do not overlap.
+    def _around_hits(self, text: bytes, spent: frozenset[int]) -> tuple[dict[int, list[list[int]]], int]:
+        """Return, by pattern, where a match of it may lie, and how many texts led there.
+
+        The spans of one pattern do not overlap.
 
         A match holds a literal, so it begins at most its width before the literal's end and ends alike after its start.
         """
@@ -154,29 +186,32 @@ class Scanner:
         needed: list[list[Reach] | None] = [None] * len(index.reaches)  # filled at the first hit: most texts have none
         hits, flooded = [0] * len(index.reaches), list[Reach]()
         idle = 0
-        for literal, start, end in index.automaton.find_matches_as_indexes(text, overlapping=True):
-            reaches = needed[literal]
-            if reaches is None:
-                reaches = needed[literal] = _left(index.reaches[literal], spent)
-            hits[literal] += 1
-            idle += not reaches and reaches is not flooded
-            if hits[literal] % MANY_HITS == 0 and reaches and end < CROWDED * hits[literal]:
-                reaches, needed[literal] = (
-                    [(number, before, len(text) - start) for number, before, _ in reaches],
-                    flooded,
-                )
-            for number, before, after in reaches:
-                known = closing[number]
-                if end - before > known:
-                    rows = spans.setdefault(number, [])
-                    if known != UNSEEN:
-                        rows.append([opened[number], known])
-                    opened[number], closing[number] = max(0, end - before), start + after
-                elif start + after > known:
-                    closing[number] = start + after
+        for offset, places in index.found(text):
+            for literal, first, last_byte in places:
+                reaches = needed[literal]
+                if reaches is None:
+                    reaches = needed[literal] = _left(index.reaches[literal], spent)
+                hits[literal] += 1
+                if not reaches:
+                    idle += reaches is not flooded
+                    continue
+                start, end = offset + first, offset + last_byte
+                if hits[literal] % MANY_HITS == 0 and end < CROWDED * hits[literal]:
+                    needed[literal] = flooded
+                    reaches = [(number, before, len(text) - start) for number, before, _ in reaches]
+                for number, before, after in reaches:
+                    known = closing[number]
+                    if end - before > known:
+                        rows = spans.setdefault(number, [])
+                        if known != UNSEEN:
+                            rows.append([opened[number], known])
+                        opened[number], closing[number] = max(0, end - before), start + after
+                    elif start + after > known:
+                        closing[number] = start + after
         if idle > MANY_IDLE:
             self._lean = (spent, without(index, [_left(reaches, spent) for reaches in index.reaches]))
-        return {number: [*rows, [opened[number], closing[number]]] for number, rows in spans.items()}
+        found = {number: [*rows, [opened[number], closing[number]]] for number, rows in spans.items()}
+        return found, sum(hits) - idle
 
 
 def _full(done: Scanned) -> frozenset[str]:
@@ -196,6 +231,15 @@ def _end(lines: bytes) -> bytes:
         if start == 0 or len(squeeze(lines[start:])) >= KEPT:
             break
     return lines[lines.rfind(b"\n", 0, start) + 1 :] if start and len(lines) - start < LONGEST_KEPT else lines[start:]
+
+
+def _deferred(lines: bytes) -> int:
+    """Return how many bytes the last lines have that are judged with the next ones; 0 where they are too long."""
+    start = len(lines)
+    for _ in range(DEFERRED):
+        start = lines.rfind(b"\n", 0, max(0, start - 1)) + 1
+    size = len(lines) - start
+    return size if lines.endswith(b"\n") and size <= KEPT else 0
 
 
 def leaning(place: int) -> int:
@@ -246,36 +290,11 @@ def _record(
     start, line = at[0], chunk.first + at[1]
     if known is None or line < known.line:
         weight, last = (known.weight, known.last) if known else (0, 0)
-        text = _readable(*chunk.around(start))
+        text = readable(*chunk.around(start))
         known = found[signature.id, place] = Match(
             signature=signature, line=line, text=text, weight=weight, last=last,
-            context=_context(chunk, start) if signature.values else "",
-            packages=_packages(chunk, start) if signature.names_packages else {},
+            context=context(chunk, start) if signature.values else "",
+            packages=packages(chunk.before(start, MOST_LINES)) if signature.names_packages else {},
         )  # fmt: skip
     known.weight = max(known.weight, pattern.weight)
     known.last = max(known.last, line)
-
-
-def _packages(chunk: Chunk, start: int) -> dict[str, str]:
-    """Return the packages of the traceback that ends before a match."""
-    return packages(chunk.before(start, MOST_LINES))
-
-
-def _context(chunk: Chunk, start: int) -> str:
-    """Return the line of a match from there on, and the two after it, as one text: messages are wrapped.
-
-    A line that begins an entry of its own is no part of the message, nor is what follows it.
-    """
-    index = chunk.line(start)
-    first, place = chunk.around(start)
-    after = takewhile(lambda row: not _ENTRY.match(row), chunk.lines[index + 1 : index + 3])
-    rows = (first[max(0, place - LONGEST_SHOWN) :], *after)
-    return " ".join(_readable(row[: 4 * LONGEST_SHOWN], 0) for row in rows)
-
-
-def _readable(line: bytes, place: int) -> str:
-    """Return what stands around a place in a line, fit for a terminal: no control characters, not too long."""
-    start = max(0, place - LONGEST_SHOWN // 4) if len(line) > LONGEST_SHOWN else 0
-    text = line[start : start + 4 * LONGEST_SHOWN].decode(errors="replace").strip()
-    plain = "".join(character if character.isprintable() else " " for character in text)
-    return plain if len(plain) <= LONGEST_SHOWN else plain[: LONGEST_SHOWN - 1] + "…"

@@ -30,6 +30,7 @@ _DROPPED_ESCAPES = frozenset("snrtvf\"'`\\")
 _TOKEN = re.compile(
     r"(?P<item>\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?[:i]\)?|.)(?P<repeat>(?:[*+?]|\{\d*,?\d*\})[?+]?)?", re.DOTALL
 )
+_CAPITALS = re.compile(r"\\.|[A-Z]+", re.DOTALL)  # and escapes, of which a capital has another meaning
 # the text of a pattern that begins with the name of an exception, or with several to choose from
 _OF_EXCEPTION = re.compile(r"\(\?:(?:[A-Za-z ]+\|)*[A-Za-z]*Error\b")
 
@@ -37,6 +38,10 @@ _OF_EXCEPTION = re.compile(r"\(\?:(?:[A-Za-z ]+\|)*[A-Za-z]*Error\b")
 def squeeze(text: bytes) -> bytes:
     """Return a text as patterns see it."""
     return text.translate(_SMALL, DROPPED)
+
+
+def _small(found: re.Match[str]) -> str:
+    return found[0] if found[0].startswith("\\") else found[0].lower()
 
 
 class PatternError(ValueError):
@@ -61,8 +66,8 @@ class Pattern:
 
     @cached_property
     def compiled(self) -> re.Pattern[bytes]:
-        """The pattern for squeezed bytes."""
-        return re.compile(self.squeezed.encode(), re.IGNORECASE)
+        """The pattern for squeezed bytes: in small letters as these are, for what ignores case is searched slowly."""
+        return re.compile(_CAPITALS.sub(_small, self.squeezed).encode())
 
     @property
     def squeezed(self) -> str:

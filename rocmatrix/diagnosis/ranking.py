@@ -54,7 +54,7 @@ def rank(matches: Iterable[Match], here: HostContext) -> Ranked:
     forms = _by_place(match for match in matches if not match.signature.uncaught or not match.signature.family)
     shown = [match for match in matches if match.signature.id not in hidden and not _is_known(match, known, forms)]
     failures = [match for match in shown if match.signature.is_failure or match.signature.id in leading]
-    remarks = [match for match in shown if match not in failures]
+    remarks = [match for match in shown if not (match.signature.is_failure or match.signature.id in leading)]
     return Ranked(
         failures=tuple(sorted(failures, key=lambda match: (match.signature.id not in leading, *_order(match, here)))),
         remarks=tuple(sorted(remarks, key=lambda match: _order(match, here))),

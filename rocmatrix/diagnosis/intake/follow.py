@@ -90,7 +90,7 @@ class Follower:
         if self._decoder is not None:
             data = self._decoder.decode(data).encode(errors="replace")
         data = self.partial + data
-        cut = data.rfind(b"\n") + 1 or (len(data) if len(data) > log_reader.LONGEST_LINE else 0)
+        cut = log_reader.whole(data)
         self.partial = data[cut:]
         return data[:cut]
 

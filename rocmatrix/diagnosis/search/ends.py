@@ -13,18 +13,30 @@ from rocmatrix.diagnosis.search.chunk import Chunk
 from rocmatrix.diagnosis.search.match import LAST_LINES
 
 MOST_SEARCHED = 1 << 18  # bytes around hits from a chunk's start; one that has more is a chunk of exceptions
+MOST_IN_LINE = 100  # matches of one line: a line of megabytes may hold a million
 Spans = Sequence[Sequence[int]]
 
 
 def all_of(chunk: Chunk, pattern: Pattern, spans: Spans) -> Iterator[tuple[int, int]]:
-    """Yield where a pattern matches within spans of the squeezed text, in order.
+    """Yield where a pattern matches within spans of the squeezed text, in order; of one line `MOST_IN_LINE` at most.
 
     Args:
         chunk: the lines.
         pattern: what is looked for.
         spans: parts of the squeezed text that do not overlap, in order.
     """
-    return (match.span() for span in spans for match in pattern.compiled.finditer(chunk.squeezed, *span))
+    line_end = in_line = 0
+    for first, end in spans:
+        place = first
+        while match := pattern.compiled.search(chunk.squeezed, place, end):
+            yield match.span()
+            place = match.end()
+            if match.start() >= line_end:
+                line_end, in_line = chunk.after(match.start()), 1
+                continue
+            in_line += 1
+            if in_line >= MOST_IN_LINE:
+                place = max(place, line_end)
 
 
 def both_ends(chunk: Chunk, pattern: Pattern, spans: Spans, most: int) -> Iterator[tuple[int, int]]:

@@ -29,6 +29,7 @@ _PROGRAM = re.compile(
 # itself, which no pattern lists; Python's own are known by their whole names
 _OWN_EXCEPTION = re.compile(rb"(?:[A-Za-z_][\w.]{0,200}\.)?([A-Z][A-Za-z0-9]{1,60})")
 _OF_PYTHON = frozenset(name.encode() for name in dir(builtins) if name.endswith("Error"))
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # before a commit's subject, which often names the failure that it mends: what git prints after a checkout
 _COMMIT = re.compile(rb"(?:HEAD is now at|Previous HEAD position was) [0-9a-f]{7,40} ")
 _DECORATION = b"])|}>*\x82\x83\x91"  # what may stand before the first word of a line: brackets, borders of panes
@@ -47,18 +48,21 @@ def is_counted(
         refused: matches of this pattern that do not count for their own lines; more are added. A log may repeat a
             warning a million times.
     """
-    line, place = chunk.around(span[0])
-    if _COMMIT.search(line, 0, min(place, MOST_BEFORE)):
+    if chunk.names_a_commit and _is_of_a_commit(chunk, span):
         return False
     if not (pattern.whole_start or pattern.whole_end or signature.uncaught or signature.unless):
         return True
-    shape = chunk.shape(span)
-    if shape in refused:
+    if refused and chunk.shape(span) in refused:
         return False
     refusal = _refusal(chunk, signature, pattern, span)
-    if refusal == "own" and shape is not None and not signature.excused_by_number:
+    if refusal == "own" and not signature.excused_by_number and (shape := chunk.shape(span)):
         refused.add(shape)
     return refusal is None
+
+
+def _is_of_a_commit(chunk: Chunk, span: tuple[int, int]) -> bool:
+    line, place = chunk.around(span[0])
+    return _COMMIT.search(line, 0, min(place, MOST_BEFORE)) is not None
 
 
 def _refusal(chunk: Chunk, signature: Signature, pattern: Pattern, span: tuple[int, int]) -> str | None:
@@ -67,7 +71,13 @@ def _refusal(chunk: Chunk, signature: Signature, pattern: Pattern, span: tuple[i
         return "own"
     if signature.uncaught and chunk.ignores_exceptions and is_ignored(chunk.before(span[0], MOST_LINES)):
         return "around"
-    return _excuse(chunk, signature, span) if signature.unless else None
+    if not signature.unless:
+        return None
+    rows = chunk.line(span[0]), chunk.line(span[1] - 1)
+    known = chunk.excuses.setdefault(signature.id, {})  # a line of a megabyte may hold a thousand matches
+    if rows not in known:
+        known[rows] = _excuse(chunk, signature, *rows)
+    return known[rows]
 
 
 def _is_whole(chunk: Chunk, pattern: Pattern, span: tuple[int, int]) -> bool:
@@ -86,10 +96,22 @@ def _begins_its_line(chunk: Chunk, span: tuple[int, int]) -> bool:
     """Return whether nothing but decoration, or the program that prints it, stands before a match in its line."""
     line, place = chunk.around(span[0])
     near = line[max(0, place - MOST_BEFORE) : place]  # of a line of a megabyte each match would read all else
-    before = _BEFORE_TEXT.sub(b"", _MODULE.sub(b"", near), count=1).strip()
+    before = _without_what_precedes_text(near).strip()
     of_program = line[place : place + 5].lower() in (b"error", b"fatal") and _PROGRAM.fullmatch(before)
     of_itself = not near[-1:].isspace() and _is_own_exception(before, line[place : place + len(b"Exception:")])
     return not before or before[-1] in _DECORATION or before == b"E" or bool(of_program) or of_itself
+
+
+def _without_what_precedes_text(near: bytes) -> bytes:
+    """Return what stands before an exception in its line, without its module and what is no text of the line.
+
+    Each expression is tried only where it can match: a log may hold a million exceptions.
+    """
+    if near.endswith(b"."):
+        near = _MODULE.sub(b"", near)
+    if b"\r" in near or b"MESSAGE" in near or near.startswith(_BYTE_ORDER_MARK):
+        near = _BEFORE_TEXT.sub(b"", near, count=1)
+    return near
 
 
 def _is_own_exception(before: bytes, text: bytes) -> bool:
@@ -99,34 +121,37 @@ def _is_own_exception(before: bytes, text: bytes) -> bool:
         before: what stands before the match in its line; `ACPI ` before `Error:` is no part of a name.
         text: the match's first bytes as printed.
     """
-    name = _OWN_EXCEPTION.fullmatch(before)
-    if name is None or not text.startswith((b"Error:", b"Exception:")):
-        return False
-    return name[1] + b"Error" not in _OF_PYTHON
+    name = _OWN_EXCEPTION.fullmatch(before) if text.startswith((b"Error:", b"Exception:")) else None
+    return name is not None and name[1] + b"Error" not in _OF_PYTHON
 
 
-def _excuse(chunk: Chunk, signature: Signature, span: tuple[int, int]) -> str | None:
-    """Return whether a line that does not count begins in the lines of a match; it may be wrapped into the next.
+def _excuse(chunk: Chunk, signature: Signature, first: int, last: int) -> str | None:
+    """Return whether a line that does not count begins in lines `first` to `last`; it may be wrapped into the next.
 
     What stands before the words excuses, too, so lines are read as they came; colours and a journal's numbers may hide
     a word there, so they are read without decoration as well. `own`: the match's own lines suffice.
     """
-    first, last = chunk.line(span[0]), chunk.line(span[1] - 1)
-    if not any(_excuses(rows, signature, first, last) for rows in (chunk.printed, chunk.lines)):
+    own = last + 1 - first
+    views = (chunk.printed[first : last + 2], chunk.lines(first, last + 2))
+    if not any(_excuses(rows, signature, own) for rows in views):
         return None
-    texts = [squeeze(b"".join(rows[first : last + 1])) for rows in (chunk.printed, chunk.lines)]
+    texts = [squeeze(b"".join(rows[:own])) for rows in views]
     alone = any(one.compiled.search(text) for text in texts for one in signature.exceptions)
     return "own" if alone else "around"
 
 
-def _excuses(rows: list[bytes], signature: Signature, first: int, last: int) -> bool:
-    """Return whether an exception of a signature begins in rows `first` to `last`.
+def _excuses(rows: list[bytes], signature: Signature, own: int) -> bool:
+    """Return whether an exception of a signature begins in the first rows.
 
     In the row after them only that the program went on (`GOES_ON`) counts: any other word is of another message.
+
+    Args:
+        rows: those of a match and the one after them.
+        own: how many the match has.
     """
-    own = b"".join(row[: 4 * WIDEST] for row in rows[first : last + 1])
-    after = b"".join(row[: 4 * WIDEST] for row in rows[last + 1 : last + 2])
-    text, end = squeeze((own + after)[: 4 * WIDEST]), len(squeeze(own))
+    first = b"".join(row[: 4 * WIDEST] for row in rows[:own])
+    after = b"".join(row[: 4 * WIDEST] for row in rows[own:])
+    text, end = squeeze((first + after)[: 4 * WIDEST]), len(squeeze(first))
     for one in signature.exceptions:
         match = one.compiled.search(text)
         if match is not None and (match.start() < end or any(word in one.text.lower() for word in GOES_ON)):

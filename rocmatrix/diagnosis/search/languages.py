@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from rocmatrix.diagnosis.log_prefixes import views
+
 MOST = 1 << 20  # bytes: a longer text is left as it is, as a look for every message would double the time of a search
 _NAME = rb"([^\s\n]{1,200})"
 
@@ -33,6 +35,23 @@ def english(text: bytes) -> bytes:
         if row.fixed in text:
             text = re.sub(row.written, row.english, text)
     return text
+
+
+def readings(lines: bytes, translated: bool) -> tuple[bytes, ...]:
+    """Return whole lines without decoration, in one or two ways; in English where asked for."""
+    return views(english(lines) if translated else lines)
+
+
+def reading(number: int, translated: bool, lines: bytes) -> bytes:
+    """Return one of the ways in which whole lines are read, or the only one.
+
+    Args:
+        number: 0 for the first way.
+        translated: whether messages of the system are put in English.
+        lines: whole lines.
+    """
+    found = readings(lines, translated)
+    return found[min(number, len(found) - 1)]
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from rocmatrix.diagnosis.search.repeats import Repeats
 from rocmatrix.diagnosis.signature import Signature
 
 MOST_COUNTED = 1000  # lines of one signature; more says nothing else
@@ -55,7 +56,8 @@ class Match:
 class Scanned:
     """What was read of a log, the matches by the id of their signature, and the signs by that and a cause's place.
 
-    `kept` is the end of what was read, as a match may begin there.
+    `kept` is the end of what was read, as a match may begin there, and its last `deferred` bytes are judged
+    with what follows; `repeats` are lines of the log that are alike.
     """
 
     matches: dict[str, Match] = field(default_factory=dict)
@@ -63,6 +65,8 @@ class Scanned:
     lines: int = 0
     bytes: int = 0
     kept: Bytes = b""
+    deferred: int = 0
+    repeats: Repeats = field(default_factory=Repeats)
 
     def ended(self) -> Scanned:
         """Return what stands at the end of the log: exceptions that are followed by much more were handled."""

@@ -13,6 +13,7 @@ from functools import lru_cache
 import ahocorasick_rs
 
 from rocmatrix.diagnosis.pattern import Pattern
+from rocmatrix.diagnosis.search.index import found
 
 DENSE = 1 << 16  # bytes of spans in one chunk from which on a rarer text is worth a search
 SHARE = 8  # spans of a match's width around the rarer text are at most this part of those that they replace
@@ -36,11 +37,11 @@ def narrowed(text: bytes, around: Mapping[int, list[Span]], patterns: Sequence[P
         return dict(around)
     most = [min(MOST_PLACES, int(sizes[number] / SHARE / patterns[number].width)) for number, _ in rarer]
     all_places = _places(text, tuple(texts for _, texts in rarer), most)
-    found: dict[int, list[list[tuple[int, int]]]] = {}
+    rows: dict[int, list[list[tuple[int, int]]]] = {}
     for place, (number, _) in enumerate(rarer):
         if (places := all_places[place]) is not None:
-            found.setdefault(number, []).append(places)
-    return {**around, **{number: _spans(min(rows, key=len), patterns[number]) for number, rows in found.items()}}
+            rows.setdefault(number, []).append(places)
+    return {**around, **{number: _spans(min(choices, key=len), patterns[number]) for number, choices in rows.items()}}
 
 
 def _places(text: bytes, choices: tuple[_Texts, ...], most: list[int]) -> list[list[tuple[int, int]] | None]:
@@ -54,11 +55,12 @@ def _places(text: bytes, choices: tuple[_Texts, ...], most: list[int]) -> list[l
     automaton, owners = _index(choices)
     left = [list(rows) for rows in owners]  # without the choices that a text stands in too often for
     places: list[list[tuple[int, int]]] = [[] for _ in choices]
-    for literal, start, end in automaton.find_matches_as_indexes(text, overlapping=True):
-        for owner in left[literal]:
-            places[owner].append((start, end))
-            if len(places[owner]) > most[owner]:
-                left[literal] = [other for other in left[literal] if other != owner]
+    for offset, hits in found(automaton, text, max(len(literal) for texts in choices for literal in texts)):
+        for literal, start, end in hits:
+            for owner in left[literal]:
+                places[owner].append((offset + start, offset + end))
+                if len(places[owner]) > most[owner]:
+                    left[literal] = [other for other in left[literal] if other != owner]
     return [rows if len(rows) <= most[owner] else None for owner, rows in enumerate(places)]
 
 

@@ -9,7 +9,7 @@ from rocmatrix.doctor.environment.lint_input import Subject
 
 _NAMED = re.compile(r"(?<![a-z])(?:rocm\d*|amd(?!64)|radeon|gfx\d{3,4})(?![a-z])", re.IGNORECASE)
 _IMAGE = re.compile(r"rocm|(?<![a-z])amd(?!64)|gfx\d", re.IGNORECASE)
-_VARIABLES = ("HSA_", "ROCR_", "HIP_", "PYTORCH_ROCM", "PYTORCH_HIP", "MIOPEN_")
+_VARIABLES = ("HSA_", "ROCR_", "HIP_", "PYTORCH_ROCM", "PYTORCH_HIP", "MIOPEN_", "ROCM_VERSION", "AMDGPU_FAMILY")
 _INDEX = re.compile(
     r"/whl/(?:test/|nightly/)?rocm\d|repo\.radeon\.com/rocm|repo\.amd\.com/rocm|\+rocm\d|rocm\.\w+\.amd\.com"
 )

@@ -17,6 +17,7 @@ _LAUNCHER = re.compile(
 )
 _GOES_THERE = re.compile(r"\bdeepspeed\b.*--hostfile|--deepspeed_hostfile")
 _NODES = ("--nodes", "-N")
+_CARDS = ("--gres", "--gpus-per-node", "--gpus", "-G")
 _OF_NVIDIA = re.compile(
     r"gpu:(?:nvidia_)?(v100|a100|h100|h200|gh200|b200|a40|l40s?|rtx\w*|t4|p100|k80)\b", re.IGNORECASE
 )
@@ -40,6 +41,8 @@ def findings(text: str, path: str) -> Iterator[FileFinding]:
         return
     if several and _PROGRAM.search(code) and not _SPREADS.search(code):
         name, value, line = several[0]
+        if _on_one_node(options) and 0 < _cards(options) < int(value):
+            return
         yield FileFinding(
             rule="slurm-without-srun", where=f"{path}:{line}", what=f"{name} {value}, and no srun", severity="warning",
             truth="the script itself runs once, on the first node: the other tasks and nodes are paid for and idle",
@@ -50,6 +53,12 @@ def findings(text: str, path: str) -> Iterator[FileFinding]:
 def _on_one_node(options: Mapping[str, tuple[str, int]]) -> bool:
     """Return whether a script requests one node: its tasks are then the processors of a launcher's processes."""
     return any(options[name][0] == "1" for name in _NODES if name in options)
+
+
+def _cards(options: Mapping[str, tuple[str, int]]) -> int:
+    """Return how many cards of a node a script requests, 0 where it does not say: more tasks than these are cores."""
+    found = (re.search(r"(?:^|:)(\d+)$", options[name][0]) for name in _CARDS if name in options)
+    return next((int(count[1]) for count in found if count), 0)
 
 
 def _directives(rows: list[str], path: str) -> Iterator[FileFinding]:

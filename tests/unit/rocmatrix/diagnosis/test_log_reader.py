@@ -100,3 +100,12 @@ def test_file_of_another_kind_is_named_with_what_gives_its_text(head, what):
     with pytest.raises(RocmatrixError, match="RM611") as error:
         chunks(head + b"rest" * 10)
     assert what in str(error.value)
+
+
+def test_line_that_is_too_long_is_cut_where_a_record_ends(monkeypatch):
+    monkeypatch.setattr(log_reader, "LONGEST_LINE", 20)
+    assert log_reader.whole(b"one\ntwo") == 4
+    assert log_reader.whole(b'{"a": 1},{"b": 22}') == 0
+    assert log_reader.whole(b'{"a": 1, "c": 3},{"b": 22') == 17
+    assert log_reader.whole(b"x" * 21) == 21
+    assert log_reader.whole(b"{},ValueError: no record ") == 25

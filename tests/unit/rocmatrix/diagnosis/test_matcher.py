@@ -159,3 +159,21 @@ def test_hint_of_an_exception_counts_near_the_end_only_as_the_exception_does(bet
     log = "ValueError: the format is unknown\n" + "step 100 of 3000, loss 1.25\n" * between + "ValueError: not here\n"
     signs = scanner().scan([log.encode()]).signs
     assert any(name == "python-value-refused" and place < 0 for name, place in signs) is hinted
+
+
+REFUSED = b"HTTPError: 429 Client Error: Too Many Requests for url: x\n"
+RETRIED = b"Retrying in 1s [Retry 1/5].\n"
+
+
+@pytest.mark.parametrize("blocks", [[REFUSED, RETRIED], [REFUSED + RETRIED, b"done\n"], [REFUSED, RETRIED, RETRIED]])
+def test_line_at_the_end_of_a_chunk_is_excused_by_the_first_of_the_next(blocks):
+    assert scanner().scan(blocks).matches == {}
+    assert scanner().scan([REFUSED, b"done\n"]).matches != {}
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_failures_at_the_end_of_a_chunk_count_once(count):
+    fault = FAULT.encode()
+    for blocks in ([fault * count, b"end\n"], [fault * count, fault], [b"x" * 9000 + b"\n" + fault * count, b"end"]):
+        match = scanner().scan(blocks).matches["hip-invalid-device-function"]
+        assert match.count == count + (blocks[1] == fault)

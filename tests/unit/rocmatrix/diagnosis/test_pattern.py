@@ -1,5 +1,6 @@
 """Patterns are squeezed like the texts they are for, hold fixed text, and take a bounded number of steps."""
 
+import re
 import time
 
 import pytest
@@ -88,3 +89,12 @@ def test_log_of_nothing_but_fixed_texts_takes_time_in_proportion_to_its_length()
 
     seconds(1)  # patterns are compiled when first needed
     assert seconds(4) < 2 * 4 * seconds(1)  # time by the square of the length is 16 times
+
+
+@pytest.mark.parametrize("text", ["HIP Error: [A-F]{2}", r"\S{3}\W\D[^\sX]{1,3}Error", "(?:Runtime|Value)Error: NaN"])
+def test_pattern_in_small_letters_matches_what_one_that_ignores_case_does(text):
+    line = b"hip error: AF x HIP ERROR: ab | ab3-zyxwerror | ab3-zwerror | ValueError: nan; runtimeerror: NAN"
+    small = pattern.squeeze(line)
+    found = [match.span() for match in pattern.parse(text).compiled.finditer(small)]
+    other = re.compile(pattern.parse(text).squeezed.encode(), re.IGNORECASE)
+    assert found == [match.span() for match in other.finditer(small)] != []

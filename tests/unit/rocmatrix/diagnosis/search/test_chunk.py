@@ -50,3 +50,16 @@ def test_shape_of_a_match_is_that_of_lines_that_differ_in_digits_alone():
     assert found.shape(first) != found.shape(third)
     assert found.shape((9, 20)) != found.shape(first)  # goes on in the next line
     assert chunk(b"x" * 5000).shape((3, 9)) is None
+
+
+def test_line_after_a_place_and_the_last_bytes_begin_where_they_do():
+    found = chunk(b"one two\n\nthree\nfour")
+    assert [found.after(place) for place in (0, 5, 6, 11)] == [6, 6, 11, 15]
+    assert (found.near_end(4), found.near_end(99)) == (11, 0)
+    assert found.lines(1, 3) == [b"", b"three"]
+
+
+def test_place_that_is_looked_up_twice_is_the_same():
+    found = chunk(b"one two\nthree")
+    first, other = (b"one two", 1), (b"three", 1)
+    assert [found.around(place) for place in (1, 1, 7, 1)] == [first, first, other, first]

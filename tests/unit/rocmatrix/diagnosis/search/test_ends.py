@@ -66,3 +66,10 @@ def test_first_parts_of_spans_have_so_many_bytes(most, expected):
 def test_last_parts_of_spans_begin_at_a_place():
     assert ends.last([[0, 5], [9, 12]], 5) == [[9, 12]]
     assert ends.last([[0, 5], [9, 12]], 10) == [[10, 12]]
+
+
+def test_line_of_a_million_matches_costs_a_hundred_of_them_and_hides_no_other_line(monkeypatch):
+    monkeypatch.setattr(ends, "MOST_IN_LINE", 3)
+    chunk = chunk_of("widget0001 " * 50 + "\nwidget0002 widget0003\n" + "widget0004 " * 9)
+    found = [chunk.squeezed[start:end] for start, end in ends.all_of(chunk, NUMBERED, [[0, len(chunk.squeezed)]])]
+    assert found == [b"widget0001"] * 3 + [b"widget0002", b"widget0003"] + [b"widget0004"] * 3

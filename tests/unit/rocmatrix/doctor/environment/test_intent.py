@@ -20,6 +20,7 @@ from rocmatrix.doctor.environment.lint_input import Assignment, Command, Subject
         (Subject(name="a", for_amd=True), True),
         (Subject(name="a", launch=Launch(image="a", where="a:1", devices=("/dev/kfd",))), True),
         (Subject(name="a", variables=(Assignment(name="HSA_XNACK", value="1", where="a:1"),)), True),
+        (Subject(name="a", variables=(Assignment(name="ROCM_VERSION", value="6.2", where="a:1"),)), True),
         (Subject(name="a", variables=(Assignment(name="CUDA_HOME", value="1", where="a:1"),)), False),
         (Subject(name="a", commands=(Command(text="pip install torch==2.9.1+rocm6.4", where="a:1"),)), True),
         (Subject(name="a", commands=(Command(text="pip install torch==2.9.1+cu126", where="a:1"),)), False),

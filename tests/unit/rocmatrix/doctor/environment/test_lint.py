@@ -58,6 +58,7 @@ CASES = [
     ("name-nearly-right", "warning", {"TORCH_ROCM_ARCH_LIST": "gfx1100"}, {"PYTORCH_ROCM_ARCH": "gfx1100"}),
     ("name-nearly-right", "warning", {"MIOPEN_USER_DB": "/x"}, {"MIOPEN_USER_DB_PATH": "/x"}),
     ("name-nearly-right", "warning", {"DEBUG_HIP_BLOCK_SYN": "1024"}, {"DEBUG_HIP_BLOCK_SYNC": "1024"}),
+    ("name-nearly-right", "warning", {"HSA_FORCE_FINE_GRAIN_PRICE": "1"}, {"HSA_XNACK": "1"}),
     ("nccl-word-for-a-number", "error", {"NCCL_P2P_DISABLE": "True"}, {"NCCL_P2P_DISABLE": "1"}),
     ("nccl-word-for-a-number", "error", {"RCCL_MSCCL_ENABLE": "off"}, {"NCCL_P2P_LEVEL": "SYS"}),
     ("hsa-word-for-a-number", "error", {"HSA_ENABLE_SDMA": "false"}, {"HSA_NO_SCRATCH_RECLAIM": "1"}),
@@ -234,6 +235,12 @@ CASES = [
         "error",
         {"commands": ("cmake -DCOMPUTE_BACKEND=hip -S -DBNB_ROCM_ARCH=gfx1030 .",)},
         {"commands": ("cmake -DCOMPUTE_BACKEND=hip -S . -B build -DBNB_ROCM_ARCH=gfx1030",)},
+    ),
+    (
+        "amd-smi-with-options-of-rocm-smi",
+        "warning",
+        {"commands": ("amd-smi --showallinfo",)},
+        {"commands": ("rocm-smi --showallinfo; amd-smi static --json",)},
     ),
     ("rocm-arch-at-run-time", "note", {"PYTORCH_ROCM_ARCH": "gfx906"}, {}),
     (

@@ -19,6 +19,9 @@ from rocmatrix.doctor.environment.shell.slurm import findings
         ("#SBATCH --nodes=2", "./train", False),
         ("#SBATCH --ntasks=4\n#SBATCH --nodes=1", "torchrun --standalone --nproc-per-node=4 train.py", False),
         ("#SBATCH --ntasks=4\n#SBATCH --nodes=1", "python train.py", True),
+        ("#SBATCH -n 32\n#SBATCH -N 1\n#SBATCH --gres=dcu:4", "python train.py", False),  # tasks that are cores
+        ("#SBATCH -n 4\n#SBATCH -N 1\n#SBATCH --gres=gpu:mi250:4", "python train.py", True),
+        ("#SBATCH -N 2\n#SBATCH -n 32\n#SBATCH --gres=dcu:4", "python train.py", True),
         ("#SBATCH --nodes=2", "deepspeed --hostfile=$HOSTS --num_gpus 8 train.py", False),
         ("#SBATCH --nodes=2", "deepspeed --num_gpus 8 train.py", True),
         ("", "python train.py", False),

@@ -72,8 +72,8 @@ more 75 %, 86 % and 4 %; but the writer had labelled them all, and ten are named
 threads gathered after most of these signatures four were right first, three with those before. Of the 64 the half put
 aside gave 63 %, 63 % and 3 %, and the same after 114 signatures more, of which about a hundred were written from a
 list of failures and not from threads: they changed none of its 30 answers, and of the 16 one, into a wrong one. Of the
-40 of programs, asked before and after, 18 have a line of complaint in the writer's words: of these 6 were right first before
-and 11 after, of the 22 others 19 and 20. So of
+40 of programs, asked before and after, 18 have a line of complaint in the writer's words: of these 6 were right first
+before and 11 after, of the 22 others 19 and 20. So of
 new logs expect five to eight in ten to be right at once, up to one in four to match nothing, up to one in three to get
 an answer that states no identified cause and one in 16 to 50 a wrong one.
 

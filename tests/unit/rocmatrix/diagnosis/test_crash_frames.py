@@ -99,8 +99,14 @@ def test_open_failure_lists_first_the_cause_that_its_log_names(log, first):
             "miopen-elapsed-time-invalid",
         ),
         ("# a large accuracy regression since the update", "benchmark-accuracy-zero"),
-        ("#0  rocr::core::BusyWaitSignal::WaitRelaxed () from /opt/rocm/lib/libhsa-runtime64.so.1", "hang-at-signal-of-card"),
-        ("#1  rocr::HSA::hsa_signal_wait_scacquire () from /opt/rocm/lib/libhsa-runtime64.so.1", "hang-at-signal-of-card"),
+        (
+            "#0  rocr::core::BusyWaitSignal::WaitRelaxed () from /opt/rocm/lib/libhsa-runtime64.so.1",
+            "hang-at-signal-of-card",
+        ),
+        (
+            "#1  rocr::HSA::hsa_signal_wait_scacquire () from /opt/rocm/lib/libhsa-runtime64.so.1",
+            "hang-at-signal-of-card",
+        ),
         ("# detector leaks 6 GB of host RAM a day", "complaint-memory-grows"),
         ("# it was ended\nOut of memory: Killed process 7 (python3) total-vm:1kB", "host-oom-killer"),
         ("# a memory leak\nOut of memory: Killed process 7 (python3) total-vm:1kB", "complaint-memory-grows"),

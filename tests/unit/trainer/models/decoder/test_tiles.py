@@ -71,7 +71,7 @@ def test_feed_forward_by_tiles_in_16_bits_computes_backward_as_forward():
         assert torch.allclose(results[0][1][name], value, rtol=0.05, atol=0.02 * float(value.abs().max())), name
 
 
-def test_no_wide_result_has_more_tokens_than_a_tile(monkeypatch):
+def test_wide_results_have_no_more_tokens_than_a_tile(monkeypatch):
     seen = []
     whole = FeedForward.whole
     monkeypatch.setattr(FeedForward, "whole", lambda self, states: seen.append(len(states)) or whole(self, states))

@@ -11,7 +11,8 @@ from tests.fixtures.fast_blocks import LABELS, TOKENS, decoder, learned, next_to
 from trainer.models.activation_checkpointing import checkpointed
 from trainer.models.decoder import layers as decoder_layers
 from trainer.models.decoder.layers import FeedForward
-from trainer.models.decoder.model import TILE, Block
+from trainer.models.decoder.model import Block
+from trainer.models.decoder.tiles import TILE, by_tiles
 from trainer.models.fast.compiled import CompiledBlock
 from trainer.models.language.model import LanguageModel
 
@@ -79,6 +80,15 @@ def test_wide_results_have_no_more_tokens_than_a_tile(monkeypatch):
     learned(tiled, next_token(tiled))
     once = [7, 7, 7, 3] * len(tiled.model.layers)
     assert seen == once + once  # forward and backward; nothing in the pass that is run again
+
+
+def test_layer_of_frozen_weights_gives_the_gradient_by_its_inputs():
+    layer = torch.nn.Linear(4, 4).double().requires_grad_(False)
+    states = torch.randn(2, 5, 4, dtype=torch.float64, requires_grad=True)
+    by_tiles(layer, layer, states, 3).square().sum().backward()
+    found, states.grad = states.grad, None
+    layer(states).square().sum().backward()
+    assert torch.allclose(found, states.grad, rtol=1e-12)
 
 
 def test_few_tokens_are_computed_at_once(monkeypatch):

@@ -68,6 +68,21 @@ def test_family_is_left_out_where_another_signature_knows_its_line():
     assert ids("RuntimeError: HIP error: a text of tomorrow\n") == ["hip-error-family"]
 
 
+def test_family_is_shown_where_it_refines_what_else_knows_its_line():
+    crashed = (
+        "received signal SIGSEGV, Segmentation fault.\n"
+        "0x00007fff8a1b2c3d in f () from /opt/rocm/lib/librocsparse.so.1\n"
+    )
+    assert ids(crashed) == ["crash-in-named-library"]
+    assert BY_ID["crash-in-named-library"].family
+    assert "process-crashed" in BY_ID["crash-in-named-library"].refines
+
+
+def test_failures_are_no_remarks():
+    found = ranked(OOM)
+    assert (len(found.failures), found.remarks) == (1, ())
+
+
 def test_notes_are_no_failures():
     found = ranked(BY_ID["amdgpu-ids-missing"].sample)
     assert found.failures == ()

@@ -40,3 +40,19 @@ def test_lean_form_keeps_its_inputs_alone():
             assert any(shape[-1] == layer.into.outputs for shape in kept)
             kept.clear()
     assert kept == [torch.Size([9, layer.into.width])]
+
+
+def test_pass_without_its_adapters_has_the_gradient_of_the_base_although_they_are_on_again():
+    layer = layer_of(0)
+    adapters = [part.adapter for joint in (layer.into, layer.out) for part in joint.parts]
+    inputs = torch.randn(1, 9, layer.into.width, dtype=torch.float64, requires_grad=True)
+    found = []
+    for on_again in (True, False):
+        for adapter in adapters:
+            adapter.enabled = False
+        outputs = layer(inputs)
+        for adapter in adapters:
+            adapter.enabled = on_again
+        found.append(torch.autograd.grad(outputs.square().sum(), inputs)[0])
+    assert torch.equal(*found)
+    assert found[0].abs().max() > 0

@@ -44,13 +44,13 @@ class CompiledBlock:
         """Return (rows, tokens, width)."""
         query, key, value = self._entered(block, states, turn)
         attended = block.self_attn.attend(query, key, value, layout)
-        if self.gelu is not None and not block.mlp.is_tiled(states):
-            stream, joint = self.widen(block, states, attended)
-            return narrowed(block, stream, joint, self.gelu)
         if block.mlp.is_tiled(states):
             stream, hidden = self.join(block, states, attended)
             tiled: Tensor = stream + by_tiles(partial(self.wide, block.mlp), block.mlp, hidden, block.mlp.tile)
             return tiled
+        if self.gelu is not None:
+            stream, joint = self.widen(block, states, attended)
+            return narrowed(block, stream, joint, self.gelu)
         outputs: Tensor = self.leave(block, states, attended)
         return outputs
 

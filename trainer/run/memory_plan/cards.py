@@ -23,8 +23,8 @@ ALSO |= dict.fromkeys(("ryzenmax390", "ryzenmax385"), "8050S")
 COUNTED = re.compile(r"(?:^\s*(\d+)\s*[x\u00d7]\s+(?=\S)|\s[x\u00d7]\s*(\d+)\s*$)", re.IGNORECASE)  # 2 x RX 7900 XTX
 SEVERAL = re.compile(r"\s*(?:[,;&]|\s\+\s|\b(?:and|plus)\b)\s*", re.IGNORECASE)
 OTHER_MAKERS = re.compile(
-    r"nvidia|geforce|\b[rg]tx\b|tesla|quadro|\b[abhlv]\d{2,3}\b|intel|\barc\b|apple|\bm[1-5]\b", re.IGNORECASE
-)
+    r"nvidia|geforce|\b[rg]tx\b|tesla|quadro|\b(?:[abhl]\d{2,3}|v100)\b|intel|\barc\b|apple|\bm[1-5]\b", re.IGNORECASE
+)  # V340 and V710 are AMD's
 SIZE = re.compile(r"[\s,(]*\b(\d+)\s*G(?:i?B)?\b\)?", re.IGNORECASE)
 WITHOUT_TRITON = re.compile(r"gfx(8|90[0-69c]|10)")  # no compiled code is counted on there
 

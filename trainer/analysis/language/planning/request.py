@@ -187,8 +187,8 @@ def sharded(program: Program, cards: int) -> Program:
 def name_of(program: Program) -> str:
     """Return a program's method: what is trained, for preferences with theirs."""
     content = program.peft or {}
-    by_peft = "dora" if content.get("use_dora") else str(content.get("peft_type", "peft")).lower()
-    kind = {"none": "full", "peft": by_peft}.get(program.adapter, program.adapter)
+    own = "dora" if content.get("use_dora") else str(content.get("peft_type", "peft")).lower()
+    kind = {"none": "full", "peft": own}.get(program.adapter, program.adapter)
     if program.method not in PREFERENCES:
         return kind
     return program.method if kind == "lora" and program.peft is None else f"{program.method} {kind}"

@@ -67,5 +67,18 @@ def test_card_that_is_unknown_several_or_ambiguous_is_refused(text, words):
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize("text", ["Radeon PRO V710", "V340", "V520"])
+def test_card_of_amd_that_is_not_in_the_table_is_not_called_another_makers(text):
+    with pytest.raises(TrainerError, match="RM738") as caught:
+        card_of(text)
+    assert "cards of AMD alone" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["V100", "H200", "L40", "GTX 1080"])
+def test_card_of_another_maker_is_named_as_such(text):
+    with pytest.raises(TrainerError, match="cards of AMD alone"):
+        card_of(text)
+
+
 def test_memory_given_by_itself_is_a_cards_own():
     assert card_of("RX 7900 XTX 24 GB", 48).memory == 48 * GIB

@@ -51,6 +51,7 @@ from benchmarks.language_speed_cases import (  # noqa: E402
 __all__ = ["CASES", "assembled", "base_folder", "facts"]
 
 WARM, STEPS = 8, 20
+ANEW = 3  # after this step graphs are captured anew: torch counts their memory then, next to an optimizer's state
 ALONE = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}  # a compiler's workers have sessions of their own, which none stops
 PATIENCE, SHARE = 400, 0.9  # seconds of one case; of the card's memory for all processes together
 EQUAL_STEPS, EQUAL_ROWS, EQUAL_TOLERANCE = 10, 4, 1e-5  # relative, of each step's loss in fp32
@@ -108,7 +109,9 @@ def timed(case: Case, steps: int, alone: Alone) -> dict[str, Any]:
             return {
                 "tokens_per_second": round(tokens / seconds),
                 **({counted: round((steps - WARM) * case.rows / seconds, 2)} if counted else {}),
+                **reserved(),
                 "peak_gib": peak_gib(),
+                "graphs": training.captured is not None,
                 "start_gib": start_gib,
                 "ready_after_s": round(ready - began, 1),
                 "first_step_after_s": round(marks[1] - began, 1),
@@ -128,6 +131,11 @@ def peak_gib() -> float | None:
     return round(found, 2)
 
 
+def reserved() -> dict[str, float]:
+    """Return what torch's allocator holds at most, graphs' memory included, in GiB."""
+    return {"reserved_gib": round(torch.cuda.max_memory_reserved() / 2**30, 2)} if torch.cuda.is_available() else {}
+
+
 def marked_steps(training: Any, steps: int, alone: Alone) -> dict[int, float]:
     """Train, and return the clock after some steps, the device waited for; from WARM on the device is held alone."""
     from trainer.engine.callbacks.callback import Callback
@@ -141,6 +149,8 @@ def marked_steps(training: Any, steps: int, alone: Alone) -> dict[int, float]:
         def on_step_end(self, run: Any, taken: Any) -> None:
             if run.state.step == WARM:
                 alone.enter()
+            if run.state.step == ANEW and run.captured is not None:
+                run.captured.release()
             if run.state.step in (1, WARM, steps):
                 if torch.cuda.is_available():
                     torch.cuda.synchronize()

@@ -7,17 +7,21 @@ add up to the weighted mean; a mean of the pieces' means would weigh a small las
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from trainer.data.loading.batch import Values, count, cut, tensors
+from trainer.models.decoder.recomputation import SameWeights
 from trainer.models.losses import LossSum
 
 Scale = Callable[[Tensor], Tensor]
 MicroStep = Callable[[bool], AbstractContextManager[object]]
+# Takes a piece's inputs, its targets and the weight of the batch; returns the piece's loss with the gradients in place,
+# or None where the piece is to be computed as written here.
+Replay = Callable[[Values, Values, Any], Tensor | None]
 
 
 def full(loss: Tensor) -> Tensor:
@@ -32,6 +36,18 @@ def cuts(rows: int, size: int) -> Iterator[slice]:
     return (slice(first, min(first + size, rows)) for first in range(0, rows, size))
 
 
+def loss_of_piece(outputs: Any, targets: Values, loss_sum: LossSum, weight: float | Tensor) -> Tensor:
+    """Return a piece's part of the batch's mean loss, a scalar.
+
+    Args:
+        outputs: of the model, for the piece's rows.
+        targets: targets of the same rows.
+        loss_sum: the sum of the losses of the rows.
+        weight: divisor: the weight of the batch over all ranks.
+    """
+    return full(loss_sum(outputs, targets)) / weight
+
+
 def accumulate(  # noqa: PLR0913
     forward: Callable[[Any], Any],
     inputs: Values,
@@ -44,6 +60,7 @@ def accumulate(  # noqa: PLR0913
     scale: Scale | None = None,
     pieces: int = 0,
     dtype: torch.dtype | None = None,
+    replay: Replay | None = None,
 ) -> Tensor:
     """Run forward and backward over one batch in pieces, adding to the gradients.
 
@@ -61,10 +78,14 @@ def accumulate(  # noqa: PLR0913
         pieces: least number of pieces, the last ones empty: where forward waits for the other ranks, all must call it
             equally often.
         dtype: type that losses are summed in; None for that of floating targets, at least fp32.
+        replay: computes the pieces that it can in the same way, and faster; None for none.
     """
 
     def compute(piece: Values, piece_targets: Values) -> Tensor:
-        loss = full(loss_sum(forward(piece), piece_targets)) / weight
+        replayed = None if replay is None else replay(piece, piece_targets, weight)
+        if replayed is not None:
+            return replayed
+        loss = loss_of_piece(forward(piece), piece_targets, loss_sum, weight)
         (loss if scale is None else scale(loss)).backward()
         return loss.detach()
 
@@ -80,6 +101,6 @@ def accumulate(  # noqa: PLR0913
         with context(True):  # a rank without rows still sends gradients when the others do
             return total
     for number, piece in enumerate(each, start=1):
-        with context(number == len(each)):
+        with context(number == len(each)), SameWeights() if number > 1 else nullcontext():
             total += compute(cut(inputs, piece), cut(targets, piece))
     return total

@@ -209,6 +209,7 @@ def forward_backward(
                 scale=scaler.scale if scaler else None,
                 pieces=math.ceil(math.ceil(rows / ranks.world_size) / size) if ranks.lockstep else 0,
                 dtype=training.state.losses.dtype,
+                **({} if training.captured is None else {"replay": training.captured}),
             )
             if training.guarded:
                 reserve(training.optimizer)

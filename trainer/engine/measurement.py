@@ -128,6 +128,8 @@ def validation_loss_of(training: Training) -> float:
     in the run's precision, a micro-batch at a time, and shared among ranks that can compute alone.
     """
     part = training.validation
+    if training.captured is not None:
+        training.captured.make_room()
     if isinstance(part, TensorPartition):
         how = (training.loss_sum, training.batch_weight, training.device)
         return mean_loss(training.forward, part.inputs, part.targets, *how)

@@ -54,9 +54,17 @@ def unrecoverable_oom(training: Training, code: str, error: BaseException, why: 
 
 
 def cut_smaller(training: Training, snapshot: StepSnapshot | None) -> None:
-    """Undo the batch and halve the micro-batch; the effective batch stays what it was."""
+    """Undo the batch and halve the micro-batch; the effective batch stays what it was.
+
+    Where captured graphs held memory, they give it back instead, and the batch is taken again as it is.
+    """
     state = training.state
     assert snapshot is not None
+    if training.captured is not None and training.captured.release():
+        training.captured = None
+        snapshot.apply(training.model, training.device)
+        emit("graphs_released", step=state.step + 1)
+        return
     found = report(training.device)
     require_divisible(state.micro_batch, step=state.step, device=training.device)
     before = state.micro_batch.size

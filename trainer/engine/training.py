@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +24,20 @@ from trainer.engine.state import TrainState
 from trainer.models.losses import LossSum, squared_error_sum
 from trainer.runtime.signals import Stop
 from trainer.tasks.task import BatchWeight, Partition
+
+
+class Captured(Protocol):
+    """Forward and backward of a micro-batch as captured graphs, see `steps.captured_pass`."""
+
+    def __call__(self, inputs: Any, targets: Any, weight: Any) -> Tensor | None:
+        """Return the loss with the gradients in place, or None where the micro-batch is to be computed as usual."""
+
+    def make_room(self) -> None:
+        """Give the graphs' memory back where what the device has free is less."""
+
+    def release(self) -> bool:
+        """Give the graphs' memory back; return whether there was any."""
+
 
 # Yields what was taken, whether the run is asked to stop, and whether a checkpoint is due.
 Launches = Callable[["Training"], Iterator[tuple[TakenSteps, bool, bool]]]
@@ -98,6 +112,7 @@ class Training:
     loader_workers: int = 0
     most_rows: int | None = None
     launches: Launches | None = None  # takes whole batches faster, in the same way; the loop takes the rest
+    captured: Captured | None = None  # computes micro-batches of one size faster, in the same way
     device: torch.device
 
     @property

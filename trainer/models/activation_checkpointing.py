@@ -17,6 +17,7 @@ import torch
 from torch import nn
 from torch.utils import checkpoint as torch_checkpoint
 
+from trainer.models.decoder.layers import draws_numbers
 from trainer.models.decoder.model import Block
 from trainer.models.decoder.recomputation import Recomputation
 from trainer.runtime.errors import TrainerError
@@ -41,7 +42,9 @@ def checkpointed(model: nn.Module, choice: str, layers: Sequence[nn.Module]) -> 
         return model
     if not layers:
         raise TrainerError("RM563", what=f"--activation-checkpointing {choice}: the model has no layers to recompute")
-    more = {"context_fn": selective_contexts() if choice == "selective" else marking_contexts}
+    more: dict[str, Any] = {"context_fn": selective_contexts() if choice == "selective" else marking_contexts}
+    if all(isinstance(layer, Block) and not draws_numbers(layer) for layer in layers):
+        more["preserve_rng_state"] = False  # reading and setting generators costs the host time, and a graph forbids it
     # One class for all layers of a kind: compiled code is guarded by the class, and with a class each a compiler gives
     # up after a few layers, between forward and backward, which then compute differently.
     kinds: dict[type[nn.Module], type[nn.Module]] = {}
@@ -143,7 +146,7 @@ def offloading(kind: type[nn.Module]) -> type[nn.Module]:
         with torch.autograd.graph.saved_tensors_hooks(to_host, from_host):
             return torch_checkpoint.checkpoint(forward_of, given, use_reentrant=True)
 
-    return type(kind.__name__, (kind,), {"forward": forward, "recomputed": kind})
+    return type(kind.__name__, (kind,), {"forward": forward, "recomputed": kind, "offloads": True})
 
 
 def to_host(value: torch.Tensor) -> tuple[torch.device, torch.Tensor]:

@@ -19,7 +19,7 @@ from trainer.data.loading.placement import TensorPartition
 from trainer.device.rng import draw_state, set_state
 from trainer.engine.batch_size_change import at_size
 from trainer.engine.loop import forward_backward, step_optimizer
-from trainer.engine.steps import cuda_graph, fused_adamw, manual_autograd
+from trainer.engine.steps import captured_trial, cuda_graph, fused_adamw, manual_autograd
 from trainer.engine.steps.step_batching import Launches, Steps
 from trainer.engine.training import Training
 from trainer.runtime.errors import TrainerError
@@ -56,11 +56,34 @@ def choose_step(requested: str, training: Training) -> Choice:
     """
     if requested == "eager":
         return Choice(name="eager", reason="asked for with --step")
+    if requested != "direct" and hasattr(training.model, "against_capture"):
+        return chosen_passes(requested, training)
     sizes = training.sampler.different(training.state.epoch, training.epochs)
     found = {size: chosen_at(requested, at_size(training, size)) for size in sizes}
     steps = {size: taken for size, (_, taken) in found.items() if taken is not None}
     training.launches = Launches(steps=steps) if steps else None
     return together({size: choice for size, (choice, _) in found.items()})
+
+
+def chosen_passes(requested: str, training: Training) -> Choice:
+    """Set how `training` computes micro-batches of a language model, and return what was chosen.
+
+    Raises:
+        TrainerError: RM585 where graphs were asked for and are not possible here.
+    """
+    asked = requested == "graph"
+    against = captured_trial.reason_against(training, asked=asked)
+    if not against:
+        try:
+            found = captured_trial.tried(training, asked=asked)
+        except cuda_graph.NoGraphError as error:
+            against = str(error)
+    if not against:
+        training.captured = found.captured
+        return Choice(name="graph", reason=f"{requested}: {found.reason()}", same_bits=found.apart == 0)
+    if asked:
+        raise TrainerError("RM585", what="--step graph", why=against)
+    return Choice(name="eager", reason=f"auto: not graph: {against}")
 
 
 def together(choices: dict[int, Choice]) -> Choice:

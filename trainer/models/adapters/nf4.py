@@ -107,7 +107,9 @@ def _room(weight: Tensor) -> tuple[Tensor, Tensor]:
     return packed, torch.zeros(-(-count // BLOCK), dtype=torch.float32, device=device)
 
 
-def dequantize(packed: Tensor, scales: Tensor, shape: torch.Size, dtype: torch.dtype) -> Tensor:
+def dequantize(
+    packed: Tensor, scales: Tensor, shape: torch.Size, dtype: torch.dtype, out: Tensor | None = None
+) -> Tensor:
     """Return the weight that the codes stand for: level times scale in fp32, rounded to `dtype`.
 
     Args:
@@ -115,11 +117,13 @@ def dequantize(packed: Tensor, scales: Tensor, shape: torch.Size, dtype: torch.d
         scales: scale of each block, fp32.
         shape: shape of the weight.
         dtype: type of the result.
+        out: takes the result, contiguous, of that shape and dtype; None for a new tensor.
     """
     levels = torch.tensor(LEVELS, device=packed.device)
     codes = torch.stack([packed >> 4, packed & 15], dim=1).view(-1)[: shape.numel()].long()
     values = functional.pad(levels[codes], (0, -shape.numel() % BLOCK)).view(-1, BLOCK) * scales.unsqueeze(1)
-    return values.view(-1)[: shape.numel()].view(shape).to(dtype)
+    made = values.view(-1)[: shape.numel()].view(shape)
+    return made.to(dtype) if out is None else out.copy_(made)
 
 
 class NF4Linear(nn.Module):
@@ -169,11 +173,17 @@ class NF4Linear(nn.Module):
         """Where the weight is."""
         return self.packed.device
 
-    def dense(self, dtype: torch.dtype, by: Callable[..., Tensor] = dequantize) -> Tensor:
-        """Return the weight (outputs, inputs), `by` a function that computes what `dequantize` does."""
+    def dense(self, dtype: torch.dtype, by: Callable[..., Tensor] = dequantize, out: Tensor | None = None) -> Tensor:
+        """Return the weight (outputs, inputs).
+
+        Args:
+            dtype: type of the result.
+            by: function that computes what `dequantize` does.
+            out: takes the result; None for a new tensor.
+        """
         if self.held is not None:
-            return self.held.to(dtype)
-        return by(self.packed, self.scales, torch.Size((self.out_features, self.in_features)), dtype)
+            return self.held.to(dtype) if out is None else out.copy_(self.held)
+        return by(self.packed, self.scales, torch.Size((self.out_features, self.in_features)), dtype, out)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return inputs times the dequantised weight, plus the bias."""

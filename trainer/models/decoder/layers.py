@@ -22,6 +22,17 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+def draws_numbers(module: nn.Module) -> bool:
+    """Return whether dropout of a decoder's module, or of an adapter in it, draws random numbers in training."""
+    return any(_dropout(each) > 0 for each in module.modules())
+
+
+def _dropout(module: nn.Module) -> float:
+    own = module.p if isinstance(module, nn.Dropout) else getattr(module, "dropout", 0.0)
+    drawn = getattr(getattr(module, "config", None), "dropout", 0.0) or own
+    return drawn if isinstance(drawn, float) else 0.0
+
+
 class RMSNorm(nn.Module):
     """Root-mean-square norm over the last dimension, computed in fp32 or wider.
 

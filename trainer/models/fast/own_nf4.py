@@ -28,7 +28,9 @@ def elementwise_of() -> elementwise.Elementwise:
     return replace(elementwise.compiled(), name="compiled elementwise, own NF4", dequantize=dequantized)
 
 
-def dequantized(packed: Tensor, scales: Tensor, shape: torch.Size, dtype: torch.dtype) -> Tensor:
+def dequantized(
+    packed: Tensor, scales: Tensor, shape: torch.Size, dtype: torch.dtype, out: Tensor | None = None
+) -> Tensor:
     """Return what `nf4.dequantize` does, by the kernel.
 
     Args:
@@ -36,8 +38,9 @@ def dequantized(packed: Tensor, scales: Tensor, shape: torch.Size, dtype: torch.
         scales: scale of each block, fp32.
         shape: shape of the weight.
         dtype: type of the result.
+        out: takes the result, contiguous; None for a new tensor.
     """
     from trainer.models.fast.kernels import triton_nf4
 
-    made: Tensor = triton_nf4.dequantized(packed, scales, shape, dtype)
+    made: Tensor = triton_nf4.dequantized(packed, scales, shape, dtype, out)
     return made

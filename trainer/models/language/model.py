@@ -9,7 +9,10 @@ from torch import Tensor, nn
 
 from trainer.data.tokens.labels import IGNORED
 from trainer.models.adapters.lora import LoraLinear, adapters_disabled
+from trainer.models.decoder.attention import Attention
+from trainer.models.decoder.layers import draws_numbers
 from trainer.models.decoder.masks import SequencePart
+from trainer.models.decoder.model import Decoder
 from trainer.models.language.linear_cross_entropy import (
     PLAIN,
     cross_entropy_sum,
@@ -18,6 +21,19 @@ from trainer.models.language.linear_cross_entropy import (
     token_losses,
 )
 from trainer.models.language.preference_loss import dpo_loss_sum, kto_loss_sum
+
+
+def against_capture(decoder: Any) -> str | None:
+    """Return why forward and backward of a decoder cannot be captured as a graph, or None where they may be."""
+    if not isinstance(decoder, Decoder):
+        return "the network is computed by a class of transformers or peft"
+    if draws_numbers(decoder):
+        return "dropout draws random numbers"
+    if any(isinstance(module, Attention) and module.backend == "documents" for module in decoder.modules()):
+        return "attention by document reads where documents end"
+    if any(getattr(block, "offloads", False) for block in decoder.blocks):
+        return "activations wait on the host"
+    return None
 
 
 class LanguageModel(nn.Module):
@@ -36,6 +52,10 @@ class LanguageModel(nn.Module):
         """The layers that activation checkpointing computes again."""
         blocks: list[nn.Module] = self.decoder.blocks
         return blocks
+
+    def against_capture(self) -> str | None:
+        """Return why forward and backward cannot be captured, or None; see `steps.captured_pass`."""
+        return against_capture(self.decoder)
 
     def forward(
         self,
@@ -106,6 +126,10 @@ class PreferenceModel(nn.Module):
         """The layers that activation checkpointing computes again."""
         blocks: list[nn.Module] = self.decoder.blocks
         return blocks
+
+    def against_capture(self) -> str | None:
+        """Return why forward and backward cannot be captured, or None; see `steps.captured_pass`."""
+        return against_capture(self.decoder)
 
     def forward(
         self,

@@ -41,7 +41,7 @@ def nf4_pairs(packed, scales, levels, outputs, count, BYTES: tl.constexpr, PIECE
     tl.store(outputs + place, (first & 0xFFFF) | (second << 16), mask=inside)
 
 
-def dequantized(packed: Any, scales: Any, shape: torch.Size, dtype: torch.dtype) -> Any:
+def dequantized(packed: Any, scales: Any, shape: torch.Size, dtype: torch.dtype, out: Any = None) -> Any:
     """Return what `nf4.dequantize` returns; that does it for values of other than 16 bits, and for an odd number.
 
     Args:
@@ -49,10 +49,11 @@ def dequantized(packed: Any, scales: Any, shape: torch.Size, dtype: torch.dtype)
         scales: scale of each block, fp32.
         shape: shape of the weight.
         dtype: type of the result.
+        out: takes the result, contiguous and at an address that 4 divides; None for a new tensor.
     """
     if dtype.itemsize != 2 or shape.numel() % 2:
-        return dequantize(packed, scales, shape, dtype)
-    outputs = torch.empty(shape, dtype=dtype, device=packed.device)
+        return dequantize(packed, scales, shape, dtype, out)
+    outputs = torch.empty(shape, dtype=dtype, device=packed.device) if out is None else out
     kind = tl.bfloat16 if dtype == torch.bfloat16 else tl.float16
     how = {"BYTES": BLOCK // 2, "PIECE": PIECE, "KIND": kind, "num_warps": WARPS}
     pairs, grid = outputs.view(-1).view(torch.int32), (triton.cdiv(len(packed), PIECE),)

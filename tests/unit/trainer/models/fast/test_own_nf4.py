@@ -52,7 +52,7 @@ def test_blocks_use_the_kernel_unless_its_values_are_wrong_or_triton_is_refused(
     there, quick, monkeypatch, wrong, refused, name
 ):
     if wrong:
-        monkeypatch.setattr(own_nf4, "dequantized", lambda *given: dequantize(*given) * 1.5)
+        monkeypatch.setattr(own_nf4, "dequantized", lambda *given: dequantize(*given).mul_(1.5))
     model = wrapped(decoder("qwen2", ("all",), quantized=True, dtype=torch.float32))
     choose.hold_frozen_weights_in(model, BF16)
     chosen = choose.use_fast(model, request(dtype=BF16, refused=refused))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 
 from trainer.distributed.collectives import Ranks
 from trainer.distributed.gradient_accumulation import accumulate, cuts
+from trainer.models.decoder.recomputation import same_weights
 from trainer.models.losses import squared_error_sum
 
 TOLERANCE = 1e-12  # in fp64, relative
@@ -102,3 +104,29 @@ def test_last_piece_alone_is_marked_as_last() -> None:
         context=context,
     )
     assert last_flags == [False, False, True]
+
+
+def test_pieces_after_the_first_are_marked_as_of_the_same_weights() -> None:
+    marks = []
+
+    class Marked(nn.Linear):
+        def forward(self, input: Tensor) -> Tensor:
+            marks.append(same_weights())
+            return super().forward(input)
+
+    how = {"weight": 5, "loss_sum": squared_error_sum, "context": lambda last: nullcontext()}
+    accumulate(Marked(3, 1), torch.ones(5, 3), torch.ones(5, 1), size=2, **how)  # type: ignore[arg-type]
+    assert marks == [False, True, True]
+
+
+def test_replayed_pieces_are_not_computed_again() -> None:
+    model, seen = nn.Linear(3, 1), []
+
+    def replay(inputs: Tensor, targets: Tensor, weight: float) -> Tensor | None:
+        seen.append((len(inputs), len(targets), weight))
+        return torch.tensor(10.0) if len(inputs) == 2 else None
+
+    how = {"weight": 5, "loss_sum": squared_error_sum, "context": lambda last: nullcontext(), "replay": replay}
+    loss = accumulate(model, torch.zeros(5, 3), torch.zeros(5, 1), size=2, **how)  # type: ignore[arg-type]
+    assert seen == [(2, 2, 5), (2, 2, 5), (1, 1, 5)]
+    assert loss.item() == pytest.approx(20 + model.bias.item() ** 2 / 5)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 import torch
@@ -15,6 +16,8 @@ from trainer.models.activation_checkpointing import (
     require_whole_layers,
     without_recomputation,
 )
+from trainer.models.decoder.model import Decoder
+from trainer.models.pretrained.families import decoder_config
 from trainer.runtime.errors import TrainerError
 
 
@@ -170,3 +173,20 @@ def test_offloaded_with_ranks_that_hold_parts_is_refused() -> None:
     require_whole_layers("full", "fsdp2")
     with pytest.raises(TrainerError, match="RM563"):
         require_whole_layers("offloaded", "fsdp2")
+
+
+@pytest.mark.parametrize(("dropout", "kept"), [(0.0, False), (0.1, True)])
+def test_states_of_generators_are_kept_only_where_layers_draw(
+    dropout: float, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def checkpoint(work: Any, *inputs: Any, preserve_rng_state: bool = True, **how: Any) -> Any:
+        seen.append(preserve_rng_state)
+        return work(*inputs)
+
+    monkeypatch.setattr("torch.utils.checkpoint.checkpoint", checkpoint)
+    raw = {"model_type": "gpt2", "vocab_size": 8, "n_positions": 8, "n_embd": 8, "n_layer": 2, "n_head": 2}
+    decoder = Decoder(decoder_config(raw | {"resid_pdrop": dropout, "embd_pdrop": 0.0, "attn_pdrop": 0.0}))
+    checkpointed(decoder, "full", decoder.blocks)(torch.zeros(1, 3, dtype=torch.long))
+    assert seen == [kept, kept]

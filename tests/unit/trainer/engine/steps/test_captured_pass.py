@@ -17,6 +17,12 @@ from trainer.engine.steps.captured_pass import CapturedPass
 from trainer.engine.steps.cuda_graph import NoGraphError
 
 
+@pytest.fixture(autouse=True)
+def roomy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device with memory to spare, which a CPU does not tell."""
+    monkeypatch.setattr(captured_pass, "card_memory", lambda device: (10**9, 10**9))
+
+
 @pytest.mark.parametrize(
     "how",
     [{}, {"lora": True}, {"checkpointing": "full"}, {"micro_batch": 6}, {"micro_batch": 4}, {"rows": 5}],
@@ -71,7 +77,7 @@ def test_weights_that_moved_are_captured_anew_with_a_stand_in() -> None:
 def test_refused_capture_is_not_tried_again_and_the_loop_computes(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = []
 
-    def refuse(self: CapturedPass, fixed: Any) -> Any:
+    def refuse(self: CapturedPass, fixed: Any, pool: object) -> Any:
         tried.append(fixed)
         raise NoGraphError("no capture here")
 

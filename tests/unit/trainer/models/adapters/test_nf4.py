@@ -136,3 +136,15 @@ def test_layer_takes_a_weight_over_on_another_device_than_its_own(monkeypatch):
     assert seen == [torch.device("meta")]
     assert torch.equal(layer.packed, quantize(weight)[0]) and layer.packed.device.type == "cpu"
     assert quantize(weight, torch.device("meta"))[0].device.type == "meta"
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_dense_weight_is_written_where_it_belongs(held):
+    layer = NF4Linear(torch.nn.Linear(64, 6))
+    if held:
+        layer.hold_dense(torch.bfloat16)
+    wide = torch.zeros(10, 64, dtype=torch.bfloat16)
+    assert layer.dense(torch.bfloat16, out=wide[2:8]).data_ptr() == wide[2:8].data_ptr()
+    assert torch.equal(wide[2:8], layer.dense(torch.bfloat16))
+    assert not wide[:2].any()
+    assert not wide[8:].any()

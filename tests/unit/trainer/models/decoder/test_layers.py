@@ -2,9 +2,13 @@
 
 import pytest
 import torch
+from torch import nn
 
+from trainer.models.adapters.lora import LoraConfig, add_lora
 from trainer.models.decoder.config import FeedForwardConfig, NormConfig
-from trainer.models.decoder.layers import ACTIVATIONS, FeedForward, RMSNorm, norm_of
+from trainer.models.decoder.layers import ACTIVATIONS, FeedForward, RMSNorm, draws_numbers, norm_of
+from trainer.models.decoder.model import Decoder
+from trainer.models.pretrained.families import decoder_config
 
 STATES = torch.randn(2, 3, 8, generator=torch.Generator().manual_seed(0))
 
@@ -54,3 +58,23 @@ def test_feed_forward_equals_its_formula(activation, gated):
     expected = layer.down_proj(inner if inner is not None else ACTIVATIONS[activation](layer.up_proj(STATES)))
     assert torch.equal(layer(STATES), expected)
     assert hasattr(layer, "gate_proj") == gated
+
+
+@pytest.mark.parametrize(
+    ("change", "drawn"),
+    [
+        ({}, False),
+        ({"resid_pdrop": 0.1}, True),
+        ({"attn_pdrop": 0.1}, True),
+        ({"adapter": 0.1}, True),
+        ({"adapter": 0.0}, False),
+    ],
+)
+def test_dropout_of_block_attention_or_adapter_draws_numbers(change, drawn):
+    raw = {"model_type": "gpt2", "vocab_size": 8, "n_positions": 8, "n_embd": 8, "n_layer": 1, "n_head": 2}
+    off = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+    model = Decoder(decoder_config(raw | off | {name: value for name, value in change.items() if name != "adapter"}))
+    if "adapter" in change:
+        add_lora(model, LoraConfig(rank=2, targets=("all",), dropout=change["adapter"]), seed=0)
+    assert draws_numbers(model.blocks[0]) is drawn
+    assert draws_numbers(nn.Sequential(nn.Linear(1, 1), nn.Dropout(0.1 if drawn else 0.0))) is drawn

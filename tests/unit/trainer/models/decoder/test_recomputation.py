@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from trainer.models.decoder.recomputation import Recomputation, recomputed
+from trainer.models.decoder.recomputation import Recomputation, SameWeights, recomputed, same_weights
 
 
 def test_mark_holds_within_and_may_be_entered_again():
@@ -30,3 +30,12 @@ def test_mark_is_of_one_thread_alone():
         other.start()
         other.join()
     assert seen == [False]
+
+
+def test_weights_are_the_same_in_marked_passes_and_in_those_run_again():
+    assert not same_weights()
+    with SameWeights(), SameWeights():
+        assert (same_weights(), recomputed()) == (True, False)
+    with Recomputation():
+        assert same_weights()
+    assert not same_weights()

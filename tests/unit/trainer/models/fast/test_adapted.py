@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import copy
 
+import pytest
 import torch
 
 from tests.fixtures.fast_blocks import LABELS, TOKENS, decoder, request, wrapped
+from trainer.models.adapters.lora import lora_modules
+from trainer.models.decoder.recomputation import SameWeights
 from trainer.models.fast import block_trial, choose
 from trainer.models.fast.adapted import AdaptedBlock
 from trainer.models.fast.elementwise import PLAIN
@@ -36,3 +39,17 @@ def test_adapted_blocks_in_bf16_are_as_near_to_fp64_as_plain_ones():
     fast = block_trial.examined(block, plain, block_request, name="fast")
     assert not plain.refused and not fast.refused
     assert 1e-4 < fast.error < 3e-2
+
+
+@pytest.mark.parametrize("tile", [0, 8])
+def test_adapters_are_taken_over_once_for_passes_with_the_same_weights(tile):
+    model = wrapped(decoder("qwen2", ("all",)))
+    for block in model.decoder.model.layers:
+        block.fast = AdaptedBlock(block, "silu", dtype=torch.float32, stream=torch.float32, ops=PLAIN, tile=tile)
+    before = model(TOKENS, LABELS)
+    with torch.no_grad():
+        for _, module in lora_modules(model.decoder):
+            module.lora_B.add_(1.0)
+    with SameWeights():
+        assert torch.equal(model(TOKENS, LABELS), before)
+    assert not torch.equal(model(TOKENS, LABELS), before)

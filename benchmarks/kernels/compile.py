@@ -113,7 +113,7 @@ def own_sources() -> dict[str, tuple[Any, dict[str, Any]]]:
     """Return the trainer's own kernels, each as Triton's source and its options."""
     from trainer.models.fast.kernels import triton_softmax
 
-    found = gelu_sources() | nf4_sources()
+    found = gelu_sources() | nf4_sources() | gated_sources()
     for type_ in ("bf16", "fp16", "fp32"):
         types = {"logits": f"*{type_}", "labels": "*i64", "scales": "*fp32", "losses": "*fp32"}
         types |= dict.fromkeys(("stride", "vocabulary", "ignored"), "i32")
@@ -136,6 +136,19 @@ def gelu_sources() -> dict[str, tuple[Any, dict[str, Any]]]:
         sizes = {"ROWS": made.ROWS, "COLUMNS": made.COLUMNS, "TANH": tanh}
         backward = ast_source(made.gelu_backward, types, sizes)
         found |= {f"gelu_forward {name}": (forward, how), f"gelu_backward {name}": (backward, how)}
+    return found
+
+
+def gated_sources() -> dict[str, tuple[Any, dict[str, Any]]]:
+    """Return the backward pass of gated activations, as `own_sources` does; fp16 of one kind alone."""
+    from trainer.models.fast.kernels import triton_gated as made
+
+    found: dict[str, tuple[Any, dict[str, Any]]] = {}
+    for type_, kind in (("bf16", "silu"), ("bf16", "gelu"), ("bf16", "tanh"), ("fp16", "silu")):
+        types = {"joint": f"*{type_}", "gradient": f"*{type_}", "width": "i32"}
+        constants = {"PIECE": made.PIECE, "KIND": made.KINDS[kind]}
+        source = ast_source(made.gated_backward, types, constants)
+        found[f"gated_backward {type_}, {kind}"] = (source, {"num_warps": made.WARPS})
     return found
 
 

@@ -22,6 +22,7 @@ from trainer.models.fast import (
     cross_entropy,
     elementwise,
     feed_forward,
+    own_gated,
     own_gelu,
     own_nf4,
 )
@@ -221,6 +222,8 @@ def _candidates(
             ops = {"adapters folded, compiled elementwise": elementwise.compiled(), **ops}
             if own_nf4.there(blocks, request.dtype) and "triton" not in request.refused:
                 ops = {OWN_NF4: own_nf4.elementwise_of(), **ops}
+            if own_gelu.there() and "triton" not in request.refused:
+                ops = _with_own_gated(ops, blocks[0], request)
         how: dict[str, Any] = {
             "dtype": request.dtype,
             "stream": request.stream,
@@ -242,6 +245,16 @@ def _candidates(
     ):
         ways[OWN_GELU] = compiled.CompiledBlock(gelu=own_gelu.kernels_of(activation))
     return {name: partial(_shared, way) for name, way in ways.items()}, ""
+
+
+def _with_own_gated(
+    ops: dict[str, elementwise.Elementwise], block: Block, request: Request
+) -> dict[str, elementwise.Elementwise]:
+    """Return the operations by name, before them the best with the own kernel of activations where it has a use."""
+    if not own_gated.suits(block.mlp.gated, request.dtype, feed_forward.tile_of(request.checkpointing)):
+        return ops
+    name, best = next(iter(ops.items()))
+    return {name + own_gated.NAMED: own_gated.with_own_gated(best), **ops}
 
 
 def _shared(way: Work, block: Block) -> Work:

@@ -179,7 +179,10 @@ def inner_backward(joint: Tensor, gradient: Tensor, kind: str, gated: bool) -> t
 
 @dataclass(frozen=True, kw_only=True)
 class Elementwise:
-    """The functions above, each plain or compiled; `name` for records."""
+    """The functions above, each plain or compiled; `name` for records.
+
+    inner_backward_over: does what `inner_backward` does in the memory of its inputs; None where nothing does.
+    """
 
     name: str
     normed: Callable[..., Tensor] = normed
@@ -188,6 +191,7 @@ class Elementwise:
     inner: Callable[..., Tensor] = inner
     inner_backward: Callable[..., tuple[Tensor, Tensor]] = inner_backward
     dequantize: Callable[..., Tensor] = dequantize
+    inner_backward_over: Callable[..., tuple[Tensor, Tensor]] | None = None
 
 
 PLAIN = Elementwise(name="plain elementwise")

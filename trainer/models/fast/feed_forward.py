@@ -153,7 +153,8 @@ def _backward_of_down(
     by_narrow = gradient @ out.up if active else None
     if by_narrow is not None:
         by_product.addmm_(by_narrow, out.down)
-    by_joint, product = layer.ops.inner_backward(joint, by_product, layer.kind, layer.gated)
+    over = layer.ops.inner_backward_over if narrow is None else None  # what the forward pass kept is not written over
+    by_joint, product = (over or layer.ops.inner_backward)(joint, by_product, layer.kind, layer.gated)
     if by_narrow is None:
         return by_joint, [None] * len(out.adapters)
     thin = narrow[0] if narrow else product @ out.down.t()

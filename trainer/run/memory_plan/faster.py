@@ -14,7 +14,16 @@ from trainer.device.precision import DTYPES
 from trainer.models.decoder.attention import Attention
 from trainer.models.decoder.masks import AttentionLayout
 from trainer.models.decoder.model import Block, Decoder
-from trainer.models.fast import adapted, attention, compiled, cross_entropy, elementwise, feed_forward, own_gelu
+from trainer.models.fast import (
+    adapted,
+    attention,
+    compiled,
+    cross_entropy,
+    elementwise,
+    feed_forward,
+    own_gated,
+    own_gelu,
+)
 from trainer.models.fast.block_trial import MOST
 from trainer.models.fast.choose import hold_frozen_weights_in, last_norm
 from trainer.models.language.linear_cross_entropy import Head, softmax_gradient
@@ -60,6 +69,8 @@ def _blocks(decoder: Decoder, dtype: torch.dtype, compile_: PlannedCompile | Non
     activation = decoder.config.feed_forward.activation
     stream = torch.float32 if dtype == torch.float16 else dtype
     ops = elementwise.compiled(compile_=compile_) if compile_ else elementwise.PLAIN
+    if compile_ and own_gated.suits(blocks[0].mlp.gated, dtype, tile):
+        ops = replace(ops, inner_backward_over=_over)
     make: Callable[[Block], Any] | None = None
     if not {adapted.why_not(block, activation) for block in blocks} - {None}:
         how: dict[str, Any] = {"dtype": dtype, "stream": stream, "tile": tile}
@@ -74,6 +85,11 @@ def _blocks(decoder: Decoder, dtype: torch.dtype, compile_: PlannedCompile | Non
     for block in blocks:
         block.fast = make(block)
     decoder.model.last_norm = partial(last_norm, ops, dtype)
+
+
+def _over(joint: Tensor, gradient: Tensor, kind: str, gated: bool) -> tuple[Tensor, Tensor]:
+    """Hold what own_gated's kernel holds: nothing more."""
+    return joint, gradient
 
 
 class _PlannedGelu:

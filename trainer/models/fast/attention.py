@@ -21,6 +21,7 @@ KERNELS = ("flash", "cudnn", "efficient", "math")  # the order decides where tim
 WITH_COPIES = 1.25
 MOST_LENGTH = 2048  # of the comparison with fp64, whose scores grow with its square
 MOST_SCORES = 2**28  # of the timing of the kernel that holds all scores
+TIMED = 2**13  # tokens of the timing at least: of fewer the launches are timed, and the choice was left to chance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,9 +140,10 @@ def examined(kernel: Kernel, call: Call, exact: Sequence[Tensor], *, timed: bool
 
 
 def _rows(kernel: Kernel, call: Call) -> int:
-    """Return the rows of the timing: all, as small calls measure launches; fewer where all scores are held."""
-    most = MOST_SCORES // (call.config.heads * call.tokens**2) if kernel.name == "math" else call.rows
-    return max(1, min(call.rows, most))
+    """Return the rows of the timing: at least all, as small calls measure launches; fewer where scores are held."""
+    if kernel.name == "math":
+        return max(1, min(call.rows, MOST_SCORES // (call.config.heads * call.tokens**2)))
+    return max(call.rows, TIMED // call.tokens)
 
 
 def drawn(call: Call) -> list[Tensor]:

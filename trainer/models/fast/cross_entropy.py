@@ -27,6 +27,8 @@ from trainer.models.language.linear_cross_entropy import Head, Softmax, softmax_
 ROWS = 16  # of the comparison with fp64
 # Bytes of one chunk's logits. With full checkpointing the logits would otherwise be the largest tensor of a step.
 CHUNK_BYTES = {"off": 7 * 2**28, "selective": 7 * 2**28, "full": 5 * 2**26, "offloaded": 5 * 2**26}
+# And with few tokens an eighth of all logits is enough: a product of 256 tokens with 150,000 columns fills a card.
+SHARE, ENOUGH_BYTES = 8, 2**26
 LEAST_CHUNK, MOST_CHUNK = 256, 16384
 # Times as fast as the kernel must be a way that holds a chunk's gradient next to its logits. `plan` counts on the
 # kernel: next to eight other runs on one NVIDIA H200 it was timed 25 % slower once; the run held 7 % more than planned.
@@ -49,7 +51,10 @@ class Call:
     @property
     def chunk(self) -> int:
         """Tokens of a chunk: a power of two whose logits take the bytes above at most."""
-        most = CHUNK_BYTES[self.checkpointing] // (self.vocabulary * self.dtype.itemsize)
+        token, most = self.vocabulary * self.dtype.itemsize, CHUNK_BYTES[self.checkpointing]
+        if self.checkpointing in ("full", "offloaded"):
+            most = min(most, max(ENOUGH_BYTES, self.tokens * token // SHARE))
+        most //= token
         size = 1 << max(most, 1).bit_length() - 1
         return max(LEAST_CHUNK, min(size, MOST_CHUNK))
 

@@ -84,3 +84,22 @@ def test_flash_attention_of_its_own_package_is_imported_nowhere():
     assert found == []
     locks = [path for path in (root.parent / "requirements").glob("*.in") if "flash" in path.read_text()]
     assert locks == []
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "tokens", "timed"),
+    [
+        ("flash", 1, 2048, 4),
+        ("flash", 1, 8192, 1),
+        ("flash", 1, 32768, 1),
+        ("flash", 16, 2048, 16),
+        ("math", 8, 2048, 2),
+    ],
+)
+def test_few_tokens_are_timed_as_more_for_a_launch_takes_longer_than_the_kernel(
+    name: str, rows: int, tokens: int, timed: int
+) -> None:
+    config = AttentionConfig(heads=32, kv_heads=8, head_dim=64)
+    cpu = torch.device("cpu")
+    call = Call(config=config, scale=1.0, rows=rows, tokens=tokens, device=cpu, dtype=torch.bfloat16)
+    assert attention._rows(Kernel(name=name), call) == timed

@@ -59,3 +59,24 @@ def test_choose_takes_the_next_way_where_the_one_that_holds_least_is_wrong(monke
     found = chosen(monkeypatch, {"compiled": 9.0, "plain": 8.0}, ways)
     assert found.name == "compiled"
     assert "against fp64" in found.trials[0].refused
+
+
+@pytest.mark.parametrize(
+    ("tokens", "vocabulary", "checkpointing", "chunk"),
+    [
+        (16384, 151936, "off", 4096),  # by bytes
+        (16384, 151936, "full", 1024),  # likewise
+        (4096, 151936, "full", 512),  # an eighth of the tokens
+        (2048, 151936, "offloaded", 256),
+        (2048, 151936, "selective", 4096),
+        (2048, 320, "full", 16384),  # an eighth would save nothing that counts
+    ],
+)
+def test_chunk_is_bounded_by_bytes_and_with_full_checkpointing_by_a_share_of_the_tokens(
+    tokens, vocabulary, checkpointing, chunk
+):
+    call = cross_entropy.Call(
+        tokens=tokens, vocabulary=vocabulary, dtype=torch.bfloat16, device=torch.device("cpu"),
+        checkpointing=checkpointing,
+    )  # fmt: skip
+    assert call.chunk == chunk

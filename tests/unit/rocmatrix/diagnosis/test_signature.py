@@ -7,7 +7,7 @@ from rocmatrix.diagnosis.pages import measured
 from rocmatrix.doctor.examination import CHECKS
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
-from tests.unit.rocmatrix.diagnosis.known import LISTED, ROOT, SIGNATURES, best, ranked
+from tests.unit.rocmatrix.diagnosis.known import LISTED, ROOT, SIGNATURES, best, ranked, signatures_of
 
 
 def test_sample_is_found_and_is_its_own_best_match():
@@ -62,10 +62,28 @@ def test_line_of_a_run_without_failure_names_none(line):
         ("error: unknown flag: --show-events\nSee 'kubectl logs --help' for usage.", "option-unrecognized"),
         ("unknown flag: --gpus\nSee 'docker run --help'.", "docker-option-unknown"),
         ("libzzz-two.so.1: cannot open shared object file: No such file or directory", "library-not-opened"),
+        ("COPY failed: file not found in build context or excluded by .dockerignore", "docker-context-file-missing"),
+        ("RuntimeError: Compiler: g++ is not found.", "c-compiler-missing"),
+        ("RuntimeError: storage has wrong byte size: expected 4096 got 64", "checkpoint-damaged"),
+        ("RuntimeError: Tensors must be CUDA and dense", "ddp-module-misplaced"),
     ],
 )
 def test_line_of_a_failure_names_its_own_cause(line, known):
     assert best(line) == known
+
+
+@pytest.mark.parametrize(
+    ("line", "other"),
+    [
+        ("RuntimeError: SP peer copy failed: 700", "docker-context-file-missing"),
+        ("ValueError: Rendering a tool_reference requires `tools`; none are given", "command-not-found"),
+        ("ValueError: Argument dtype mismatch: expected torch.float16, got torch.int8", "option-unrecognized"),
+        ("ValueError: Invalid partition string: 0-3", "slurm-submission-refused"),
+        ("ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0.", "fp8-unsupported"),
+    ],
+)
+def test_line_of_another_program_is_not_taken(line, other):
+    assert other not in signatures_of(f"Traceback (most recent call last):\n{line}\n")
 
 
 def test_rules_that_are_named_exist():

@@ -80,7 +80,9 @@ def _check(check: Check) -> str:
 
 
 def _rule(rule: EnvironmentRule) -> str:
-    subject = ", ".join(f"`{name}`" for name in rule.names) if rule.names else "a command line"
+    names = ", ".join(f"`{name}`" for name in (*rule.names, *rule.corrections))
+    names += f", and what is nearly one of {len(rule.known)} names that are read" if rule.known else ""
+    subject = names or "a command line"
     value = f" with a value like `{rule.value}`" if rule.value else f" like `{rule.command}`" if rule.command else ""
     when = [f"on {', '.join(rule.when.architectures)}"] if rule.when.architectures else []
     when += [f"torch {rule.when.torch}"] if rule.when.torch else []

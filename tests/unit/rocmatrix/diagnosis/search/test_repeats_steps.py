@@ -28,6 +28,7 @@ def test_texts_with_numbers_are_found_in_their_lines():
     assert found[0] == found[1] == found[5]
     assert len({found[row] for row in (0, 3, 4, 6)}) == 4
     assert Numbers([[b"rank"]])._automaton[1] == 1
+    assert set(Numbers([[b"719"]]).rows(chunk_of("at 719"))) == {0}
 
 
 def test_line_is_fresh_until_its_form_and_its_pair_were_searched_often_enough():
@@ -46,6 +47,8 @@ def test_lines_that_were_searched_with_the_last_chunk_are_not_counted():
     found = Repeats(is_dense=True)
     assert found._fresh(chunk_of("alpha", "beta", "gamma"), 3, NONE) == []
     assert not found._lines
+    found._fresh(chunk_of("at 0xabcdef12", "beta"), 1, NONE)
+    assert found._forms == [hash(b"at xabcdef"), hash(b"beta")]  # as it was counted then
 
 
 def test_chunks_of_new_forms_are_looked_at_ever_less_often():

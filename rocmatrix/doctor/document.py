@@ -63,9 +63,26 @@ Found in Dockerfiles, compose files, scripts and requirements files, without a r
 | source-moves | note | a clone without a tag or commit, in a Dockerfile for AMD cards |
 | download-moves | note | an address with latest in it, in a Dockerfile for AMD cards |
 
+Found in the file of a guest of Proxmox VE (/etc/pve/lxc/NNN.conf, /etc/pve/qemu-server/NNN.conf):
+
+| rule | severity | what is wrong |
+| --- | --- | --- |
+| node-not-allowed | error | a mounted node that no lxc.cgroup2.devices.allow covers, or only another driver's number |
+| dri-not-given | error | /dev/kfd without a render node |
+| kfd-not-given | warning | render nodes without /dev/kfd, in a container named for ROCm |
+| mount-of-another-kind, mount-target-absolute | error | a mount without the right create=, or to /dev/... |
+| device-is-a-folder, node-read-only | error | /dev/dri as devN; deny-write |
+| nodes-without-owner | warning | mounted nodes in an unprivileged container that maps no group of the host |
+| cgroup-of-version-1 | warning | lxc.cgroup.devices.allow, which Proxmox VE 7 and newer do not read |
+| idmap-overlaps, idmap-without-users | error | maps that keep the container from starting |
+| kfd-number-moves, node-of-root, node-groups-differ | note | a fixed number; nodes of root, or of two groups |
+| pcie-without-q35, device-given-twice, hostpci-address | error | what keeps a machine from starting |
+| card-not-on-pcie, function-not-given, rom-hidden | warning | no pcie=1, sound left with the host, ROM hidden |
+| card-without-ovmf | note | a card with SeaBIOS |
+
 A companion package that a rule of matrix/companions.yaml calls broken with the image's ROCm is an error under that
 rule's id. The table has the rules of containers; Kubernetes manifests, workflows, conda environments, pages in Markdown
-and reStructuredText, notebooks, Makefiles, tasks of Ansible and modules of NixOS are read, too.
+and reStructuredText, notebooks, Makefiles, tasks of Ansible, modules of NixOS and guests of Proxmox VE are read, too.
 """
 
 
@@ -80,7 +97,9 @@ def _check(check: Check) -> str:
 
 
 def _rule(rule: EnvironmentRule) -> str:
-    subject = ", ".join(f"`{name}`" for name in rule.names) if rule.names else "a command line"
+    names = ", ".join(f"`{name}`" for name in (*rule.names, *rule.corrections))
+    names += f", and what is nearly one of {len(rule.known)} names that are read" if rule.known else ""
+    subject = names or "a command line"
     value = f" with a value like `{rule.value}`" if rule.value else f" like `{rule.command}`" if rule.command else ""
     when = [f"on {', '.join(rule.when.architectures)}"] if rule.when.architectures else []
     when += [f"torch {rule.when.torch}"] if rule.when.torch else []

@@ -25,7 +25,9 @@ from trainer.data.tokens.row import sequences_of
 from trainer.data.tokens.tokenizer import ByteTokenizer, Tokenizer
 from trainer.models.adapters import by_peft, peft_format
 from trainer.models.adapters.adalora import Penalised
+from trainer.models.adapters.first_step import require_step
 from trainer.models.pretrained import folder as pretrained
+from trainer.models.pretrained.own_class import is_own_class
 from trainer.runtime.errors import TrainerError
 from trainer.runtime.events import say
 from trainer.runtime.paths import SAMPLE
@@ -115,8 +117,13 @@ class LanguageTask:
             load=self.loader() if config.model else None,
             tune=LanguageTuner(requested=config.fast, tokens=self.config.sequence, sequences=self.sequences),
             remedy=lambda most: f"a decoder of at most {most:,} parameters would fit",
-            planned=None if own_class else self.planned(raw),
+            trial=self.trial(),
+            planned=None if is_own_class(raw) else self.planned(raw),
         )
+
+    def trial(self) -> Any:
+        """Return what refuses a method of peft that cannot take a step, None for other networks."""
+        return None if self.peft is None else partial(require_step, kind=str(self.peft.get("peft_type")).upper())
 
     def described_adapter(self) -> dict[str, Any]:
         """Return the adapter's part of the description of the network."""
@@ -136,7 +143,7 @@ class LanguageTask:
         """Return what a plan of memory takes of the network, see `NetworkSpec.planned`."""
         return {
             **planned_adapter(self.decoder),
-            **{"raw": raw, "method": self.data.method},
+            **{"raw": raw, "method": self.data.method, "peft": self.peft},
             "sequence": self.longest,
             "group": self.config.kto_group,
             "packed": isinstance(self.data.train, PackedPartition),

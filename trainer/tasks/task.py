@@ -141,6 +141,8 @@ class NetworkSpec:
         attention: shape of the attention whose kernel is to be chosen, None for a network without.
         tune: has the network compute faster, None where there is one way only.
         remedy: from a number of parameters that would fit into memory to the next step of RM521.
+        trial: refuses a network that cannot take a step, by a small one; called with it on its device, its number
+            format and the value of --activation-checkpointing, where each rank holds the whole of it. None for none.
         planned: what a plan of a step's memory takes of the network, see `run/memory_plan/start_size`; None where no
             plan can be made.
     """
@@ -151,6 +153,7 @@ class NetworkSpec:
     attention: AttentionShape | None = None
     tune: Tuner | None = None
     remedy: Callable[[int], str] = lambda most: f"a network of at most {most:,} parameters would fit"
+    trial: Callable[[nn.Module, Precision, str], None] | None = None
     planned: Mapping[str, Any] | None = None
 
     def parameters(self) -> ParameterCount:

@@ -86,13 +86,16 @@ def _of(subject: Subject, rules: tuple[EnvironmentRule, ...]) -> Iterator[LintFi
         for variable in subject.variables:
             if rule.names_it(variable.name) and _applies(rule, variable, subject):
                 what = f"{variable.name}={variable.value}"
-                yield _finding(rule, subject, where=variable.where, what=what)
+                found = _finding(rule, subject, where=variable.where, what=what)
+                right = rule.corrected(variable.name)
+                yield replace(found, instead=" or ".join(right)) if right else found
 
 
 def _applies(rule: EnvironmentRule, variable: Assignment, subject: Subject) -> bool:
     """Return whether the rule covers this value with these others; whether it holds for the run is checked later."""
     others = {other.name: other.value for other in subject.variables if other.name != variable.name}
-    if not _covers(rule, variable.value):
+    own = rule.known and any(re.search(rf"\$\{{?{variable.name}\b", value) for value in others.values())
+    if own or not _covers(rule, variable.value):  # a name of the file's own, which another variable is made of
         return False
     if (rule.given and not any(name in others for name in rule.given)) or any(name in others for name in rule.absent):
         return False

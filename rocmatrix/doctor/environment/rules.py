@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, RootModel, StringConstraints, model_
 from pydantic_core import PydanticCustomError
 
 from rocmatrix.matrix.loading import load as matrix_file
+from rocmatrix.matrix.naming import variables
 from rocmatrix.matrix.rule import RuleId
 from rocmatrix.matrix.statement import Evidence, Selector, Strict, Text
 
@@ -38,10 +39,15 @@ Pattern = Annotated[str, AfterValidator(_pattern)]
 
 
 class EnvironmentRule(Strict):
-    """One statement on variables, or on a command line: what it truly does, and what to do instead."""
+    """One statement on variables, or on a command line: what it truly does, and what to do instead.
+
+    `corrections` are wrong names with the right ones; `known` are right names, and what is nearly one of them is wrong.
+    """
 
     id: RuleId
     names: list[Name] = Field(default_factory=list)
+    corrections: dict[Name, Name] = Field(default_factory=dict)
+    known: list[Name] = Field(default_factory=list)
     command: Pattern | None = None
     value: Pattern | None = None
     when: Selector = Selector()
@@ -56,13 +62,18 @@ class EnvironmentRule(Strict):
 
     @model_validator(mode="after")
     def _has_a_subject(self) -> EnvironmentRule:
-        if bool(self.names) == bool(self.command):
+        if bool(self.names or self.known) == bool(self.command):
             raise PydanticCustomError("subject", "give either names or a command", {})
         return self
 
     def names_it(self, name: str) -> bool:
         """Return whether the rule covers the variable `name`."""
-        return any(_fits(pattern, name) for pattern in self.names)
+        return any(_fits(pattern, name) for pattern in self.names) or bool(self.corrected(name))
+
+    def corrected(self, name: str) -> list[str]:
+        """Return up to three right names for one that is nearly right, the nearest first."""
+        right = self.corrections.get(name)
+        return [right] if right else variables.intended(name, self.known)
 
 
 class EnvironmentRules(RootModel[list[EnvironmentRule]]):

@@ -78,13 +78,22 @@ def wrapped(decoder: OwnClassDecoder, config: Mapping[str, Any], *, seed: int) -
             made = peft.get_peft_config({"task_type": "CAUSAL_LM", **known})
             before = _changed_in_place(decoder, known)
             decoder.causal = peft.get_peft_model(decoder.causal, made)
-        except (ValueError, TypeError, KeyError, AttributeError, NotImplementedError) as error:
-            what = f"peft does not take the configuration: {type(error).__name__}: {error}"[:300]
-            raise TrainerError("RM712", what=what) from None
+        except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
+            raise _not_made(decoder, config, error) from None
     if adalora.is_adalora(config):
         decoder.budget = adalora.RankBudget(decoder.causal.base_model)
     _keep_base(decoder, before)
     decoder.look_at_head()
+
+
+def _not_made(decoder: OwnClassDecoder, config: Mapping[str, Any], error: Exception) -> TrainerError:
+    """Return the error of an adapter that peft does not make, also where it reads weights that are not there yet."""
+    if next(decoder.parameters()).is_meta and isinstance(error, RuntimeError) and "meta" in str(error).lower():
+        what = f"peft makes {config.get('peft_type')} from values of the weights, which come later"
+        why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        next_ = "Take another method, such as LORA with use_dora, LOKR or OFT."
+        return TrainerError("RM712", what=what, where="--peft-config", why=why, next=next_)
+    return TrainerError("RM712", what=f"peft does not take the configuration: {type(error).__name__}: {error}"[:300])
 
 
 def load(decoder: OwnClassDecoder, folder: Path) -> None:

@@ -51,11 +51,12 @@ def subject_of(planned: Mapping[str, Any] | None, *, rows: int, device: str, pre
 
     Args:
         planned: what the network's plan of memory takes, see `NetworkSpec.planned`; None for one that is no decoder.
+            A decoder with an adapter by peft is computed by transformers' class, and counts as none.
         rows: of a micro-batch at most.
         device: torch's name of the device.
         precision: number format that is to be used.
     """
-    if planned is None:
+    if planned is None or planned.get("peft"):
         return Subject(device=device, precision=precision, rows=rows)
     config = decoder_config(planned["raw"])
     return Subject(

@@ -8,11 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
+
 from trainer.run.memory_plan.allocator import DoesNotFitError
 from trainer.run.memory_plan.cards import GIB, Card
 from trainer.run.memory_plan.depth import between, estimated
-from trainer.run.memory_plan.program import Footprint, measured
+from trainer.run.memory_plan.program import Footprint, measured, settings_of
 from trainer.run.memory_plan.shapes import Program
+from trainer.tasks.language.network import build
 
 LOSS_TOKENS = 4096  # from so many tokens on memory grows evenly with the rows: the loss's chunks are full
 MOST_ROWS = 4096
@@ -111,8 +114,9 @@ def _fit(program: Program, footprint: Footprint, card: Card, cards: int) -> Fit:
 def largest_fit(program: Program, card: Card, *, cards: int = 1, most_rows: int = MOST_ROWS) -> Fit | None:
     """Return the largest power of two of rows that fits, None where one row does not.
 
-    Two sizes are run, and a line is drawn through their footprints; below the smaller one it is a little too high. What
-    it gives is run as it is where it is near the budget, and halved until it fits.
+    Where the weights alone do not fit nothing is run. Else two sizes are run, and a line is drawn through their
+    footprints; below the smaller one it is a little too high. What it gives is run as it is where it is near the
+    budget, and halved until it fits.
 
     Args:
         program: what is trained; its rows are not read.
@@ -120,7 +124,7 @@ def largest_fit(program: Program, card: Card, *, cards: int = 1, most_rows: int 
         cards: how many cards.
         most_rows: rows that are not passed; 0 gives None.
     """
-    if most_rows < 1:
+    if most_rows < 1 or least_bytes(program) > card.budget:
         return None
     base = max(1, -(-LOSS_TOKENS // program.sequence))
     low, high = (_estimate(replace(program, rows=rows), card, cards) for rows in (base, 2 * base))
@@ -155,6 +159,15 @@ def first_size(program: Program, card: Card, rows: int, *, cards: int = 1) -> Fi
     pieces = replace(program, pieces=2)
     found = largest_fit(pieces, card, cards=cards, most_rows=rows - 1)
     return found or exact_fit(replace(pieces, rows=1), card, cards=cards)
+
+
+def least_bytes(program: Program) -> int:
+    """Return what a card holds at least: all weights in fp32, where all are trained and none is sharded; 0 else."""
+    if program.adapter != "none" or program.shards > 1:
+        return 0
+    with torch.device("meta"):
+        model = build(program.raw, settings_of(program), program.method, seed=0, unset=True)
+    return 4 * sum(weight.numel() for weight in model.parameters())
 
 
 def longest_row(program: Program, card: Card, *, cards: int = 1) -> int:

@@ -81,6 +81,8 @@ def built(
     fast = tuned(network, model, context, bootstrap)
     require_whole_layers(config.compute.activation_checkpointing, config.distributed.parallel)
     checkpointed(model, config.compute.activation_checkpointing, layers(model))
+    if network.trial and config.distributed.parallel == "ddp":
+        network.trial(model, precision, config.compute.activation_checkpointing)
     return model, attention, fast
 
 

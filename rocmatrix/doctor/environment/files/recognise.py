@@ -11,7 +11,7 @@ from pathlib import Path
 from rocmatrix.doctor.environment import compose, dockerfile, scripts
 from rocmatrix.doctor.environment.dockerfile import read_text
 from rocmatrix.doctor.environment.files import definition, manifests, poetry, projects, pyproject, units, workflows
-from rocmatrix.doctor.environment.files.machines import nixos, tasks
+from rocmatrix.doctor.environment.files.machines import nixos, proxmox, tasks
 from rocmatrix.doctor.environment.lint_input import Subject
 from rocmatrix.doctor.environment.shell import blocks, heredocs, page_blocks
 from rocmatrix.matrix.matrix import Matrix
@@ -43,7 +43,7 @@ def subjects(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = No
         path: a Dockerfile, a compose file, a script, a requirements, pyproject or conda file, a manifest, a workflow or
             a pipeline of GitLab, an env file, a unit of Podman or systemd, a devcontainer.json, a definition file of
             Apptainer, the code blocks of a page in Markdown or reStructuredText, a notebook, the recipes of a Makefile
-            or justfile, tasks of Ansible, or a module of NixOS.
+            or justfile, tasks of Ansible, a module of NixOS, or a guest of Proxmox VE.
         shell: variables of the shell by name, for compose files.
     """
     if path.suffix.lower() in _PAGES:
@@ -54,6 +54,8 @@ def subjects(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = No
     read = read or _reader_of_text(read_text(path))
     if read is None:
         raise _unknown(path)
+    if path.suffix.lower() == ".conf" and proxmox.is_guest(read_text(path)):
+        read = proxmox.of_guest
     found = read(path)
     if read is scripts.of_file and path.suffix not in _LISTS:
         texts = islice(heredocs.heredocs(read_text(path)), _MOST)
@@ -196,7 +198,7 @@ def _unknown(path: Path) -> RocmatrixError:
     what = (
         "it is none of the forms known: Dockerfile, compose, script, requirements, pyproject, conda, manifest, "
         "workflow, pipeline of GitLab, env file, unit, devcontainer, definition file of Apptainer, page in Markdown or "
-        "reStructuredText, notebook, Makefile, tasks of Ansible, module of NixOS"
+        "reStructuredText, notebook, Makefile, tasks of Ansible, module of NixOS, guest of Proxmox VE"
     )
     advice = "Give it the usual name or ending; render templates first (`helm template`, `kubectl kustomize`)."
     return RocmatrixError("RM311", what=what, where=str(path), next=advice)

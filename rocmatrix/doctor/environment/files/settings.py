@@ -41,10 +41,16 @@ def of_service(names: Iterable[str], launch: Launch) -> Iterator[FileFinding]:
                 truth="no setting of a service has that name, and Compose refuses the file", instead=near[0],
             )  # fmt: skip
     for name, where in launch.lines:
-        yield from _node(name, where)
+        yield from of_node(name, where)
 
 
-def _node(name: str, where: str) -> Iterator[FileFinding]:
+def of_node(name: str, where: str) -> Iterator[FileFinding]:
+    """Yield a device node whose letters stand in another order.
+
+    Args:
+        name: its path.
+        where: its file and line.
+    """
     found = re.fullmatch(r"/dev/(?P<node>[a-z]{2,4})", name)
     right = next((node for node in _NODES if found and sorted(node) == sorted(found["node"])), None)
     if found and right is not None and found["node"] != right:

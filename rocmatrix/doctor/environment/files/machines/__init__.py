@@ -1,1 +1,1 @@
-"""Files that set up whole machines: tasks of Ansible and modules of NixOS."""
+"""Files that set up whole machines: tasks of Ansible, modules of NixOS, guests of Proxmox VE."""

@@ -24,6 +24,12 @@ def found(*, architectures=(), torch=None, rocm=None, commands=(), **variables):
     return {finding.rule: finding.severity for finding in lint.lint([one], RULES)}
 
 
+def test_mistyped_variable_is_answered_with_the_right_name():
+    rows = (Assignment(name="HSA_OVERRIDE_GFX_VERSON", value="10.3.0", where="here:1"),)
+    [finding] = lint.lint([Subject(name="test", variables=rows)], RULES)
+    assert finding.instead == "HSA_OVERRIDE_GFX_VERSION"
+
+
 NEW = {"torch": "2.12.1", "rocm": "7.2"}
 OLD = {"torch": "2.5.1", "rocm": "6.2"}
 CASES = [
@@ -59,6 +65,12 @@ CASES = [
     ("name-nearly-right", "warning", {"MIOPEN_USER_DB": "/x"}, {"MIOPEN_USER_DB_PATH": "/x"}),
     ("name-nearly-right", "warning", {"DEBUG_HIP_BLOCK_SYN": "1024"}, {"DEBUG_HIP_BLOCK_SYNC": "1024"}),
     ("name-nearly-right", "warning", {"HSA_FORCE_FINE_GRAIN_PRICE": "1"}, {"HSA_XNACK": "1"}),
+    (
+        "name-nearly-right",
+        "warning",
+        {"HIP_VISIBLE_DEVICE": "0"},
+        {"HIP_VISIBLE_DEVICE": "0", "HIP_VISIBLE_DEVICES": "$HIP_VISIBLE_DEVICE"},  # a name of the file's own
+    ),
     ("nccl-word-for-a-number", "error", {"NCCL_P2P_DISABLE": "True"}, {"NCCL_P2P_DISABLE": "1"}),
     ("nccl-word-for-a-number", "error", {"RCCL_MSCCL_ENABLE": "off"}, {"NCCL_P2P_LEVEL": "SYS"}),
     ("hsa-word-for-a-number", "error", {"HSA_ENABLE_SDMA": "false"}, {"HSA_NO_SCRATCH_RECLAIM": "1"}),

@@ -96,6 +96,8 @@ def test_first_weights_of_dora_are_those_of_the_base(base):
     [
         ({"peft_type": "ADALORA", "init_r": 8, "target_r": 8}, "no rank is given up"),
         ({"peft_type": "NOPE"}, "NOPE"),
+        ({"peft_type": "BOFT", "boft_block_size": 4, "target_modules": ["q_proj"]}, "from values of the weights"),
+        ({"peft_type": "POLY", "r": 2, "target_modules": ["q_proj"]}, "a step of peft's POLY"),
         ({"peft_type": "LORA", "rank": 4}, "rank"),
         ({"r": 4}, "peft_type"),
         ([], "peft_type"),

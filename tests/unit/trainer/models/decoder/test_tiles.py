@@ -72,6 +72,20 @@ def test_feed_forward_by_tiles_in_16_bits_computes_backward_as_forward():
         assert torch.allclose(results[0][1][name], value, rtol=0.05, atol=0.02 * float(value.abs().max())), name
 
 
+def test_backward_computes_in_the_16_bits_of_the_forward_pass():
+    layer, seen = torch.nn.Linear(4, 4), []
+
+    def work(states):
+        seen.append(layer(states).dtype)
+        return layer(states)
+
+    states = torch.randn(2, 5, 4, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.float16):  # bfloat16 is what autocast takes by itself
+        outputs = by_tiles(work, layer, states, 10)
+    outputs.sum().backward()
+    assert seen == [torch.float16, torch.float16]
+
+
 def test_wide_results_have_no_more_tokens_than_a_tile(monkeypatch):
     seen = []
     whole = FeedForward.whole

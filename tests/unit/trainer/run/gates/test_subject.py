@@ -22,6 +22,11 @@ def test_pairs_are_two_rows_a_group_its_answers_and_a_run_without_adapter_has_no
 
 
 def test_network_that_is_no_decoder_has_a_width_of_its_own() -> None:
+    by_class = {**PLANNED, "adapter": "peft", "peft": {"peft_type": "IA3"}}
+    assert (
+        subject_of(by_class, rows=1, device="cpu", precision="bf16").heads
+        == Subject(device="cpu", precision="bf16", rows=1).heads
+    )
     assert subject_of(None, rows=32, device="cpu", precision="bf16") == Subject(
         device="cpu", precision="bf16", rows=32, width=WIDTH
     )

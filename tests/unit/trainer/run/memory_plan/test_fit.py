@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.fixtures.footprints import SMALL
 from trainer.run.memory_plan import fit as plans
 from trainer.run.memory_plan.cards import CONTEXT, Card
 from trainer.run.memory_plan.live_memory import Peak
@@ -33,6 +34,7 @@ def footprint(allocated: int, reserved: int | None = None) -> Footprint:
 def sized(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A step takes 100 MiB and 50 MiB a row, by estimate and as measured; the rows that were measured are noted."""
     exact: list[int] = []
+    monkeypatch.setattr(plans, "least_bytes", lambda program: 0)
 
     def size(program: Program) -> Footprint:
         return footprint((100 + 50 * program.rows) * MIB)
@@ -180,6 +182,19 @@ def test_card_without_a_peak_has_no_rate(sized: list[int]) -> None:
     assert found.rate is None and found.facts()["tokens_per_second"] is None
     unknown = SimpleNamespace(flops=lambda precision: None if precision == "bf16" else 1e13)
     assert plans.fit(PROGRAM, card(1000 * MIB, unknown)).rate is None
+
+
+def test_weights_that_do_not_fit_are_refused_without_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*_: Any) -> Footprint:
+        raise AssertionError("a step was run")
+
+    program = replace(PROGRAM, raw=SMALL)
+    held = plans.least_bytes(program)
+    assert [plans.least_bytes(replace(program, **how)) for how in ({"adapter": "lora"}, {"shards": 2})] == [0, 0]
+    monkeypatch.setattr(plans, "estimated", run)
+    assert plans.largest_fit(program, card(held - 1)) is None
+    with pytest.raises(AssertionError):
+        plans.largest_fit(program, card(held))
 
 
 def test_bytes_are_shown_in_gib() -> None:

@@ -14,6 +14,7 @@ from trainer.models.fast import own_gelu
 from trainer.run.memory_plan import program as program_module
 from trainer.run.memory_plan.allocator import DoesNotFitError
 from trainer.run.memory_plan.depth import estimated
+from trainer.run.memory_plan.fit import least_bytes
 from trainer.run.memory_plan.live_memory import TRIALS
 from trainer.run.memory_plan.program import measured
 from trainer.run.memory_plan.shapes import Program
@@ -42,7 +43,9 @@ def test_plan_for_a_host_equals_what_its_allocator_reports(how):
 def test_optimizers_with_smaller_states_take_less():
     held = {}
     for name in ("adamw", "adamw8bit", "muon", "adamw-host"):
-        held[name] = measured(replace(ON_CARD, optimizer=name)).peaks["forward"].parts["optimizer"]
+        found = measured(replace(ON_CARD, optimizer=name)).peaks["forward"].parts
+        held[name] = found["optimizer"]
+        assert least_bytes(replace(ON_CARD, optimizer=name)) <= found["weights"]
     assert held["adamw8bit"] < 0.6 * held["adamw"]
     assert held["muon"] < 0.8 * held["adamw"]
     assert held["adamw-host"] < 2000  # the loop's own numbers

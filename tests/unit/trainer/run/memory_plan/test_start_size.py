@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.fixtures.footprints import ON_CARD
+from tests.fixtures.later import imported_later
 from trainer.cli import main
 from trainer.device.accelerator import Accelerator
 from trainer.device.precision import Precision
@@ -39,6 +40,19 @@ def test_size_is_the_largest_power_of_two_that_is_planned_to_fit():
     one = planned_size(request(1, rows=2))
     assert one.rows == 1
     assert one.needed_bytes > one.budget_bytes
+
+
+def test_method_by_peft_is_planned_by_its_own_weights():
+    imported_later("peft", "peft is not installed")
+
+    def planned(**method):
+        own = {**PROGRAM, "adapter": "peft", "peft": method, "method": "sft"}
+        found = planned_size({**request(2**40, rows=4), "program": json.loads(json.dumps(own))})
+        assert found.rows is None
+        return found.needed_bytes
+
+    small, large = planned(peft_type="IA3"), planned(peft_type="LOKR", r=64, target_modules="all-linear")
+    assert small < large < planned_size(request(2**40, rows=4)).needed_bytes
 
 
 def test_process_of_its_own_plans_the_same():

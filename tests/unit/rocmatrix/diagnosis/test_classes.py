@@ -309,6 +309,8 @@ def test_line_of_another_program_is_not_taken_for_this_failure(line, other):
 @pytest.mark.parametrize(
     ("log", "first"),
     [
+        ("Error: llama-server process has terminated: signal: killed\n", "main memory ran out"),
+        ("Error: llama-server process has terminated: signal: segmentation fault\n", "crashed inside"),
         ("hip.h:31: HipVMM Failure: out of memory\n", "virtual memory"),
         ("ggml_vulkan: device lost on Vulkan0\nring comp_1.1.0 timeout, signaled seq=1, emitted seq=2\n", "2 s for a compute job"),
         ("koboldcpp_foo\nOSError: [WinError 1114] A dynamic link library (DLL) initialization routine failed\n", "AVX"),

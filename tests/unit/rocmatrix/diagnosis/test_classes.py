@@ -288,3 +288,36 @@ def test_slower_way_of_a_framework_is_a_remark_and_no_failure(line):
 )  # fmt: skip
 def test_failure_of_a_model_program_lists_first_the_cause_that_its_log_names(log, first):
     assert re.search(first, next(answers(diagnosed(log, KNOWN)))[0])
+
+
+@pytest.mark.parametrize(
+    ("line", "other"),
+    [
+        ("foo installation failed: see the log\n", "k8s-request-refused"),
+        ("Cache copy failed: Could not create or access target directory /models: denied\n", "docker-context-file-missing"),
+        ("Error while downloading from https://hub.example: Max retries exceeded.\n", "ollama-pull-failed"),
+        ("TypeError: Unknown type: foo8\n", "ollama-import-refused"),
+        ("error: this script must be run from the root of the repository\n", "sudo-refused"),
+        ("ImportError: Unable to convert output to tensors format, FooTorch is not installed.\n", "weights-names-unknown"),
+        ("* KSampler 3:\n  - Required input is missing: model\nFailed to validate prompt for output 9:\n", "comfy-model-file-not-listed"),
+    ],
+)  # fmt: skip
+def test_line_of_another_program_is_not_taken_for_this_failure(line, other):
+    assert other not in [match.signature.id for match in diagnosed(line, KNOWN).ranked.failures]
+
+
+@pytest.mark.parametrize(
+    ("log", "first"),
+    [
+        ("Error: llama-server process has terminated: signal: killed\n", "main memory ran out"),
+        ("Error: llama-server process has terminated: signal: segmentation fault\n", "crashed inside"),
+        ("hip.h:31: HipVMM Failure: out of memory\n", "virtual memory"),
+        ("ggml_vulkan: device lost on Vulkan0\nring comp_1.1.0 timeout, signaled seq=1, emitted seq=2\n", "2 s for a compute job"),
+        ("koboldcpp_foo\nOSError: [WinError 1114] A dynamic link library (DLL) initialization routine failed\n", "AVX"),
+        ("FLM NPU validation failed: Memlock limits are too low.\n", "locked memory"),
+        ("Failed to validate prompt for output 9:\n* KSampler 3:\n  - Required input is missing: model\n", "not connected"),
+        ("[WARN] AMD GPU detected (gfx1299) -- Unsloth has no ROCm PyTorch wheels for that arch, installing CPU PyTorch.\n", "no wheels for"),
+    ],
+)  # fmt: skip
+def test_failure_read_from_the_code_that_prints_it_lists_first_the_cause_of_its_log(log, first):
+    assert first in next(answers(diagnosed(log, KNOWN)))[0]

@@ -68,7 +68,6 @@ _ENTITIES = (
 )  # fmt: skip
 # characters of other scripts and editors that stand for a blank, or for none
 _BLANKS = ((b"\xc2\xa0", b" "), (b"\xe2\x80\xaf", b" "), (b"\xe2\x80\x8b", b""), (b"\xef\xbb\xbf", b""))
-_TYPED_OVER = re.compile(rb"[^\b\n]\x08(?: \x08)?")
 _MOST_TYPED_OVER = 20
 
 
@@ -82,15 +81,36 @@ def _plain(text: bytes) -> bytes:
         for entity, plain in _ENTITIES:
             text = text.replace(entity, plain)
     if b"\b" in text:
-        for _ in range(_MOST_TYPED_OVER):
-            shorter = _TYPED_OVER.sub(b"", text)
-            if shorter == text:
-                break
-            text = shorter
+        text = _without_typed_over(text)
     if b"{" in text and _BYTES_HINT in text:
         text = _JSON_BYTES.sub(lambda row: b'"MESSAGE":"' + _characters(row[1]) + b'"', text)
     bordered = b"\xe2" in text and any(hint in text for hint in _BORDER_HINTS)
     return _BORDER.sub(b"", text) if bordered else text
+
+
+def _without_typed_over(text: bytes) -> bytes:
+    """Return a text without the characters that a backspace, or a backspace, a blank and another one, took away."""
+    for _ in range(_MOST_TYPED_OVER):
+        shorter = _rubbed(text)
+        if len(shorter) == len(text):
+            break
+        text = shorter
+    return text
+
+
+def _rubbed(text: bytes) -> bytes:
+    """Return a text without what one character and a backspace take; by parts, as a binary file holds a million."""
+    parts = iter(text.split(b"\b"))
+    kept = [next(parts)]
+    for part in parts:
+        before = kept[-1]
+        if not before or before.endswith(b"\n"):
+            kept += (b"\b", part)
+            continue
+        kept[-1] = before[:-1]
+        following = next(parts, None) if part == b" " else None
+        kept.append(part if following is None else following)
+    return b"".join(kept)
 
 
 def _characters(numbers: bytes) -> bytes:

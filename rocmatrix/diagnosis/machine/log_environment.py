@@ -117,7 +117,8 @@ class Values:
             torch = _TORCH.search(block, max(0, match.start() - _LONGEST_TORCH), match.start())
             if torch:
                 self.versions[torch[1].decode(), match[1].decode()] = None
-        self.installed |= dict.fromkeys(_installed(block))
+        if b"rocm" in block or b"ROCm" in block:
+            self.installed |= dict.fromkeys(_installed(block))
 
 
 def _installed(block: bytes) -> Iterator[str]:

@@ -132,6 +132,20 @@ class Chunk:
         row = len(self.printed) - self.raw.count(b"\n", max(0, len(self.raw) - most))
         return self.starts[bisect_left(self.rows, row)]
 
+    def late(self, lines: int, most: int) -> int:
+        """Return a place at or before `tail` and `near_end`, had without the index of lines where all are searched.
+
+        Args:
+            lines: as of `tail`.
+            most: bytes, as of `near_end`.
+        """
+        if self.rows:
+            return min(self.tail(lines), self.near_end(most))
+        start = len(self.text)
+        for _ in range(lines + 2):
+            start = self.text.rfind(b"\n", 0, max(0, start))
+        return max(0, len(self.squeezed) - max(len(self.text) - max(0, start), most))
+
     @cached_property
     def until(self) -> int:
         """Where in the squeezed text the lines end that are judged with this chunk."""

@@ -1,17 +1,32 @@
-"""The automaton of fixed texts, and for each of them the patterns that a match of it may belong to."""
+"""The automaton of fixed texts, and for each of them the patterns that a match of it may belong to.
+
+A text that stands in most lines of a log costs a step for each place, though it leads to nothing. So patterns that more
+text adds nothing to are left out, those that count at the end alone are looked for there, and a pattern whose text is
+frequent in this log is looked for by another one that each match holds.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import itemgetter
 
 import ahocorasick_rs
 
+from rocmatrix.diagnosis.pattern import Pattern
+
 PART = 1 << 18  # bytes that are searched at once: each text that is found takes 100 bytes of memory
+# from so many places of one text in one block on, so many bytes apart, its patterns are looked for in all that is left
+MANY_HITS, CROWDED = 300, 512
+MANY_IDLE = 20_000  # hits in one block that lead to nothing any more: worth another automaton
+MOST_WAITED = 16  # chunks until a rarer text is looked for again
+UNSEEN = -1 << 40  # where a span ends that no hit has opened
 Place = tuple[int, int, int]  # a text's place in the list, where it begins and where it ends
 Reach = tuple[int, int, int]  # a pattern's number, and how far before and after a text a match of it goes
+Texts = frozenset[bytes]
+Spans = dict[int, list[list[int]]]  # by the number of a pattern, where a match of it may be: start and end
 
 
 _end = itemgetter(2)
@@ -25,20 +40,23 @@ class Index:
     reaches: list[list[Reach]]
     automaton: ahocorasick_rs.BytesAhoCorasick
 
-    def found(self, text: bytes) -> Iterator[tuple[int, list[Place]]]:
-        """Yield where the texts stand in another one, by their ends: parts of it, as `found` below does."""
-        return found(self.automaton, text, max(map(len, self.literals), default=0))
+    def found(self, text: bytes, first: int = 0) -> Iterator[tuple[int, list[Place]]]:
+        """Yield where the texts stand in another one from a place on: parts of it, as `found` below does."""
+        return found(self.automaton, text, max(map(len, self.literals), default=0), first)
 
 
-def found(automaton: ahocorasick_rs.BytesAhoCorasick, text: bytes, longest: int) -> Iterator[tuple[int, list[Place]]]:
+def found(
+    automaton: ahocorasick_rs.BytesAhoCorasick, text: bytes, longest: int, first: int = 0
+) -> Iterator[tuple[int, list[Place]]]:
     """Yield where parts of a text begin, and where in them texts stand, by their ends: a log may hold a million.
 
     Args:
         automaton: of the texts.
         text: what is searched.
         longest: bytes of the longest text.
+        first: a place; texts that end behind it are found.
     """
-    for start in range(0, len(text), PART):
+    for start in range(first, len(text), PART):
         before = max(0, start - longest)
         places = automaton.find_matches_as_indexes(text[before : start + PART], overlapping=True)
         yield before, places[bisect_right(places, start - before, key=_end) :]
@@ -54,11 +72,122 @@ def built(reaches: Mapping[bytes, list[Reach]]) -> Index:
     return Index(literals=literals, reaches=list(reaches.values()), automaton=automaton)
 
 
-def without(index: Index, needed: list[list[Reach]]) -> Index:
-    """Return an index without the texts that no needed pattern holds: a line that repeats a million times costs less.
+@dataclass(kw_only=True)
+class Lookup:
+    """Texts that patterns are looked for by in one log after another, and the automata of them."""
 
-    Args:
-        needed: for each text of the index the patterns that are still looked for.
-    """
-    rows = zip(index.literals, index.reaches, needed, strict=True)
-    return built({text: reaches for text, reaches, left in rows if left})
+    patterns: Sequence[Pattern]
+    _texts: list[Texts] = field(default_factory=list)
+    _whole: Index | None = None
+    _lean: tuple[frozenset[int], Index] | None = None
+    _waits: dict[int, list[int]] = field(default_factory=dict)  # chunks to wait, and how many were waited at last
+
+    def __post_init__(self) -> None:
+        self._texts = [pattern.literals for pattern in self.patterns]
+
+    def spans(
+        self, text: bytes, spent: frozenset[int], late: frozenset[int] = frozenset(), tail: int = 0
+    ) -> tuple[Spans, int]:
+        """Return, by pattern, where a match of it may be, and how many texts led there. No two spans overlap.
+
+        A match holds a text, so it begins at most its width before the text's end and ends alike after its start.
+
+        Args:
+            text: squeezed text.
+            spent: patterns that are not looked for.
+            late: patterns of which only what begins from `tail` on counts.
+            tail: a place in the text.
+        """
+        if not tail or not late:
+            return self._around(text, self._index(spent), spent, 0)
+        early, hits = self._around(text, self._index(spent | late), spent | late, 0)
+        others = frozenset(range(len(self.patterns))) - (late - spent)
+        near, near_hits = self._around(text, self._all(), others, tail)
+        return {**early, **near}, hits + near_hits
+
+    def others(self, number: int) -> list[Texts]:
+        """Return the sets of texts that a pattern could be looked for by as well; none where that was tried lately."""
+        waits = self._waits.get(number)
+        if waits and waits[0] > 0:
+            waits[0] -= 1
+            return []
+        pattern = self.patterns[number]
+        return [texts for texts in (pattern.literals, *pattern.others) if texts != self._texts[number]]
+
+    def prefer(self, rarer: Mapping[int, Texts], tried: Iterable[int]) -> None:
+        """Look for patterns by other texts from now on.
+
+        Args:
+            rarer: the texts, by the number of a pattern.
+            tried: patterns that rarer texts were looked for of: those without any are not tried again at once.
+        """
+        for number in set(tried) - set(rarer):
+            waited = min(MOST_WAITED, 2 * self._waits.get(number, [0, 0])[1] + 2)
+            self._waits[number] = [waited, waited]
+        for number, texts in rarer.items():
+            self._texts[number] = texts
+        if rarer:
+            self._whole = self._lean = None
+
+    def _all(self) -> Index:
+        self._whole = self._whole or self._built(frozenset())
+        return self._whole
+
+    def _index(self, spent: frozenset[int]) -> Index:
+        """Return an index of all patterns but some of those that are spent."""
+        return self._lean[1] if self._lean and self._lean[0] <= spent else self._all()
+
+    def _built(self, spent: frozenset[int]) -> Index:
+        reaches: dict[bytes, list[Reach]] = defaultdict(list)
+        for number, (pattern, texts) in enumerate(zip(self.patterns, self._texts, strict=True)):
+            if number not in spent:
+                for text in texts:
+                    reaches[text].append((number, pattern.width, pattern.width + pattern.ahead))
+        return built(reaches)
+
+    def _around(self, text: bytes, index: Index, spent: frozenset[int], first: int) -> tuple[Spans, int]:
+        """Return spans of the patterns that are not spent around texts that end behind a place, as `spans` does.
+
+        Args:
+            text: squeezed text.
+            index: of all these patterns, and maybe of others.
+            spent: patterns that are not looked for.
+            first: a place.
+        """
+        spans: Spans = {}
+        # the span of each pattern that is still open: plain numbers, as a log may hold a text a million times
+        opened, closing = [0] * len(self.patterns), [UNSEEN] * len(self.patterns)
+        needed: list[list[Reach] | None] = [None] * len(index.reaches)  # filled at the first hit: most texts have none
+        hits, flooded = [0] * len(index.reaches), list[Reach]()
+        idle = 0
+        for offset, places in index.found(text, first):
+            for literal, begins, ends in places:
+                reaches = needed[literal]
+                if reaches is None:
+                    reaches = needed[literal] = _left(index.reaches[literal], spent)
+                hits[literal] += 1
+                if not reaches:
+                    idle += reaches is not flooded
+                    continue
+                start, end = offset + begins, offset + ends
+                if hits[literal] % MANY_HITS == 0 and end < CROWDED * hits[literal]:
+                    needed[literal] = flooded
+                    reaches = [(number, before, len(text) - start) for number, before, _ in reaches]
+                for number, before, after in reaches:
+                    known = closing[number]
+                    if end - before > known:
+                        rows = spans.setdefault(number, [])
+                        if known != UNSEEN:
+                            rows.append([opened[number], known])
+                        opened[number], closing[number] = max(0, end - before), start + after
+                    elif start + after > known:
+                        closing[number] = start + after
+        if idle > MANY_IDLE and not first:
+            self._lean = (spent, self._built(spent))
+        found = {number: [*rows, [opened[number], closing[number]]] for number, rows in spans.items()}
+        return found, sum(hits) - idle
+
+
+def _left(reaches: list[Reach], spent: frozenset[int]) -> list[Reach]:
+    """Return the patterns of a literal that are still looked for."""
+    return [reach for reach in reaches if reach[0] not in spent] if spent else reaches

@@ -74,6 +74,7 @@ class Repeats:
     _matched: dict[int, Counter[str]] = field(default_factory=dict)
     _wait: int = 0
     _paused: int = 0
+    _useless: int = 0  # one more than the chunks that are not looked at next, as nearly all lines were searched
 
     def runs(self, chunk: Chunk, known: int, numbers: Numbers) -> Runs | None:
         """Return the lines of a chunk to search, or None for all of them.
@@ -89,7 +90,10 @@ class Repeats:
             return None
         runs = _joined(self._fresh(chunk, known, numbers), known, _tail(chunk), len(self._forms))
         if sum(end - start for start, end in runs) > USELESS * len(self._forms):
+            self._useless = min(2 * self._useless + 1, MOST_PAUSED + 1)
+            self._wait = max(self._wait, self._useless - 1)
             return None
+        self._useless = 0
         for (_, start), (end, _) in pairwise(runs):
             self._dropped.update(self._forms[start:end])
         return runs

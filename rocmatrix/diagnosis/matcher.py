@@ -154,7 +154,7 @@ class Scanner:
             chunk: the lines.
             full: signatures that were counted as often as is shown.
         """
-        tail = chunk.late(LAST_LINES, MOST_HINTED) if len(chunk.text) > LARGE else 0
+        tail = min(chunk.tail(LAST_LINES), chunk.near_end(MOST_HINTED)) if len(chunk.text) > LARGE else 0
         numbers = self._numbers_of_exceptions
         return self._late.union(*(numbers[name] for name in full if name in numbers)), tail
 

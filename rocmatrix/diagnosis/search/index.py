@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -26,6 +26,7 @@ UNSEEN = -1 << 40  # where a span ends that no hit has opened
 Place = tuple[int, int, int]  # a text's place in the list, where it begins and where it ends
 Reach = tuple[int, int, int]  # a pattern's number, and how far before and after a text a match of it goes
 Texts = frozenset[bytes]
+FLOODED: list[Reach] = []  # stands for the patterns of a text that is crowded
 Spans = dict[int, list[list[int]]]  # by the number of a pattern, where a match of it may be: start and end
 
 
@@ -40,26 +41,38 @@ class Index:
     reaches: list[list[Reach]]
     automaton: ahocorasick_rs.BytesAhoCorasick
 
-    def found(self, text: bytes, first: int = 0) -> Iterator[tuple[int, list[Place]]]:
-        """Yield where the texts stand in another one from a place on: parts of it, as `found` below does."""
-        return found(self.automaton, text, max(map(len, self.literals), default=0), first)
+    @property
+    def longest(self) -> int:
+        """Bytes of the longest text."""
+        return max(map(len, self.literals), default=0)
 
 
-def found(
-    automaton: ahocorasick_rs.BytesAhoCorasick, text: bytes, longest: int, first: int = 0
-) -> Iterator[tuple[int, list[Place]]]:
+def found(automaton: ahocorasick_rs.BytesAhoCorasick, text: bytes, longest: int) -> Iterator[tuple[int, list[Place]]]:
     """Yield where parts of a text begin, and where in them texts stand, by their ends: a log may hold a million.
 
     Args:
         automaton: of the texts.
         text: what is searched.
         longest: bytes of the longest text.
-        first: a place; texts that end behind it are found.
     """
-    for start in range(first, len(text), PART):
-        before = max(0, start - longest)
-        places = automaton.find_matches_as_indexes(text[before : start + PART], overlapping=True)
-        yield before, places[bisect_right(places, start - before, key=_end) :]
+    for start in range(0, len(text), PART):
+        yield part(automaton, text, longest, start)
+
+
+def part(
+    automaton: ahocorasick_rs.BytesAhoCorasick, text: bytes, longest: int, start: int
+) -> tuple[int, list[Place]]:
+    """Return a place in a text, and by it where texts stand that end behind another place, in one part from there on.
+
+    Args:
+        automaton: of the texts.
+        text: what is searched.
+        longest: bytes of the longest text.
+        start: the place behind which they end.
+    """
+    before = max(0, start - longest)
+    places = automaton.find_matches_as_indexes(text[before : start + PART], overlapping=True)
+    return before, places[bisect_right(places, start - before, key=_end) :]
 
 
 def built(reaches: Mapping[bytes, list[Reach]]) -> Index:
@@ -79,7 +92,8 @@ class Lookup:
     patterns: Sequence[Pattern]
     _texts: list[Texts] = field(default_factory=list)
     _whole: Index | None = None
-    _lean: tuple[frozenset[int], Index] | None = None
+    _lean: tuple[frozenset[int], Index] | None = None  # without texts of spent patterns alone
+    _thin: tuple[Index, frozenset[bytes], Index] | None = None  # one of both, texts, and the index without them
     _waits: dict[int, list[int]] = field(default_factory=dict)  # chunks to wait, and how many were waited at last
 
     def __post_init__(self) -> None:
@@ -127,7 +141,7 @@ class Lookup:
         for number, texts in rarer.items():
             self._texts[number] = texts
         if rarer:
-            self._whole = self._lean = None
+            self._whole = self._lean = self._thin = None
 
     def _all(self) -> Index:
         self._whole = self._whole or self._built(frozenset())
@@ -154,38 +168,99 @@ class Lookup:
             spent: patterns that are not looked for.
             first: a place.
         """
-        spans: Spans = {}
+        collected = _Collected(patterns=len(self.patterns), size=len(text), spent=spent)
+        used = index
+        for start in range(first, len(text), PART):
+            if self._thin and self._thin[0] is index and self._thin[1] <= collected.flooded:
+                used = self._thin[2]
+            collected.take(used, *part(used.automaton, text, used.longest, start))
+        if not first:
+            self._lessen(index, collected)
+        return collected.spans, collected.hits
+
+    def _lessen(self, index: Index, collected: _Collected) -> None:
+        """Make automata for the next chunks without texts that stand everywhere in this one and led to nothing."""
+        if collected.idle > MANY_IDLE:
+            self._lean = (collected.spent, self._built(collected.spent))
+        elif collected.wasted > MANY_IDLE:
+            texts = frozenset(text for text, hits in collected.often.items() if hits > MANY_IDLE // 4)
+            rows = zip(index.literals, index.reaches, strict=True)
+            self._thin = (index, texts, built({text: reaches for text, reaches in rows if text not in texts}))
+
+
+class _Collected:
+    """Spans around texts as they are found; of a text that is crowded one span goes to the end, and it is `flooded`."""
+
+    def __init__(self, *, patterns: int, size: int, spent: frozenset[int]) -> None:
+        """Collect for the patterns, by number, that are not spent, in a text of `size` bytes."""
+        self.size, self.spent = size, spent
+        self.found = self.idle = 0  # texts, and those of them that only spent patterns hold
+        self.often: dict[bytes, int] = {}  # how often a flooded text was found
         # the span of each pattern that is still open: plain numbers, as a log may hold a text a million times
-        opened, closing = [0] * len(self.patterns), [UNSEEN] * len(self.patterns)
-        needed: list[list[Reach] | None] = [None] * len(index.reaches)  # filled at the first hit: most texts have none
-        hits, flooded = [0] * len(index.reaches), list[Reach]()
-        idle = 0
-        for offset, places in index.found(text, first):
-            for literal, begins, ends in places:
-                reaches = needed[literal]
-                if reaches is None:
-                    reaches = needed[literal] = _left(index.reaches[literal], spent)
-                hits[literal] += 1
-                if not reaches:
-                    idle += reaches is not flooded
-                    continue
-                start, end = offset + begins, offset + ends
-                if hits[literal] % MANY_HITS == 0 and end < CROWDED * hits[literal]:
-                    needed[literal] = flooded
-                    reaches = [(number, before, len(text) - start) for number, before, _ in reaches]
-                for number, before, after in reaches:
-                    known = closing[number]
-                    if end - before > known:
-                        rows = spans.setdefault(number, [])
-                        if known != UNSEEN:
-                            rows.append([opened[number], known])
-                        opened[number], closing[number] = max(0, end - before), start + after
-                    elif start + after > known:
-                        closing[number] = start + after
-        if idle > MANY_IDLE and not first:
-            self._lean = (spent, self._built(spent))
-        found = {number: [*rows, [opened[number], closing[number]]] for number, rows in spans.items()}
-        return found, sum(hits) - idle
+        self._opened, self._closing = [0] * patterns, [UNSEEN] * patterns
+        self._closed: Spans = {}
+        self._index: Index | None = None
+        self._needed: list[list[Reach] | None] = []  # filled at the first hit: most texts have none
+        self._hits: list[int] = []
+
+    @property
+    def flooded(self) -> Set[bytes]:
+        """The texts that need not be looked for any more."""
+        return self.often.keys()
+
+    @property
+    def wasted(self) -> int:
+        """How often texts were found that need not be looked for any more."""
+        return sum(self.often.values())
+
+    @property
+    def hits(self) -> int:
+        """How many texts led to a pattern that is not spent."""
+        return self.found - self.idle
+
+    @property
+    def spans(self) -> Spans:
+        """All spans, those that are still open as well."""
+        ends = {number: [self._opened[number], self._closing[number]] for number in self._closed}
+        return {number: [*rows, ends[number]] for number, rows in self._closed.items()}
+
+    def take(self, index: Index, offset: int, places: list[Place]) -> None:
+        """Take the places of one part.
+
+        Args:
+            index: whose texts were found.
+            offset: where the part begins in the text.
+            places: of texts in that part.
+        """
+        if index is not self._index:
+            self._index, self._needed, self._hits = index, [None] * len(index.reaches), [0] * len(index.reaches)
+        needed, hits, often = self._needed, self._hits, self.often
+        opened, closing, spans = self._opened, self._closing, self._closed
+        self.found += len(places)
+        for literal, begins, ends in places:
+            reaches = needed[literal]
+            if reaches is None:
+                reaches = needed[literal] = _left(index.reaches[literal], self.spent)
+            if not reaches:
+                if reaches is FLOODED:
+                    often[index.literals[literal]] += 1
+                else:
+                    self.idle += 1
+                continue
+            hits[literal] += 1
+            start, end = offset + begins, offset + ends
+            if hits[literal] % MANY_HITS == 0 and end < CROWDED * hits[literal]:
+                needed[literal], often[index.literals[literal]] = FLOODED, 0
+                reaches = [(number, before, self.size - start) for number, before, _ in reaches]
+            for number, before, after in reaches:
+                known = closing[number]
+                if end - before > known:
+                    rows = spans.setdefault(number, [])
+                    if known != UNSEEN:
+                        rows.append([opened[number], known])
+                    opened[number], closing[number] = max(0, end - before), start + after
+                elif start + after > known:
+                    closing[number] = start + after
 
 
 def _left(reaches: list[Reach], spent: frozenset[int]) -> list[Reach]:

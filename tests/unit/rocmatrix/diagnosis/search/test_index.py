@@ -10,7 +10,8 @@ INDEX = built({b"hiperror": [(0, 8, 8)], b"warning": [(1, 7, 7), (2, 9, 9)]})
 
 
 def places(one, text):
-    return [(place, at + start, at + end) for at, part in one.found(text) for place, start, end in part]
+    parts = index.found(one.automaton, text, one.longest)
+    return [(place, at + start, at + end) for at, part in parts for place, start, end in part]
 
 
 def hits(one, text):
@@ -33,11 +34,10 @@ def test_texts_are_found_once_each_in_parts_of_any_size(monkeypatch, size):
     assert len(whole) == 4
 
 
-def test_texts_that_end_behind_a_place_are_found():
-    text = b"a warning, a warning"
-    assert [end for _, _, end in places(INDEX, text)] == [9, 20]
-    assert [end for _, _, end in [(p, s, at + e) for at, part in INDEX.found(text, 9) for p, s, e in part]] == [20]
-    assert [end for _, _, end in [(p, s, at + e) for at, part in INDEX.found(text, 8) for p, s, e in part]] == [9, 20]
+@pytest.mark.parametrize(("start", "ends"), [(8, [9, 20]), (9, [20])])
+def test_texts_that_end_behind_a_place_are_found(start, ends):
+    before, found = index.part(INDEX.automaton, b"a warning, a warning", INDEX.longest, start)
+    assert [before + end for _, _, end in found] == ends
 
 
 PATTERNS = [parse(r"ValueError: \w"), parse(r"ValueError: .{0,9}too old"), parse(r"HIP error")]
@@ -94,3 +94,19 @@ def test_texts_of_spent_patterns_alone_are_left_out_once_they_stand_everywhere(m
     assert lookup.spans(LOG, frozenset({2}))[1] == lookup.spans(LOG, frozenset({2}))[1] == 2
     assert made == [{b"valueerror:", b"hiperror"}, {b"valueerror:"}]
     assert set(lookup.spans(LOG, frozenset())[0]) == {0, 1, 2}  # another log
+
+
+def test_text_that_stands_everywhere_is_looked_for_once_in_each_later_chunk(monkeypatch):
+    monkeypatch.setattr(index, "PART", 400)
+    monkeypatch.setattr(index, "MANY_HITS", 4)
+    monkeypatch.setattr(index, "MANY_IDLE", 40)
+    lookup, calls = Lookup(patterns=PATTERNS), []
+    text = squeeze(b"HIP error\n" * 100 + b"ValueError: is too old\n")
+    whole = lookup.spans(text, frozenset())
+    original = index.part
+    monkeypatch.setattr(index, "part", lambda *given: calls.append(len(original(*given)[1])) or original(*given))
+    assert found_in(lookup.spans(text, frozenset())[0], text) == found_in(whole[0], text)
+    assert (calls, whole[1]) == ([50, 0, 1], 101)
+    other = squeeze(b"ValueError: is too old\n" * 30 + b"HIP error\n")  # the text is no longer everywhere
+    assert found_in(lookup.spans(other, frozenset())[0], other)[2] == [(len(other) - 8, len(other))]
+    assert found_in(lookup.spans(text, frozenset())[0], text) == found_in(whole[0], text)

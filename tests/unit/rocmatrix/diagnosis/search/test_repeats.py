@@ -49,7 +49,7 @@ def test_log_with_few_fixed_texts_is_not_looked_at():
     found, chunk = Repeats(), chunk_of(alike(1000))
     size = len(chunk.raw)
     found.searched([], size // 1000, chunk, NONE, size)
-    found.searched([], size // 1000 + 1, chunk, NONE, size // 200)  # many texts, of which rarer ones are looked for next
+    found.searched([], size // 1000 + 1, chunk, NONE, size // 200)  # many texts: rarer ones are next
     assert not found.is_dense
     found.searched([], size // 350 - 4 * 9, chunk, NONE, 9)
     assert not found.is_dense

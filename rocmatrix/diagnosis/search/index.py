@@ -59,9 +59,7 @@ def found(automaton: ahocorasick_rs.BytesAhoCorasick, text: bytes, longest: int)
         yield part(automaton, text, longest, start)
 
 
-def part(
-    automaton: ahocorasick_rs.BytesAhoCorasick, text: bytes, longest: int, start: int
-) -> tuple[int, list[Place]]:
+def part(automaton: ahocorasick_rs.BytesAhoCorasick, text: bytes, longest: int, start: int) -> tuple[int, list[Place]]:
     """Return a place in a text, and by it where texts stand that end behind another place, in one part from there on.
 
     Args:

@@ -88,9 +88,9 @@ class Scanner:
             others = partial(reading, number, translated) if rows else None
             chunk = Chunk(view, first, size, whole.raw, rows, others, DEFERRED if deferred else 0)
             spent = self._spent(done, MOST_COUNTED if number == 0 else 1)
-            counted, hits, judged = self._search(chunk, found, spent, _full(done))
+            counted, hits = self._search(chunk, found, spent, _full(done))
             if number == 0:
-                done.repeats.searched(counted if lines is whole else (), hits, lines, self._numbers, judged)
+                done.repeats.searched(counted if lines is whole else (), hits, lines, self._numbers)
             for (name, place), match in found.items():
                 if place is None:
                     merge(done.matches, name, match, counts=number == 0)
@@ -120,9 +120,8 @@ class Scanner:
 
     def _search(
         self, chunk: Chunk, found: dict[_Place, Match], spent: frozenset[int], full: frozenset[str]
-    ) -> tuple[set[tuple[str, int]], int, int]:
-        """Look through a chunk; return the lines that count, by the signature's id, how many texts led to a pattern,
-        and how many matches were judged.
+    ) -> tuple[set[tuple[str, int]], int]:
+        """Look through a chunk; return the lines that count, by the signature's id, and how many texts were found.
 
         Args:
             chunk: the lines.
@@ -132,11 +131,10 @@ class Scanner:
         """
         seen: set[tuple[_Place, int]] = set()
         raised: dict[str, tuple[Signature, int]] = {}
-        judged = [0]
         spans, hits = self._lookup.spans(chunk.squeezed, spent, *self._counted_late(chunk, full))
         for number, around in narrowed(chunk.squeezed, spans, self._lookup).items():
             signature, place, pattern = self._patterns[number]
-            for start in self._counted(chunk, number, around, full, judged):
+            for start in self._counted(chunk, number, around, full):
                 row = chunk.line(start)
                 _record(found, signature, place, pattern, (start, row), chunk)
                 seen.add(((signature.id, place), row))
@@ -147,7 +145,7 @@ class Scanner:
         counts = Counter(name for name, _ in seen)
         for name, kept in found.items():
             kept.count = min(counts[name], MOST_COUNTED)
-        return {(name, row) for (name, place), row in seen if place is None}, hits, judged[0]
+        return {(name, row) for (name, place), row in seen if place is None}, hits
 
     def _counted_late(self, chunk: Chunk, full: frozenset[str]) -> tuple[frozenset[int], int]:
         """Return the patterns of which only matches near the end of a chunk count, and from where on.
@@ -160,9 +158,7 @@ class Scanner:
         numbers = self._numbers_of_exceptions
         return self._late.union(*(numbers[name] for name in full if name in numbers)), tail
 
-    def _counted(
-        self, chunk: Chunk, number: int, around: list[list[int]], full: frozenset[str], judged: list[int]
-    ) -> Iterator[int]:
+    def _counted(self, chunk: Chunk, number: int, around: list[list[int]], full: frozenset[str]) -> Iterator[int]:
         """Yield where the matches of a pattern begin that count; those of an exception from both ends of the chunk.
 
         Args:
@@ -170,7 +166,6 @@ class Scanner:
             number: of the pattern.
             around: spans in which a match of it may be.
             full: signatures that were counted as often as is shown.
-            judged: one number, to which those matches are added that are judged.
         """
         signature, place, pattern = self._patterns[number]
         most = MOST_COUNTED if place is None else 1  # of a sign only the first is shown
@@ -180,16 +175,9 @@ class Scanner:
             late = _is_late(signature, place)
             matches = all_of(chunk, pattern, last(around, chunk.near_end(MOST_HINTED)) if late else around)
         refused: set[Shape] = set()
-        new = _tallied((match for match in matches if chunk.known < match[1] <= chunk.until), judged)
+        new = (match for match in matches if chunk.known < match[1] <= chunk.until)
         whole = (start for start, end in new if is_counted(chunk, signature, pattern, (start, end), refused))
         return islice(whole, most)
-
-
-def _tallied(matches: Iterable[tuple[int, int]], judged: list[int]) -> Iterator[tuple[int, int]]:
-    """Yield matches, and add them to the one number of `judged`."""
-    for match in matches:
-        judged[0] += 1
-        yield match
 
 
 def _full(done: Scanned) -> frozenset[str]:

@@ -24,10 +24,7 @@ EACH = 32  # lines of one form that are searched
 PAIRS = 4  # places where two forms stand next to each other that are searched
 NEAR = 2  # lines before and after a searched one that are searched with it: a message may be wrapped
 TAIL_LINES, TAIL_BYTES = 220, 64 << 10  # the end of each chunk is searched: exceptions and their hints count there
-DENSE = 1000  # bytes of text for each fixed text in it, from which on it may be worth a look for repeated lines
-# bytes for each text in a later chunk, where rarer ones are looked for, and how many texts a match costs that is judged
-STILL_DENSE, JUDGED = 350, 4
-COSTLY = 200  # bytes for each match that is judged, from which on a first chunk decides
+DENSE = 1000  # bytes of text for each fixed text in it, from which on it is worth a look for repeated lines
 USELESS = 0.8  # from this part of lines on that are searched all the same, all are
 NEW = 0.3  # from this part of lines on whose form is new, the next chunks are not looked at, at most `MOST_PAUSED`
 MOST_PAUSED = 16
@@ -70,7 +67,6 @@ class Repeats:
     """How often forms of lines, and of two lines in a row, were searched in one log; by hash, to bound the memory."""
 
     is_dense: bool = False
-    _had_many: bool = False  # whether a chunk held many fixed texts
     _lines: dict[int, int] = field(default_factory=dict)
     _pairs: dict[int, int] = field(default_factory=dict)
     _forms: list[int] = field(default_factory=list)  # of the lines of this chunk; empty where it was not looked at
@@ -132,9 +128,7 @@ class Repeats:
         self._lines[form], self._pairs[pair] = count + 1, seen + 1
         return True
 
-    def searched(
-        self, rows: Iterable[tuple[str, int]], hits: int, chunk: Chunk, numbers: Numbers, judged: int = 0
-    ) -> None:
+    def searched(self, rows: Iterable[tuple[str, int]], hits: int, chunk: Chunk, numbers: Numbers) -> None:
         """Take what was found in a chunk.
 
         Args:
@@ -142,9 +136,8 @@ class Repeats:
             hits: fixed texts that were found in it.
             chunk: its lines as they came.
             numbers: fixed texts of patterns that hold a number.
-            judged: matches that were looked at.
         """
-        if not self.is_dense and self._is_costly(hits, judged, len(chunk.raw)):
+        if not self.is_dense and hits * DENSE > len(chunk.raw):
             self.is_dense = True
             self._fresh(chunk, 0, numbers)  # counts its lines: they were all searched
         if self._forms:
@@ -152,21 +145,6 @@ class Repeats:
                 self._matched.setdefault(self._forms[row], Counter())[name] += 1
             if len(self._matched) > MOST_FORMS:
                 self._matched.clear()
-
-    def _is_costly(self, hits: int, judged: int, size: int) -> bool:
-        """Return whether a look for repeated lines takes less time than the search of them all.
-
-        The first chunk of many texts decides only where much was judged in it: from then on rarer texts are looked for.
-
-        Args:
-            hits: fixed texts that were found in a chunk.
-            judged: matches that were looked at.
-            size: bytes of the chunk.
-        """
-        if self._had_many:
-            return (hits + JUDGED * judged) * STILL_DENSE > size
-        self._had_many = hits * DENSE > size
-        return self._had_many and judged * COSTLY > size
 
     def left_out(self) -> Counter[str]:
         """Return how many lines were left out of the chunk's search whose form most often counts for a signature."""

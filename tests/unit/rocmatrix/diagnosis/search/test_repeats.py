@@ -47,24 +47,11 @@ def test_lines_of_one_form_are_searched_some_times_and_at_the_end(dense):
 def test_log_with_few_fixed_texts_is_not_looked_at():
     assert Repeats().runs(chunk_of(alike(1000)), 0, NONE) is None
     found, chunk = Repeats(), chunk_of(alike(1000))
-    size = len(chunk.raw)
-    found.searched([], size // 1000, chunk, NONE, size)
-    found.searched([], size // 1000 + 1, chunk, NONE, size // 200)  # many texts: rarer ones are next
+    found.searched([], len(chunk.raw) // 1000, chunk, NONE)
     assert not found.is_dense
-    found.searched([], size // 350 - 4 * 9, chunk, NONE, 9)
-    assert not found.is_dense
-    found.searched([], size // 350 - 4 * 9 + 1, chunk, NONE, 9)
+    found.searched([], len(chunk.raw) // 1000 + 1, chunk, NONE)
     assert found.is_dense
     assert len(searched(found, alike(1000))) < 300  # the first chunk's lines are counted
-
-
-def test_first_chunk_of_which_much_is_judged_decides_at_once():
-    found, chunk = Repeats(), chunk_of(alike(1000))
-    found.searched([], len(chunk.raw) // 1000 + 1, chunk, NONE, len(chunk.raw) // 200 + 1)
-    assert found.is_dense
-    few = Repeats()
-    few.searched([], len(chunk.raw) // 1000, chunk, NONE, len(chunk.raw))
-    assert not few.is_dense
 
 
 def test_look_at_ever_new_pairs_of_lines_that_saves_nothing_waits_ever_longer(dense, monkeypatch):

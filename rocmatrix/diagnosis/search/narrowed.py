@@ -40,8 +40,8 @@ def narrowed(text: bytes, around: Mapping[int, list[Span]], lookup: Lookup) -> d
     most = [min(MOST_PLACES, int(sizes[number] / SHARE / patterns[number].width)) for number, _ in rarer]
     all_places = _places(text, tuple(texts for _, texts in rarer), most)
     rows: dict[int, list[tuple[list[tuple[int, int]], Texts]]] = {}
-    for (number, texts), places in zip(rarer, all_places, strict=True):
-        if places is not None:
+    for place, (number, texts) in enumerate(rarer):
+        if (places := all_places[place]) is not None:
             rows.setdefault(number, []).append((places, texts))
     rarest = {number: min(choices, key=lambda choice: len(choice[0])) for number, choices in rows.items()}
     lookup.prefer({number: texts for number, (_, texts) in rarest.items()}, [number for number, _ in rarer])

@@ -6,7 +6,7 @@ One automaton (Aho-Corasick) looks for the fixed texts of all patterns at once; 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
@@ -16,10 +16,10 @@ from rocmatrix.diagnosis.search.chunk import Chunk, Shape
 from rocmatrix.diagnosis.search.ends import all_of, both_ends, last
 from rocmatrix.diagnosis.search.exclusions import is_counted
 from rocmatrix.diagnosis.search.frames import MOST_LINES, packages
-from rocmatrix.diagnosis.search.index import Reach, built, without
+from rocmatrix.diagnosis.search.index import Lookup
 from rocmatrix.diagnosis.search.languages import MOST as MOST_TRANSLATED
 from rocmatrix.diagnosis.search.languages import reading, readings
-from rocmatrix.diagnosis.search.match import MOST_COUNTED, Match, Scanned, merge
+from rocmatrix.diagnosis.search.match import LAST_LINES, MOST_COUNTED, Match, Scanned, merge
 from rocmatrix.diagnosis.search.narrowed import narrowed
 from rocmatrix.diagnosis.search.repeats import Numbers, broken, left
 from rocmatrix.diagnosis.search.shown import context, readable
@@ -28,11 +28,8 @@ from rocmatrix.diagnosis.signature import Signature
 KEPT = 2 * WIDEST  # squeezed bytes that are read again with the next chunk, so that no match is cut
 LONGEST_KEPT = 1 << 20
 DEFERRED = 2  # lines at the end of a chunk: the next one may excuse them, and two more belong to a message
-# from so many places of one text in one block on, so many bytes apart, its patterns are looked for in all that is left
-MANY_HITS, CROWDED = 300, 512
-MANY_IDLE = 20_000  # hits in one block that lead to nothing any more: worth another automaton
-UNSEEN = -1 << 40  # where a span ends that no hit has opened
 MOST_HINTED = 1 << 16  # squeezed bytes at the end of a chunk in which hints of an exception are looked for
+LARGE = 1 << 20  # bytes of a chunk from which on it is worth searching its end apart
 _Place = tuple[str, int | None]  # a signature's id, and the place of one of its causes
 
 
@@ -42,13 +39,12 @@ class Scanner:
     def __init__(self, signatures: Iterable[Signature]) -> None:
         self._patterns = list(_searched(signatures))
         self._looked_for = [pattern for _, _, pattern in self._patterns]
-        by_literal: dict[bytes, list[int]] = defaultdict(list)
-        for number, (_, _, pattern) in enumerate(self._patterns):
-            for literal in pattern.literals:
-                by_literal[literal].append(number)
-        reaches = [(number, one.width, one.width + one.ahead) for number, (_, _, one) in enumerate(self._patterns)]
-        self._index = built({text: [reaches[number] for number in numbers] for text, numbers in by_literal.items()})
-        self._lean = (frozenset[int](), self._index)
+        self._lookup = Lookup(patterns=self._looked_for)
+        self._late = frozenset(number for number, row in enumerate(self._patterns) if _is_late(*row[:2]))
+        self._numbers_of_exceptions: dict[str, list[int]] = {}
+        for number, (one, place, _) in enumerate(self._patterns):
+            if one.uncaught and place is None:
+                self._numbers_of_exceptions.setdefault(one.id, []).append(number)
         self._numbers = Numbers(pattern.literals for pattern in self._looked_for)
 
     def scan(self, blocks: Iterable[bytes]) -> Scanned:
@@ -135,8 +131,8 @@ class Scanner:
         """
         seen: set[tuple[_Place, int]] = set()
         raised: dict[str, tuple[Signature, int]] = {}
-        spans, hits = self._around_hits(chunk.squeezed, spent)
-        for number, around in narrowed(chunk.squeezed, spans, self._looked_for).items():
+        spans, hits = self._lookup.spans(chunk.squeezed, spent, *self._counted_late(chunk, full))
+        for number, around in narrowed(chunk.squeezed, spans, self._lookup).items():
             signature, place, pattern = self._patterns[number]
             for start in self._counted(chunk, number, around, full):
                 row = chunk.line(start)
@@ -150,6 +146,17 @@ class Scanner:
         for name, kept in found.items():
             kept.count = min(counts[name], MOST_COUNTED)
         return {(name, row) for (name, place), row in seen if place is None}, hits
+
+    def _counted_late(self, chunk: Chunk, full: frozenset[str]) -> tuple[frozenset[int], int]:
+        """Return the patterns of which only matches near the end of a chunk count, and from where on.
+
+        Args:
+            chunk: the lines.
+            full: signatures that were counted as often as is shown.
+        """
+        tail = min(chunk.tail(LAST_LINES), chunk.near_end(MOST_HINTED)) if len(chunk.text) > LARGE else 0
+        numbers = self._numbers_of_exceptions
+        return self._late.union(*(numbers[name] for name in full if name in numbers)), tail
 
     def _counted(self, chunk: Chunk, number: int, around: list[list[int]], full: frozenset[str]) -> Iterator[int]:
         """Yield where the matches of a pattern begin that count; those of an exception from both ends of the chunk.
@@ -165,63 +172,17 @@ class Scanner:
         if place is None and signature.uncaught:
             matches, most = both_ends(chunk, pattern, around, 0 if signature.id in full else most), 2 * most
         else:
-            near = place is not None and place < 0 and signature.uncaught  # counts near the end only
-            matches = all_of(chunk, pattern, last(around, chunk.near_end(MOST_HINTED)) if near else around)
+            late = _is_late(signature, place)
+            matches = all_of(chunk, pattern, last(around, chunk.near_end(MOST_HINTED)) if late else around)
         refused: set[Shape] = set()
         new = (match for match in matches if chunk.known < match[1] <= chunk.until)
         whole = (start for start, end in new if is_counted(chunk, signature, pattern, (start, end), refused))
         return islice(whole, most)
 
-    def _around_hits(self, text: bytes, spent: frozenset[int]) -> tuple[dict[int, list[list[int]]], int]:
-        """Return, by pattern, where a match of it may lie, and how many texts led there.
-
-        The spans of one pattern do not overlap.
-
-        A match holds a literal, so it begins at most its width before the literal's end and ends alike after its start.
-        """
-        spans: dict[int, list[list[int]]] = {}
-        # the span of each pattern that is still open: plain numbers, as a log may hold a text a million times
-        opened, closing = [0] * len(self._patterns), [UNSEEN] * len(self._patterns)
-        index = self._lean[1] if self._lean[0] <= spent else self._index
-        needed: list[list[Reach] | None] = [None] * len(index.reaches)  # filled at the first hit: most texts have none
-        hits, flooded = [0] * len(index.reaches), list[Reach]()
-        idle = 0
-        for offset, places in index.found(text):
-            for literal, first, last_byte in places:
-                reaches = needed[literal]
-                if reaches is None:
-                    reaches = needed[literal] = _left(index.reaches[literal], spent)
-                hits[literal] += 1
-                if not reaches:
-                    idle += reaches is not flooded
-                    continue
-                start, end = offset + first, offset + last_byte
-                if hits[literal] % MANY_HITS == 0 and end < CROWDED * hits[literal]:
-                    needed[literal] = flooded
-                    reaches = [(number, before, len(text) - start) for number, before, _ in reaches]
-                for number, before, after in reaches:
-                    known = closing[number]
-                    if end - before > known:
-                        rows = spans.setdefault(number, [])
-                        if known != UNSEEN:
-                            rows.append([opened[number], known])
-                        opened[number], closing[number] = max(0, end - before), start + after
-                    elif start + after > known:
-                        closing[number] = start + after
-        if idle > MANY_IDLE:
-            self._lean = (spent, without(index, [_left(reaches, spent) for reaches in index.reaches]))
-        found = {number: [*rows, [opened[number], closing[number]]] for number, rows in spans.items()}
-        return found, sum(hits) - idle
-
 
 def _full(done: Scanned) -> frozenset[str]:
     """Return the signatures that were counted as often as is shown."""
     return frozenset(name for name, match in done.matches.items() if match.count >= MOST_COUNTED)
-
-
-def _left(reaches: list[Reach], spent: frozenset[int]) -> list[Reach]:
-    """Return the patterns of a literal that are still looked for."""
-    return [reach for reach in reaches if reach[0] not in spent] if spent else reaches
 
 
 def _end(lines: bytes) -> bytes:
@@ -240,6 +201,11 @@ def _deferred(lines: bytes) -> int:
         start = lines.rfind(b"\n", 0, max(0, start - 1)) + 1
     size = len(lines) - start
     return size if lines.endswith(b"\n") and size <= KEPT else 0
+
+
+def _is_late(signature: Signature, place: int | None) -> bool:
+    """Return whether a pattern is a hint of an exception, which counts near the end alone."""
+    return place is not None and place < 0 and signature.uncaught
 
 
 def leaning(place: int) -> int:

@@ -28,11 +28,18 @@ _BEFORE = 180  # most bytes that it takes
 _ROCM = re.compile(rb"\+rocm(\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)")
 _TORCH = re.compile(rb"[Tt]orch(?:[ _]version)?(?:==|[:=] {0,2}|-)(\d{1,2}\.\d{1,2}\.\d{1,2})\Z")
 _LONGEST_TORCH = 32  # most bytes that it takes
-# ROCm's own release, as its folder, its packages and its version file name it
-_INSTALLED = re.compile(
-    rb"(?:/opt/rocm-|rocm-sdk-core(?:==|-)|rocm-core[- =/:]{1,20}|(?:ROCm|HIP SDK) [Vv]ersion ?[:=] ?)"
-    rb"(\d{1,2}\.\d{1,2}\.\d{1,2})(?!\d)"
-)
+# ROCm's own release, as its folder, its packages and its version file name it: what stands between a text and it
+_INSTALLED = {
+    text: re.compile(between + rb"(\d{1,2}\.\d{1,2}\.\d{1,2})(?!\d)")
+    for text, between in (
+        (b"/opt/rocm-", b""),
+        (b"rocm-sdk-core", b"(?:==|-)"),
+        (b"rocm-core", b"[- =/:]{1,20}"),
+        (b"ROCm ", b"[Vv]ersion ?[:=] ?"),
+        (b"HIP SDK ", b"[Vv]ersion ?[:=] ?"),
+    )
+}
+_LONGEST_INSTALLED = 32  # bytes after such a text that are read: more than any form takes
 MOST = 8  # a log that names more cards than this lists them
 
 
@@ -111,5 +118,12 @@ class Values:
             if torch:
                 self.versions[torch[1].decode(), match[1].decode()] = None
         if b"rocm" in block or b"ROCm" in block:
-            for match in _INSTALLED.finditer(block):
-                self.installed[match[1].decode()] = None
+            self.installed |= dict.fromkeys(_installed(block))
+
+
+def _installed(block: bytes) -> Iterator[str]:
+    """Yield the releases of ROCm that a block names, each as often as what follows it differs."""
+    for text, form in _INSTALLED.items():
+        if text in block:
+            after = {part[:_LONGEST_INSTALLED] for part in block.split(text)[1:]}
+            yield from (match[1].decode() for match in map(form.match, after) if match)

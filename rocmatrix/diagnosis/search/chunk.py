@@ -120,10 +120,20 @@ class Chunk:
         return bisect_right(self.starts, position, hi=len(self.starts) - 1) - 1
 
     def tail(self, most: int) -> int:
-        """Return where the last `most` lines begin in the squeezed text."""
+        """Return where the last `most` lines begin in the squeezed text; without the index of lines where it can be."""
         if self.rows:
             return self.starts[bisect_left(self.rows, len(self.printed) - 1 - most)]
-        return self.starts[max(0, len(self.starts) - 2 - most)]
+        if most not in self._tails:
+            start = len(self.text)
+            for _ in range(most + 1):
+                start = self.text.rfind(b"\n", 0, max(0, start))
+            self._tails[most] = len(self.squeezed) - len(squeeze(self.text[start + 1 :]))
+        return self._tails[most]
+
+    @cached_property
+    def _tails(self) -> dict[int, int]:
+        """Where the last lines begin, by their number: each exception is looked for there."""
+        return {}
 
     def near_end(self, most: int) -> int:
         """Return where the last `most` bytes begin in the squeezed text, or the last `most` of all lines."""

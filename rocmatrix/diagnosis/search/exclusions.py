@@ -16,6 +16,7 @@ from rocmatrix.diagnosis.signature import Signature
 # in patterns of lines that follow a failure and excuse it: the program went on
 GOES_ON = ("retr", "attempt", "fall", "skip", "continu", "ignor")
 _MODULE = re.compile(rb"[\w.]{1,200}\.$")  # before an exception's name: where it is defined
+MOST_REFUSED = 200  # lines of different words in one chunk that are kept as refused
 MOST_BEFORE = 600  # bytes before an exception that show whether it begins its line
 # before the text of a line: a byte-order mark, what a bar was drawn over, a journal's field
 _BEFORE_TEXT = re.compile(rb"^(?:.*\r)?(?:\xef\xbb\xbf)?(?:.{0,400}\"?MESSAGE\"? ?[=:] ?\"?)?", re.S)
@@ -52,11 +53,13 @@ def is_counted(
         return False
     if not (pattern.whole_start or pattern.whole_end or signature.uncaught or signature.unless):
         return True
-    if refused and chunk.shape(span) in refused:
+    # where no two of so many were alike, more are not compared: that takes longer than to judge them
+    shape = chunk.shape(span) if 0 < len(refused) < MOST_REFUSED else None
+    if shape in refused:
         return False
     refusal = _refusal(chunk, signature, pattern, span)
-    if refusal == "own" and not signature.excused_by_number and (shape := chunk.shape(span)):
-        refused.add(shape)
+    if refusal == "own" and not signature.excused_by_number and len(refused) < MOST_REFUSED:
+        refused.update(filter(None, [shape or chunk.shape(span)]))
     return refusal is None
 
 

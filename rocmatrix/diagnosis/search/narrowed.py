@@ -7,44 +7,48 @@ of all such patterns are looked for at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 
 import ahocorasick_rs
 
 from rocmatrix.diagnosis.pattern import Pattern
-from rocmatrix.diagnosis.search.index import found
+from rocmatrix.diagnosis.search.index import Lookup, Texts, found
 
 DENSE = 1 << 16  # bytes of spans in one chunk from which on a rarer text is worth a search
 SHARE = 8  # spans of a match's width around the rarer text are at most this part of those that they replace
 MOST_PLACES = 2_000  # of a choice in one chunk
 Span = list[int]  # start and end
-_Texts = frozenset[bytes]
 
 
-def narrowed(text: bytes, around: Mapping[int, list[Span]], patterns: Sequence[Pattern]) -> dict[int, list[Span]]:
+def narrowed(text: bytes, around: Mapping[int, list[Span]], lookup: Lookup) -> dict[int, list[Span]]:
     """Return, by pattern, spans that hold every match in the given ones: smaller where a rarer text allows that.
+
+    Such a pattern is looked for by its rarer text from now on.
 
     Args:
         text: squeezed text.
         around: by the number of a pattern, parts of the text that do not overlap, in order.
-        patterns: all patterns, by their number.
+        lookup: all patterns, and the texts that they are looked for by.
     """
     sizes = {number: sum(end - start for start, end in spans) for number, spans in around.items()}
     dense = [number for number, size in sizes.items() if size > DENSE]
-    rarer = [(number, texts) for number in dense for texts in patterns[number].others]
+    rarer = [(number, texts) for number in dense for texts in lookup.others(number)]
     if not rarer:
         return dict(around)
+    patterns = lookup.patterns
     most = [min(MOST_PLACES, int(sizes[number] / SHARE / patterns[number].width)) for number, _ in rarer]
     all_places = _places(text, tuple(texts for _, texts in rarer), most)
-    rows: dict[int, list[list[tuple[int, int]]]] = {}
-    for place, (number, _) in enumerate(rarer):
+    rows: dict[int, list[tuple[list[tuple[int, int]], Texts]]] = {}
+    for place, (number, texts) in enumerate(rarer):
         if (places := all_places[place]) is not None:
-            rows.setdefault(number, []).append(places)
-    return {**around, **{number: _spans(min(choices, key=len), patterns[number]) for number, choices in rows.items()}}
+            rows.setdefault(number, []).append((places, texts))
+    rarest = {number: min(choices, key=lambda choice: len(choice[0])) for number, choices in rows.items()}
+    lookup.prefer({number: texts for number, (_, texts) in rarest.items()}, [number for number, _ in rarer])
+    return {**around, **{number: _spans(places, patterns[number]) for number, (places, _) in rarest.items()}}
 
 
-def _places(text: bytes, choices: tuple[_Texts, ...], most: list[int]) -> list[list[tuple[int, int]] | None]:
+def _places(text: bytes, choices: tuple[Texts, ...], most: list[int]) -> list[list[tuple[int, int]] | None]:
     """Return, for each choice, where its texts begin and end, by their ends; None where they are too many.
 
     Args:
@@ -65,7 +69,7 @@ def _places(text: bytes, choices: tuple[_Texts, ...], most: list[int]) -> list[l
 
 
 @lru_cache(maxsize=16)
-def _index(choices: tuple[_Texts, ...]) -> tuple[ahocorasick_rs.BytesAhoCorasick, list[list[int]]]:
+def _index(choices: tuple[Texts, ...]) -> tuple[ahocorasick_rs.BytesAhoCorasick, list[list[int]]]:
     """Return the automaton of all texts, and for each text the choices that it belongs to."""
     owners: dict[bytes, list[int]] = {}
     for place, texts in enumerate(choices):

@@ -74,6 +74,7 @@ class Repeats:
     _matched: dict[int, Counter[str]] = field(default_factory=dict)
     _wait: int = 0
     _paused: int = 0
+    _useless: int = 0  # one more than the chunks that are not looked at next, as nearly all lines were searched
 
     def runs(self, chunk: Chunk, known: int, numbers: Numbers) -> Runs | None:
         """Return the lines of a chunk to search, or None for all of them.
@@ -89,7 +90,10 @@ class Repeats:
             return None
         runs = _joined(self._fresh(chunk, known, numbers), known, _tail(chunk), len(self._forms))
         if sum(end - start for start, end in runs) > USELESS * len(self._forms):
+            self._useless = min(2 * self._useless + 1, MOST_PAUSED + 1)
+            self._wait = max(self._wait, self._useless - 1)
             return None
+        self._useless = 0
         for (_, start), (end, _) in pairwise(runs):
             self._dropped.update(self._forms[start:end])
         return runs
@@ -101,8 +105,10 @@ class Repeats:
         for row, number in numbered.items():
             forms[row] = hash((forms[row], number))
         known_forms = {form for form, count in self._lines.items() if count >= EACH}
-        for row in [row for row in range(known, len(forms)) if forms[row] not in known_forms]:
-            forms[row] = _without_addresses(chunk.printed[row], forms[row], numbered.get(row))
+        unknown = [row for row in range(known, len(forms)) if forms[row] not in known_forms]
+        plain = _without_addresses([chunk.printed[row] for row in unknown])
+        for row, form in zip(unknown, plain, strict=True):
+            forms[row] = hash((form, numbered[row])) if row in numbered else form
         pairs = list(map(hash, pairwise((0, *forms))))
         known_pairs = {pair for pair, count in self._pairs.items() if count >= PAIRS}
         rows, before = range(known, len(forms)), len(self._lines)
@@ -189,19 +195,9 @@ def left(chunk: Chunk, runs: Runs | None) -> tuple[bytes, tuple[int, ...]]:
     return b"\n".join(text), tuple(rows)
 
 
-def _without_addresses(line: bytes, form: int, number: int | None) -> int:
-    """Return the form of a line without what looks like an address; as it is where nothing does.
-
-    Args:
-        line: as it came.
-        form: of the line without digits.
-        number: what stands for the texts with a number in it that patterns name, if any.
-    """
-    shorter = _HEX.sub(b"", line)
-    if shorter is line:
-        return form
-    plain = hash(shorter.translate(None, _DIGITS))
-    return plain if number is None else hash((plain, number))
+def _without_addresses(lines: Sequence[bytes]) -> list[int]:
+    """Return the forms of lines without what looks like an address; all at once, as a chunk may have 100,000."""
+    return list(map(hash, _HEX.sub(b"", b"\n".join(lines)).translate(None, _DIGITS).split(b"\n"))) if lines else []
 
 
 def _tail(chunk: Chunk) -> int:

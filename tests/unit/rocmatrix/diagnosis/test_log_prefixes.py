@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rocmatrix.diagnosis import log_prefixes
 from rocmatrix.diagnosis.log_prefixes import views
 from rocmatrix.runtime.redaction import redacted
 from tests.left_out import WHOLE, one_of
@@ -213,3 +214,27 @@ def test_characters_typed_over_are_gone(typed):
 )
 def test_words_that_excuse_a_line_are_seen_through_colours_and_numbers(text):
     assert best(text) != "rdma-device-none"
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from([b"a", b" ", b"\n", b"\b", b"\b \b"]), max_size=12).map(b"".join))
+def test_characters_typed_over_are_those_that_an_expression_would_take(typed):
+    expected = typed
+    for _ in range(20):
+        expected = re.sub(rb"[^\b\n]\x08(?: \x08)?", b"", expected)
+    assert log_prefixes._without_typed_over(typed) == expected
+
+
+@pytest.mark.parametrize("escape", ["\x1b", "\\u001b", "\\u001B", "\\U001B", "\\x1b", "\\x1B", "\\033", "^["])
+def test_colour_is_gone_however_its_escape_is_written(escape):
+    assert views(f"{escape}[31mred{escape}[0m\n".encode())[0] == b"red\n"
+
+
+@pytest.mark.parametrize("tag", ["</span>", "<br>", "</td>", "</pre>", "</code>", "</div>", "</p>"])
+def test_tags_are_gone_where_a_page_has_one_of_these(tag):
+    assert views(f"<b>one{tag}\n".encode())[0] == b"one\n"
+
+
+@pytest.mark.parametrize("border", ["\u2502", "\u2503", "\u2551"])
+def test_border_at_the_end_of_a_line_is_gone(border):
+    assert views(f"one {border}\n".encode())[0] == b"one\n"

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocmatrix.diagnosis import log_prefixes, log_reader
-from rocmatrix.diagnosis.matcher import Scanner
-from rocmatrix.diagnosis.search.match import LAST_LINES, MOST_COUNTED
+from rocmatrix.diagnosis.matcher import LARGE, MOST_HINTED, Scanner
+from rocmatrix.diagnosis.search.chunk import Chunk
+from rocmatrix.diagnosis.search.match import LAST_LINES, MOST_COUNTED, Scanned
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, ranked, scanner, signatures_of
 
 HEALTHY = sorted((Path(__file__).parent / "healthy").glob("*.log"))
@@ -143,12 +144,12 @@ def test_traceback_names_the_packages_in_the_cause():
 
 
 def test_line_that_repeats_costs_less_and_hides_nothing(monkeypatch):
-    monkeypatch.setattr("rocmatrix.diagnosis.matcher.MANY_IDLE", 10)
+    monkeypatch.setattr("rocmatrix.diagnosis.search.index.MANY_IDLE", 10)
     warning = b"UserWarning: expandable_segments not supported on this platform\n" * (MOST_COUNTED + 100)
     searcher = Scanner(SIGNATURES)
-    texts = len(searcher._index.literals)
+    texts = len(searcher._lookup._all().literals)
     scanned = searcher.scan([warning, warning, warning + FAULT.encode()])
-    assert len(searcher._lean[1].literals) < texts
+    assert len(searcher._lookup._lean[1].literals) < texts
     assert scanned.matches["hip-invalid-device-function"].line == 3 * (MOST_COUNTED + 100) + 1
     again = searcher.scan([warning])  # another log: everything is looked for again
     assert again.matches.keys() == Scanner(SIGNATURES).scan([warning]).matches.keys()
@@ -177,3 +178,41 @@ def test_failures_at_the_end_of_a_chunk_count_once(count):
     for blocks in ([fault * count, b"end\n"], [fault * count, fault], [b"x" * 9000 + b"\n" + fault * count, b"end"]):
         match = scanner().scan(blocks).matches["hip-invalid-device-function"]
         assert match.count == count + (blocks[1] == fault)
+
+
+HINTS = (
+    b"ValueError: the format is unknown\n"
+    + b"step 100 of 3000, loss 1.25\n" * 40
+    + b"RuntimeError: HIP error: no\n" * 1100
+    + b"OSError: [Errno 9] Bad file descriptor\nvalue 3\n" * 200
+)
+
+
+def test_answer_is_the_same_where_the_end_of_a_chunk_is_searched_apart(monkeypatch):
+    monkeypatch.setattr("rocmatrix.diagnosis.matcher.LARGE", 0)
+    monkeypatch.setattr("rocmatrix.diagnosis.matcher.MOST_HINTED", 900)
+    blocks = [HINTS, FAULT.encode() + HINTS, HINTS * 2 + FAULT.encode()]
+    apart = Scanner(SIGNATURES).scan(blocks)
+    calls = []
+    monkeypatch.setattr("rocmatrix.diagnosis.matcher.LARGE", 1 << 40)
+    monkeypatch.setattr(Scanner, "_counted_late", lambda *given: calls.append(1) or (frozenset(), 0))
+    whole = Scanner(SIGNATURES).scan(blocks)
+    assert {name: (row.line, row.last, row.count, row.text) for name, row in apart.matches.items()} == {
+        name: (row.line, row.last, row.count, row.text) for name, row in whole.matches.items()
+    }
+    assert {place: row.line for place, row in apart.signs.items()} == {p: row.line for p, row in whole.signs.items()}
+    assert calls and len(whole.matches) > 2
+
+
+def test_exception_that_was_counted_often_is_looked_for_at_the_end_alone():
+    searcher, done = Scanner(SIGNATURES), Scanned()
+    searcher.read(b"ValueError: no such format\n" * (MOST_COUNTED + 10), done)
+    full = frozenset({"python-value-refused"})
+    assert done.matches["python-value-refused"].count == MOST_COUNTED
+    text = b"ValueError: no such format\n" * (LARGE // 20)
+    chunk = Chunk(text, 1, 0, text)
+    late, tail = searcher._counted_late(chunk, full)
+    patterns = {searcher._patterns[number][0].id for number in late if searcher._patterns[number][1] is None}
+    assert patterns == full and len(chunk.squeezed) - tail == MOST_HINTED
+    hints, _ = searcher._counted_late(chunk, frozenset())
+    assert {searcher._patterns[number][1] is None for number in hints} == {False}

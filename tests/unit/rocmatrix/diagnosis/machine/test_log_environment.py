@@ -98,3 +98,12 @@ def test_release_of_rocm_is_read_without_torch(line):
 def test_two_releases_of_rocm_give_none():
     assert read("/opt/rocm-6.2.1/lib\n/opt/rocm-7.0.0/lib\n").rocm is None
     assert read("torch: 2.9.1+rocm7.2.0\n/opt/rocm-7.0.0/lib\n").rocm == "7.2.0"
+
+
+RELEASES = ("/opt/rocm-", "rocm-sdk-core==", "rocm-core - ", "HIP SDK version: ", "ROCm Version =")
+
+
+@pytest.mark.parametrize("before", RELEASES)
+def test_release_is_read_behind_each_of_its_texts(before):
+    assert read(f"rocm: {before}6.2.1 and more of it, {before}6.2.1\n").rocm == "6.2.1"
+    assert read(f"rocm: {before}6.2.123 and {before}\n").rocm is None

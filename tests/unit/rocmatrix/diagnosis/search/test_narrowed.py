@@ -7,8 +7,9 @@ import pytest
 
 from rocmatrix.diagnosis import matcher
 from rocmatrix.diagnosis.pattern import parse, squeeze
-from rocmatrix.diagnosis.search import narrowed
-from tests.unit.rocmatrix.diagnosis.known import ranked, scanner, signatures_of
+from rocmatrix.diagnosis.search import index, narrowed
+from rocmatrix.diagnosis.search.index import Lookup
+from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, ranked, scanner, signatures_of
 
 DEMANDED = parse(r"(?:RuntimeError|ValueError): .{0,40}(?:is too old|please upgrade)")
 WORDS = ["settings", "network", "driver", "tensor", "index", "please", "upgrade", "is too old", "RuntimeError:"]
@@ -21,7 +22,7 @@ def lines(count, seed, words=WORDS):
 
 
 def one(text, pattern, spans):
-    return narrowed.narrowed(text, {0: spans}, [pattern])[0]
+    return narrowed.narrowed(text, {0: spans}, Lookup(patterns=[pattern]))[0]
 
 
 def matches(text, pattern, spans):
@@ -73,20 +74,20 @@ def test_text_in_every_line_floods_its_patterns_and_each_failure_is_found_as_bef
     rows[280] = "RuntimeError: HIP error: invalid device function"
     text = "\n".join(rows) + "\n"
     before = [(match.signature.id, match.line, match.count) for match in ranked(text).failures]
-    monkeypatch.setattr(matcher, "MANY_HITS", 7)
+    monkeypatch.setattr(index, "MANY_HITS", 7)
     monkeypatch.setattr(narrowed, "DENSE", 50)
     assert [(match.signature.id, match.line, match.count) for match in ranked(text).failures] == before
     assert "hip-invalid-device-function" in signatures_of(text)
 
 
 def test_flooded_text_is_not_taken_for_one_that_leads_to_nothing(monkeypatch):
-    """A second automaton is made for texts whose patterns are all known, not for those that stand everywhere."""
-    made = []
-    monkeypatch.setattr(matcher, "MANY_HITS", 5)
-    monkeypatch.setattr(matcher, "MANY_IDLE", 50)
-    monkeypatch.setattr(matcher, "without", lambda index, needed: made.append(1) or index)
-    signatures_of("tensor of the network\n" * 400)
-    assert made == []
+    """The automaton is not made anew without texts whose patterns are all known; those that stand everywhere are left
+    out from where they are seen to."""
+    monkeypatch.setattr(index, "MANY_HITS", 5)
+    monkeypatch.setattr(index, "MANY_IDLE", 50)
+    own = matcher.Scanner(SIGNATURES)
+    own.scan([b"tensor of the network\n" * 400])
+    assert own._lookup._lean is None and b"network" in own._lookup._thin[1]
 
 
 def test_patterns_get_spans_of_their_own(monkeypatch):
@@ -94,10 +95,10 @@ def test_patterns_get_spans_of_their_own(monkeypatch):
     shared = parse(r"ValueError: .{0,30}too old or .{0,9}upgrade")
     text = squeeze(b"ValueError: the widget\n" * 300 + b"ValueError: it is too old or so: upgrade\n")
     whole = [[0, len(text)]]
-    found = narrowed.narrowed(text, {2: whole, 5: whole, 6: [[3, 9]]}, [DEMANDED] * 5 + [shared] * 2)
+    found = narrowed.narrowed(text, {2: whole, 5: whole, 6: [[3, 9]]}, Lookup(patterns=[DEMANDED] * 5 + [shared] * 2))
     assert [found[2], found[5]] == [one(text, DEMANDED, whole), one(text, shared, whole)]
     narrow = parse(r"ValueError: .{0,9}(?:is too old|please upgrade)")  # the same texts, other reaches
-    both = narrowed.narrowed(text, {2: whole, 3: whole}, [DEMANDED] * 3 + [narrow])
+    both = narrowed.narrowed(text, {2: whole, 3: whole}, Lookup(patterns=[DEMANDED] * 3 + [narrow]))
     assert [both[2], both[3]] == [found[2], one(text, narrow, whole)] and both[2] != both[3]
     assert found[2] != found[5] and found[6] == [[3, 9]] and matches(text, shared, found[5]) != []
 
@@ -116,21 +117,22 @@ def test_text_of_many_places_is_given_up(monkeypatch):
 
 def test_text_of_a_known_warning_in_every_line_leads_to_nothing_however_often(monkeypatch):
     made = []
-    monkeypatch.setattr(matcher, "without", lambda index, needed: made.append(1) or index)
+    own, built = matcher.Scanner(SIGNATURES), index.built
+    monkeypatch.setattr(index, "built", lambda reaches: made.append(len(reaches)) or built(reaches))
     words = ("".join(letters) for letters in product("klmnopq", repeat=5))  # lines alike would be left out
     line = b"UserWarning: expandable_segments not supported on this platform (%s)\n"
     lines = b"".join(line % word.encode() for word in islice(words, 12_000))
     done = matcher.Scanned()
     for _ in range(2):
-        scanner().read(lines, done)  # more than are counted, so of the second block nothing is looked for
-    assert made == [1]
+        own.read(lines, done)  # more than are counted, so of the second block nothing is looked for
+    assert len(own._lookup._lean[1].literals) < made[0]
 
 
 @pytest.mark.parametrize(("apart", "whole"), [(300, True), (900, False)])
 def test_text_that_is_frequent_and_not_crowded_keeps_its_spans(monkeypatch, apart, whole):
-    monkeypatch.setattr(matcher, "MANY_HITS", 5)
+    monkeypatch.setattr(index, "MANY_HITS", 5)
     text = squeeze(("x" * apart + "cannot pickle\n").encode() * 30)
-    found, _ = scanner()._around_hits(text, frozenset())
+    found, _ = scanner()._lookup.spans(text, frozenset())
     size = min(sum(min(end, len(text)) - start for start, end in spans) for spans in found.values())
     assert (size > len(text) * 0.7) == whole
 
@@ -155,9 +157,9 @@ def test_text_that_one_pattern_gives_up_is_kept_for_another(monkeypatch):
     )
     whole = [[0, len(text)]]
     few = [[len(text) - 3000, len(text)]]
-    both = narrowed.narrowed(text, {0: few, 1: whole}, [DEMANDED, DEMANDED])
+    both = narrowed.narrowed(text, {0: few, 1: whole}, Lookup(patterns=[DEMANDED, DEMANDED]))
     assert both[0] is few and both[1] == one(text, DEMANDED, whole) != whole
-    assert narrowed.narrowed(text, {1: whole, 0: few}, [DEMANDED, DEMANDED]) == both
+    assert narrowed.narrowed(text, {1: whole, 0: few}, Lookup(patterns=[DEMANDED, DEMANDED])) == both
 
 
 @pytest.mark.parametrize(("size", "expected"), [(8 * 3, True), (8 * 3 - 1, False)])

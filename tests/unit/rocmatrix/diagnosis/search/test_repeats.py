@@ -61,6 +61,15 @@ def test_log_with_few_fixed_texts_is_not_looked_at():
     assert len(searched(found, alike(1000))) < 300  # the first chunk's lines are counted
 
 
+def test_look_at_ever_new_pairs_of_lines_that_saves_nothing_waits_ever_longer(dense, monkeypatch):
+    calls = []
+    original = Repeats._fresh
+    monkeypatch.setattr(Repeats, "_fresh", lambda *given: calls.append(1) or original(*given))
+    monkeypatch.setattr(repeats, "USELESS", -1)
+    looked = [len(calls) for _ in range(20) if searched(dense, alike(100)) is None]
+    assert looked == [1, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4, 4]
+
+
 def test_line_of_a_new_form_is_searched_with_its_neighbours(dense):
     rows = alike(1000)
     rows[500] = "the queue is stuck"

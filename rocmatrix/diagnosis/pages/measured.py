@@ -48,6 +48,8 @@ SETS = (
     (FROZEN, "fresh32, before", "by breadth, of programs, asked in batches between the mends; learned from since"),
     (FROZEN, "fresh33, before", "gathered by one who read no signature, asked before what those 758 taught"),
     (FROZEN, "fresh33, after", "the same, after it; never learned from"),
+    (FROZEN, "fresh34, before", "gathered by one who read no signature, asked before what sources taught"),
+    (FROZEN, "fresh34, after", "the same, after it; never learned from"),
 )
 
 

@@ -45,7 +45,13 @@ class Fixed:
         return cls(inputs=inputs, targets=targets, weight=weight.clone(), loss=weight.new_zeros((), dtype=loss))
 
     def pairs(self, inputs: Any, targets: Any, weight: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Return the tensors here, each with that of another micro-batch."""
+        """Return the tensors here, each with that of another micro-batch.
+
+        Args:
+            inputs: those of the other micro-batch.
+            targets: of the same rows.
+            weight: of its batch, a scalar.
+        """
         own = [*tensors(self.inputs), *tensors(self.targets), self.weight]
         return list(zip(own, [*tensors(inputs), *tensors(targets), weight], strict=True))
 

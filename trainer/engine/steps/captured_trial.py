@@ -24,7 +24,7 @@ from trainer.engine.steps.cuda_graph import NoGraphError
 from trainer.engine.training import Training
 
 FASTER = 1.02  # times as fast, or `auto` leaves it
-WAITING = 0.5  # share of a pass after which the host has asked for all: the card works, and launches do not bound it
+WAITING = 0.5  # share of a pass that the host waits at its end: the card works, and launches do not bound it
 NOISE = 4.0  # times the difference of the same pass taken twice
 TIMES = 2
 SHAKEN = 2**25  # numbers of trained weights, of which copies are kept during the trial
@@ -40,16 +40,16 @@ class PassTrial:
     eager: float
     faster: float
 
-    def fault(self, *, asked: bool) -> str | None:
-        """Return the reason against it, or None; asked: by name, so that time is no reason."""
+    def fault(self, *, requested: bool) -> str | None:
+        """Return the reason against it, or None; requested: by name, so that time is no reason."""
         if self.apart > NOISE * self.noise:
             return f"its gradients are {self.apart:.1e} off eager's, which differ by {self.noise:.1e} among themselves"
-        if not asked and self.eager < FASTER * self.faster:
+        if not requested and self.eager < FASTER * self.faster:
             return f"it is not faster: {self.times()}"
         return None
 
     def times(self) -> str:
-        """Return both times in words."""
+        """Return both times."""
         return f"{1e3 * self.faster:.1f} ms for forward and backward, eager {1e3 * self.eager:.1f}"
 
     def reason(self) -> str:
@@ -63,28 +63,28 @@ def on_card(device: torch.device) -> bool:
     return device.type == "cuda"
 
 
-def reason_against(training: Training, *, asked: bool) -> str | None:
+def reason_against(training: Training, *, requested: bool) -> str | None:
     """Return why no graph is tried, or None.
 
     Args:
-        asked: whether --step names it.
+        requested: whether --step names it.
     """
-    said: Callable[[], str | None] | None = getattr(training.model, "against_capture", None)
+    reported: Callable[[], str | None] | None = getattr(training.model, "against_capture", None)
     against = {
         f"graphs are for cards, and this is {training.device}": not on_card(training.device),
         "several ranks exchange gradients within the passes": training.ranks.world_size > 1,
         "the loss scaler of fp16 changes from step to step": training.scaler is not None,
-        "the network does not say that its passes can be captured": said is None,
+        "the network does not say that its passes can be captured": reported is None,
         "the network is wrapped or compiled as a whole": training.forward is not training.model,
         "no whole micro-batch": len(training.train) < training.state.micro_batch.size,
         "capturing was shown on NVIDIA and never tried on an AMD card; --step graph asks for it": (
-            torch.version.hip is not None and not asked
+            torch.version.hip is not None and not requested
         ),
     }
-    if getattr(training.model, "drop_ignored", False) and not asked:
+    if getattr(training.model, "drop_ignored", False) and not requested:
         against["tokens without loss are left out, and each row has others; with --step graph none is"] = True
     first = next((words for words, holds in against.items() if holds), None)
-    return first or (said() if said else None)
+    return first or (reported() if reported else None)
 
 
 @contextmanager
@@ -101,7 +101,7 @@ def fixed_sizes(model: nn.Module) -> Iterator[None]:
         raise
 
 
-def tried(training: Training, *, asked: bool) -> PassTrial:
+def tried(training: Training, *, requested: bool) -> PassTrial:
     """Take the passes of two batches both ways; the weights are as before, and no gradients are left.
 
     Raises:
@@ -109,18 +109,18 @@ def tried(training: Training, *, asked: bool) -> PassTrial:
     """
     with fixed_sizes(training.model):
         try:
-            found = compared(training, asked=asked)
+            found = compared(training, requested=requested)
         except OutOfMemory:
             training.optimizer.zero_grad()
             raise NoGraphError("the memory is not enough for a trial") from None
-        against = found.fault(asked=asked)
+        against = found.fault(requested=requested)
         if against:
             found.captured.release()
             raise NoGraphError(against)
         return found
 
 
-def compared(training: Training, *, asked: bool) -> PassTrial:
+def compared(training: Training, *, requested: bool) -> PassTrial:
     """Return what came of the passes taken both ways.
 
     Raises:
@@ -130,7 +130,7 @@ def compared(training: Training, *, asked: bool) -> PassTrial:
     batches = two_batches(training)
     taken(training, batches[0])  # what compiles or is loaded at first does so here
     eager, waiting = timed(training, batches[0])
-    if waiting > WAITING and not asked:
+    if waiting > WAITING and not requested:
         raise NoGraphError(f"the card works for {waiting:.0%} of the time, and launches do not bound it")
     eager = min(eager, *(timed(training, batches[0])[0] for _ in range(TIMES)))
     with shaken(training.model):  # a graph that holds values of weights in place of the weights is found out
@@ -224,7 +224,12 @@ def pairs(one: Passed, other: Passed) -> list[tuple[Tensor, Tensor]]:
 
 
 def taken(training: Training, batch: tuple[Any, Any], *, keep: bool = False) -> Tensor:
-    """Take a batch's passes, and return its loss; the gradients are dropped but where they are to be kept.
+    """Take a batch's passes, and return its loss, a scalar.
+
+    Args:
+        training: the run.
+        batch: inputs and targets.
+        keep: whether the gradients are kept.
 
     Raises:
         NoGraphError: where memory ran out.

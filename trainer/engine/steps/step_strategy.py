@@ -71,17 +71,17 @@ def chosen_passes(requested: str, training: Training) -> Choice:
     Raises:
         TrainerError: RM585 where graphs were asked for and are not possible here.
     """
-    asked = requested == "graph"
-    against = captured_trial.reason_against(training, asked=asked)
+    by_name = requested == "graph"
+    against = captured_trial.reason_against(training, requested=by_name)
     if not against:
         try:
-            found = captured_trial.tried(training, asked=asked)
+            found = captured_trial.tried(training, requested=by_name)
         except cuda_graph.NoGraphError as error:
             against = str(error)
     if not against:
         training.captured = found.captured
         return Choice(name="graph", reason=f"{requested}: {found.reason()}", same_bits=found.apart == 0)
-    if asked:
+    if by_name:
         raise TrainerError("RM585", what="--step graph", why=against)
     return Choice(name="eager", reason=f"auto: not graph: {against}")
 

@@ -24,16 +24,16 @@ CARD = torch.device("cuda", 0)
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """A card by name, whose passes take the seconds named here."""
-    told = SimpleNamespace(eager=0.4, graph=0.1, waiting=0.1)
+    times = SimpleNamespace(eager=0.4, graph=0.1, waiting=0.1)
 
     def timed(run: Training, batch: Any) -> tuple[float, float]:
         captured_trial.taken(run, batch)
-        return (told.eager if run.captured is None else told.graph), told.waiting
+        return (times.eager if run.captured is None else times.graph), times.waiting
 
     monkeypatch.setattr(captured_trial, "timed", timed)
     monkeypatch.setattr(captured_trial, "CapturedPass", StandIn)
     monkeypatch.setattr(captured_trial, "on_card", lambda device: True)
-    return told
+    return times
 
 
 def test_graphs_that_are_right_and_faster_are_used(clock: SimpleNamespace) -> None:
@@ -51,7 +51,7 @@ def test_graphs_that_are_right_and_faster_are_used(clock: SimpleNamespace) -> No
     ("eager", "graph", "waiting", "why"),
     [(0.1, 0.099, 0.1, "not faster"), (0.4, 0.1, 0.51, "the card works for 51%")],
 )
-def test_graphs_without_a_gain_are_used_only_where_asked_for(
+def test_graphs_without_a_gain_are_used_only_on_request(
     clock: SimpleNamespace, eager: float, graph: float, waiting: float, why: str
 ) -> None:
     clock.eager, clock.graph, clock.waiting = eager, graph, waiting
@@ -125,20 +125,20 @@ def test_reasons_against_a_graph(why: str, change: Any, how: dict[str, Any], mon
     monkeypatch.setattr(captured_trial, "on_card", lambda device: how.get("card", False))
     run = language_run(**{name: value for name, value in how.items() if name != "card"})
     if how.get("card"):
-        assert reason_against(run, asked=False) is None or how.get("checkpointing")
+        assert reason_against(run, requested=False) is None or how.get("checkpointing")
     change(run)
-    assert why in (reason_against(run, asked=False) or "")
+    assert why in (reason_against(run, requested=False) or "")
 
 
 def test_amd_cards_and_dropped_tokens_need_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(captured_trial, "on_card", lambda device: True)
     run = language_run()
     run.model.drop_ignored = True  # type: ignore[assignment]
-    assert reason_against(run, asked=True) is None
+    assert reason_against(run, requested=True) is None
     run = language_run()
     monkeypatch.setattr(torch.version, "hip", "7.2")
-    assert "never tried on an AMD card" in (reason_against(run, asked=False) or "")
-    assert reason_against(run, asked=True) is None
+    assert "never tried on an AMD card" in (reason_against(run, requested=False) or "")
+    assert reason_against(run, requested=True) is None
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -194,7 +194,7 @@ def test_noise_of_eager_passes_is_allowed_and_more_is_not() -> None:
         captured: Any = None
         return PassTrial(captured=captured, apart=apart, noise=noise, eager=1.0, faster=0.5)
 
-    assert trial(0.0, 0.0).fault(asked=False) is None
-    assert trial(0.039, 0.01).fault(asked=False) is None
-    assert "4.1e-02 off" in (trial(0.041, 0.01).fault(asked=True) or "")
+    assert trial(0.0, 0.0).fault(requested=False) is None
+    assert trial(0.039, 0.01).fault(requested=False) is None
+    assert "4.1e-02 off" in (trial(0.041, 0.01).fault(requested=True) or "")
     assert "within the noise" in trial(0.01, 0.01).reason()

@@ -55,7 +55,7 @@ def test_gradients_are_those_of_operations_that_make_new_tensors(there, family, 
     assert CALLS
 
 
-def test_what_a_layer_keeps_is_not_written_over(there):
+def test_kept_projection_of_a_layer_is_not_written_over(there):
     model = wrapped(decoder("llama", ("all",)))
     ops = replace(PLAIN, inner_backward_over=over)
     for block in model.decoder.model.layers:

@@ -58,10 +58,10 @@ The rows after the second were measured at their freeze (benchmarks/results/diag
 been learned from since, of the eighth freeze the four that were wrong first alone, of the ninth the 33 misses as
 classes, of the tenth none, of the later ones the misses but for the 95 and the halves of 22, 24, 18 and 22 of which
 only the counts were read. Later six misses of the 75, five of the 95, three of the second 22 and one more of the 43
-were read as well. Of the 69 (68 now) 50 were right first before 234 signatures more and 50 after them, and 52 after the 91 and
+were read as well. Of the 69 50 were right first before 234 signatures more and 50 after them, and 52 after the 91 and
 about 250 listed causes that the 758 of three rows above taught; of the 62 that one gathered who had read no signature
 these moved one, from 37 to 38. Of the 62 45 are put together from what a thread describes (30 right), 17 are pasted
-(7 and 8 right): a paste is harder than a description. 496 signatures more, written from the sources of some 150 programs
+(7 and 8 right): a paste is harder than a description. 496 signatures more, written from sources of some 150 programs
 whose messages were extracted and asked, moved one of the 81 of the last rows, and two of the 69, of which one is left
 out since a signature names its thread. Read against the settled cause, of the 81 52 % were right first, 67 % among
 three and 5 % wrong before them.

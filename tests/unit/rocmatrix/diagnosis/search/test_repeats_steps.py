@@ -117,6 +117,7 @@ def test_line_of_the_length_of_a_long_one_is_broken(monkeypatch):
         (b"at 0xabcdef12 in", 4, hash((hash(b"at x in"), 4))),
         (b"at 12", 4, 77),
     ],
+    ids=["address", "address and number", "none"],  # each process has hashes of its own
 )
 def test_form_is_that_without_addresses(line, number, form):
     assert repeats._without_addresses(line, 77, number) == form

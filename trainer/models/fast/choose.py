@@ -22,11 +22,11 @@ from trainer.models.fast import (
     cross_entropy,
     elementwise,
     feed_forward,
-    own_gated,
     own_gelu,
     own_nf4,
 )
 from trainer.models.fast.block_trial import FEW, MOST, Request, exact_results, examined, few, timed_again
+from trainer.models.fast.kernels import own_gated
 from trainer.models.fast.proof import AGAIN, FASTER, Choice, Trial, first_line, judged, reason, relative_error
 
 OWN_NF4 = "adapters folded, compiled elementwise, own NF4"

@@ -21,11 +21,11 @@ from trainer.models.fast import (
     cross_entropy,
     elementwise,
     feed_forward,
-    own_gated,
     own_gelu,
 )
 from trainer.models.fast.block_trial import MOST
 from trainer.models.fast.choose import hold_frozen_weights_in, last_norm
+from trainer.models.fast.kernels import own_gated
 from trainer.models.language.linear_cross_entropy import Head, softmax_gradient
 from trainer.run.memory_plan.compiled import PlannedCompile
 from trainer.run.memory_plan.shapes import Program

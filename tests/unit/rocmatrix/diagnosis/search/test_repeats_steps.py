@@ -2,8 +2,6 @@
 
 from collections import Counter
 
-import pytest
-
 from rocmatrix.diagnosis.search import repeats
 from rocmatrix.diagnosis.search.chunk import Chunk
 from rocmatrix.diagnosis.search.repeats import EACH, PAIRS, Numbers, Repeats, broken
@@ -108,19 +106,6 @@ def test_line_of_the_length_of_a_long_one_is_broken(monkeypatch):
     assert broken(chunk, True) == (Chunk(text, 5, 0, text), [0, 0, 1])
     empty = chunk_of("", "", "")
     assert broken(empty, True) == (empty, range(3))
-
-
-@pytest.mark.parametrize(
-    ("line", "number", "form"),
-    [
-        (b"at 0xabcdef12 in", None, hash(b"at x in")),
-        (b"at 0xabcdef12 in", 4, hash((hash(b"at x in"), 4))),
-        (b"at 12", 4, 77),
-    ],
-    ids=["address", "address and number", "none"],  # each process has hashes of its own
-)
-def test_form_is_that_without_addresses(line, number, form):
-    assert repeats._without_addresses(line, 77, number) == form
 
 
 def test_end_of_a_chunk_is_searched_by_lines_or_by_bytes(monkeypatch):

@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from tests.fixtures.fast_blocks import LABELS, TOKENS, decoder, request, wrapped
-from trainer.models.fast import choose, own_gated, own_gelu
+from trainer.models.fast import choose, own_gelu
 from trainer.models.fast.adapted import AdaptedBlock
 from trainer.models.fast.elementwise import PLAIN, inner_backward
+from trainer.models.fast.kernels import own_gated
 
 BF16 = torch.bfloat16
 CALLS: list[str] = []

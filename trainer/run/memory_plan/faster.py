@@ -14,15 +14,7 @@ from trainer.device.precision import DTYPES
 from trainer.models.decoder.attention import Attention
 from trainer.models.decoder.masks import AttentionLayout
 from trainer.models.decoder.model import Block, Decoder
-from trainer.models.fast import (
-    adapted,
-    attention,
-    compiled,
-    cross_entropy,
-    elementwise,
-    feed_forward,
-    own_gelu,
-)
+from trainer.models.fast import adapted, attention, compiled, cross_entropy, elementwise, feed_forward, own_gelu
 from trainer.models.fast.block_trial import MOST
 from trainer.models.fast.choose import hold_frozen_weights_in, last_norm
 from trainer.models.fast.kernels import own_gated

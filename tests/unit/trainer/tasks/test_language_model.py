@@ -283,24 +283,6 @@ def test_preferences_without_an_adapter_have_no_reference(tmp_path):
     assert task_like(tmp_path, method="sft").network().description["adapter"] == "none"
 
 
-def test_run_of_a_method_by_peft_is_planned_and_tried(tmp_path):
-    from dataclasses import replace
-
-    from tests.fixtures.decoders import RAWS
-
-    method = {"peft_type": "LORA", "use_dora": True, "target_modules": "all-linear"}
-    task = task_like(tmp_path, method="sft", adapter="peft", model=tmp_path)
-    raws = {"qwen2": RAWS["qwen2"], "gpt_neo": {"model_type": "gpt_neo", "vocab_size": 300}}
-    for family, raw in raws.items():
-        (tmp_path / "config.json").write_text(json.dumps(raw))
-        network = replace(task, peft=method).network()
-        assert network.trial.keywords == {"kind": "LORA"}
-        planned = network.planned and {name: network.planned[name] for name in ("adapter", "peft", "sequence")}
-        # only shapes that the plan knows
-        assert planned == ({"adapter": "peft", "peft": method, "sequence": 16} if family == "qwen2" else None)
-    assert task_like(tmp_path, method="sft").network().trial is None
-
-
 def test_hash_of_the_data_follows_file_tokenizer_and_template(tmp_path):
     from dataclasses import replace
 

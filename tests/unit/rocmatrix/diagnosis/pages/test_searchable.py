@@ -11,7 +11,7 @@ from rocmatrix.diagnosis.pages import searchable
 from tests.fixtures.browser import dom, violations
 from tests.unit.rocmatrix.diagnosis.known import LISTED, ROOT, SIGNATURES
 
-MOST_BYTES = 2_800_000  # 0.6 MB compressed
+MOST_BYTES = 2_000_000
 
 
 @cache

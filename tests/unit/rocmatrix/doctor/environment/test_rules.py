@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rocmatrix.doctor.environment import rules
+from rocmatrix.doctor.environment import lint, rules
+from rocmatrix.doctor.environment.lint_input import Assignment, Subject
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.cells import GFX1100, MATRIX
@@ -47,3 +48,9 @@ def test_architectures_of_rules_are_known_to_the_matrix():
 
 def _line(text, part):
     return next(number for number, line in enumerate(text.splitlines(), 1) if part in line)
+
+
+def test_mistyped_variable_is_answered_with_the_right_name():
+    rows = (Assignment(name="HSA_OVERRIDE_GFX_VERSON", value="10.3.0", where="here:1"),)
+    [finding] = lint.lint([Subject(name="test", variables=rows)], RULES)
+    assert finding.instead == "HSA_OVERRIDE_GFX_VERSION"

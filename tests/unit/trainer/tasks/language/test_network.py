@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
+from tests.fixtures.decoders import RAWS
+from tests.unit.trainer.tasks.test_language_model import task_like
 from trainer.config.sections.decoder import AdapterConfig, DecoderConfig
 from trainer.models.adapters.nf4 import NF4Linear
 from trainer.models.decoder.model import Decoder
@@ -184,3 +188,17 @@ def test_document_beyond_learned_positions_is_refused_with_the_length_that_fits(
     with pytest.raises(TrainerError, match="RM500") as caught:
         build(RAW["gpt2"], DecoderConfig(), "pretrain", seed=0, longest=33)
     assert "33 tokens" in caught.value.what and "--sequence 32" in caught.value.next
+
+
+def test_run_of_a_method_by_peft_is_planned_and_tried(tmp_path):
+    method = {"peft_type": "LORA", "use_dora": True, "target_modules": "all-linear"}
+    task = task_like(tmp_path, method="sft", adapter="peft", model=tmp_path)
+    raws = {"qwen2": RAWS["qwen2"], "gpt_neo": {"model_type": "gpt_neo", "vocab_size": 300}}
+    for family, raw in raws.items():
+        (tmp_path / "config.json").write_text(json.dumps(raw))
+        network = replace(task, peft=method).network()
+        assert network.trial.keywords == {"kind": "LORA"}
+        planned = network.planned and {name: network.planned[name] for name in ("adapter", "peft", "sequence")}
+        # only shapes that the plan knows
+        assert planned == ({"adapter": "peft", "peft": method, "sequence": 16} if family == "qwen2" else None)
+    assert task_like(tmp_path, method="sft").network().trial is None

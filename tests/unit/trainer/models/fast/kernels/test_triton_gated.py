@@ -5,12 +5,10 @@ That it compiles for AMD architectures is held by tests/unit/benchmarks/test_ker
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
-
 import pytest
 import torch
 
+from tests.fixtures.triton_stand_in import over_stand_in
 from tests.left_out import long
 from tests.unit.trainer.models.fast.kernels.test_triton_softmax import needs_triton, run
 
@@ -39,27 +37,8 @@ def test_kernel_in_the_interpreter_gives_gradients_and_value_of_fp64(tmp_path):
 
 @pytest.fixture
 def kernels(monkeypatch):
-    """The module over a STAND-IN for triton, whose kernel notes how it is launched."""
-    stand_in, language = ModuleType("triton"), ModuleType("triton.language")
-    stand_in.jit, stand_in.language, language.constexpr = (lambda function: function), language, int
-    stand_in.cdiv = lambda count, size: -(-count // size)
-    names = ("triton_gelu", "triton_gated")
-    monkeypatch.setitem(sys.modules, "triton", stand_in)
-    monkeypatch.setitem(sys.modules, "triton.language", language)
-    for name in names:
-        monkeypatch.delitem(sys.modules, f"trainer.models.fast.kernels.{name}", raising=False)
-    from trainer.models.fast.kernels import triton_gated
-
-    class Launches(list):
-        def __getitem__(self, grid):
-            return lambda *arguments, **options: self.append((grid, arguments, options))
-
-    monkeypatch.setattr(triton_gated, "gated_backward", Launches())
-    yield triton_gated
-    for name in names:
-        sys.modules.pop(f"trainer.models.fast.kernels.{name}", None)
-        if hasattr(package := sys.modules["trainer.models.fast.kernels"], name):
-            delattr(package, name)
+    with over_stand_in(monkeypatch, "triton_gated", "gated_backward", imports=("triton_gelu",)) as made:
+        yield made
 
 
 @pytest.mark.parametrize(("kind", "number"), [("silu", 0), ("gelu", 1), ("tanh", 2)])

@@ -5,12 +5,10 @@ That they compile for AMD architectures is held by tests/unit/benchmarks/test_ke
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
-
 import pytest
 import torch
 
+from tests.fixtures.triton_stand_in import over_stand_in
 from tests.left_out import long
 from tests.unit.trainer.models.fast.kernels.test_triton_softmax import needs_triton, run
 
@@ -41,25 +39,8 @@ def test_kernels_in_the_interpreter_give_gelu_its_gradient_and_the_sum_of_fp64(t
 
 @pytest.fixture
 def kernels(monkeypatch):
-    """The module over a STAND-IN for triton, whose kernels note how they are launched."""
-    stand_in, language = ModuleType("triton"), ModuleType("triton.language")
-    stand_in.jit, stand_in.language, language.constexpr = (lambda function: function), language, int
-    stand_in.cdiv = lambda count, size: -(-count // size)
-    monkeypatch.setitem(sys.modules, "triton", stand_in)
-    monkeypatch.setitem(sys.modules, "triton.language", language)
-    monkeypatch.delitem(sys.modules, "trainer.models.fast.kernels.triton_gelu", raising=False)
-    from trainer.models.fast.kernels import triton_gelu
-
-    class Launches(list):
-        def __getitem__(self, grid):
-            return lambda *arguments, **options: self.append((grid, arguments, options))
-
-    for name in ("gelu_forward", "gelu_backward"):
-        monkeypatch.setattr(triton_gelu, name, Launches())
-    yield triton_gelu
-    sys.modules.pop("trainer.models.fast.kernels.triton_gelu", None)
-    if hasattr(package := sys.modules["trainer.models.fast.kernels"], "triton_gelu"):
-        del package.triton_gelu
+    with over_stand_in(monkeypatch, "triton_gelu", "gelu_forward", "gelu_backward") as made:
+        yield made
 
 
 def test_programs_cover_all_rows_and_columns_and_each_has_a_row_of_sums(kernels):

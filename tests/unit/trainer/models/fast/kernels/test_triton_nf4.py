@@ -5,12 +5,10 @@ That it compiles for AMD architectures is held by tests/unit/benchmarks/test_ker
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
-
 import pytest
 import torch
 
+from tests.fixtures.triton_stand_in import over_stand_in
 from tests.left_out import long
 from tests.unit.trainer.models.fast.kernels.test_triton_softmax import needs_triton, run
 from trainer.models.adapters.nf4 import dequantize, quantize
@@ -40,25 +38,8 @@ def test_kernel_in_the_interpreter_gives_the_bits_of_plain_torch(tmp_path):
 
 @pytest.fixture
 def kernel(monkeypatch):
-    """The module over a STAND-IN for triton, whose kernel notes how it is launched."""
-    stand_in, language = ModuleType("triton"), ModuleType("triton.language")
-    stand_in.jit, stand_in.language, language.constexpr = (lambda function: function), language, int
-    stand_in.cdiv = lambda count, size: -(-count // size)
-    language.bfloat16, language.float16 = "bf16", "fp16"
-    monkeypatch.setitem(sys.modules, "triton", stand_in)
-    monkeypatch.setitem(sys.modules, "triton.language", language)
-    monkeypatch.delitem(sys.modules, "trainer.models.fast.kernels.triton_nf4", raising=False)
-    from trainer.models.fast.kernels import triton_nf4
-
-    class Launches(list):
-        def __getitem__(self, grid):
-            return lambda *arguments, **options: self.append((grid, arguments, options))
-
-    monkeypatch.setattr(triton_nf4, "nf4_pairs", Launches())
-    yield triton_nf4
-    sys.modules.pop("trainer.models.fast.kernels.triton_nf4", None)
-    if hasattr(package := sys.modules["trainer.models.fast.kernels"], "triton_nf4"):
-        del package.triton_nf4
+    with over_stand_in(monkeypatch, "triton_nf4", "nf4_pairs") as made:
+        yield made
 
 
 @pytest.mark.parametrize(("dtype", "kind"), [(torch.bfloat16, "bf16"), (torch.float16, "fp16")])

@@ -12,11 +12,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import torch
 
+from tests.fixtures.triton_stand_in import over_stand_in
 from tests.left_out import long
 
 ROOT = Path(__file__).parents[6]
@@ -121,23 +121,8 @@ def test_kernel_in_the_interpreter_gives_the_losses_and_gradients_of_fp64(tmp_pa
 
 @pytest.fixture
 def kernel(monkeypatch):
-    """The module over a STAND-IN for triton, whose kernel notes how it is launched."""
-    stand_in, language = ModuleType("triton"), ModuleType("triton.language")
-    stand_in.jit, stand_in.language, language.constexpr = (lambda function: function), language, int
-    monkeypatch.setitem(sys.modules, "triton", stand_in)
-    monkeypatch.setitem(sys.modules, "triton.language", language)
-    monkeypatch.delitem(sys.modules, "trainer.models.fast.kernels.triton_softmax", raising=False)
-    from trainer.models.fast.kernels import triton_softmax
-
-    class Launches(list):
-        def __getitem__(self, grid):
-            return lambda *arguments, **options: self.append((grid, arguments, options))
-
-    monkeypatch.setattr(triton_softmax, "softmax_rows", Launches())
-    yield triton_softmax
-    sys.modules.pop("trainer.models.fast.kernels.triton_softmax", None)
-    if hasattr(package := sys.modules["trainer.models.fast.kernels"], "triton_softmax"):
-        del package.triton_softmax
+    with over_stand_in(monkeypatch, "triton_softmax", "softmax_rows") as made:
+        yield made
 
 
 def test_launch_runs_one_program_a_row_with_the_rows_own_stride(kernel):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.fixtures.triton_stand_in import over_stand_in
+from tests.fixtures.triton_stand_in import Launches, over_stand_in
 from tests.left_out import long
 from tests.unit.trainer.models.fast.kernels.test_triton_softmax import needs_triton, run
 from trainer.models.adapters.nf4 import dequantize, quantize
@@ -38,8 +38,11 @@ def test_kernel_in_the_interpreter_gives_the_bits_of_plain_torch(tmp_path):
 
 @pytest.fixture
 def kernel(monkeypatch):
-    with over_stand_in(monkeypatch, "triton_nf4", "nf4_pairs") as made:
-        yield made
+    with over_stand_in(monkeypatch, "triton_nf4"):
+        from trainer.models.fast.kernels import triton_nf4
+
+        monkeypatch.setattr(triton_nf4, "nf4_pairs", Launches())
+        yield triton_nf4
 
 
 @pytest.mark.parametrize(("dtype", "kind"), [(torch.bfloat16, "bf16"), (torch.float16, "fp16")])

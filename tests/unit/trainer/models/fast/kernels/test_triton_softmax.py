@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.fixtures.triton_stand_in import over_stand_in
+from tests.fixtures.triton_stand_in import Launches, over_stand_in
 from tests.left_out import long
 
 ROOT = Path(__file__).parents[6]
@@ -121,8 +121,11 @@ def test_kernel_in_the_interpreter_gives_the_losses_and_gradients_of_fp64(tmp_pa
 
 @pytest.fixture
 def kernel(monkeypatch):
-    with over_stand_in(monkeypatch, "triton_softmax", "softmax_rows") as made:
-        yield made
+    with over_stand_in(monkeypatch, "triton_softmax"):
+        from trainer.models.fast.kernels import triton_softmax
+
+        monkeypatch.setattr(triton_softmax, "softmax_rows", Launches())
+        yield triton_softmax
 
 
 def test_launch_runs_one_program_a_row_with_the_rows_own_stride(kernel):

@@ -118,3 +118,27 @@ def test_end_of_a_chunk_is_searched_by_lines_or_by_bytes(monkeypatch):
 def test_runs_that_touch_are_one():
     assert repeats._joined([], 3, 2, 5) == [(0, 5)]
     assert repeats._joined([], 3, 1, 5) == [(0, 3), (4, 5)]
+
+
+def test_chunks_of_which_nearly_all_is_searched_are_looked_at_ever_less_often(monkeypatch):
+    found, waited, parts = Repeats(is_dense=True), [], [[(0, 10)]] * 7 + [[(0, 1)], [(0, 10)], [(0, 10)]]
+    monkeypatch.setattr(Repeats, "_fresh", lambda self, *_: self._forms.extend(range(10)) or [])
+    monkeypatch.setattr(repeats, "_joined", lambda *_: parts[len(waited)])
+    while len(waited) < len(parts):
+        found._wait = 0
+        found.runs(chunk_of("a"), 0, NONE)
+        waited.append(found._wait)
+    assert waited == [0, 2, 6, 14, 16, 16, 16, 0, 0, 2]  # after the eighth, of which one line is searched, anew
+
+
+def test_forms_of_lines_are_those_without_addresses():
+    found = repeats._without_addresses([b"at 0xabcdef12 in", b"at 12", b"id deadbeef-1234-5678"])
+    assert found == [hash(b"at x in"), hash(b"at "), hash(b"id ")]
+    assert repeats._without_addresses([]) == []
+
+
+def test_line_with_a_number_of_a_pattern_keeps_it_in_its_form():
+    found, numbers = Repeats(is_dense=True), Numbers([[b"719"]])
+    found._fresh(chunk_of("at 719", "at 800", "at 719"), 0, numbers)
+    assert found._forms[0] == found._forms[2] == hash((hash(b"at "), numbers.rows(chunk_of("at 719"))[0]))
+    assert found._forms[1] == hash(b"at ")

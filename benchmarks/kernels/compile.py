@@ -162,8 +162,10 @@ def nf4_sources() -> dict[str, tuple[Any, dict[str, Any]]]:
     types = {"packed": "*u8", "scales": "*fp32", "levels": "*fp32", "outputs": "*i32", "count": "i32"}
     found: dict[str, tuple[Any, dict[str, Any]]] = {}
     for type_, kind in (("bf16", tl.bfloat16), ("fp16", tl.float16)):
-        constants = {"BYTES": BLOCK // 2, "PIECE": made.PIECE, "KIND": kind}
-        found[f"nf4_pairs {type_}"] = (ast_source(made.nf4_pairs, types, constants), {"num_warps": made.WARPS})
+        for rows, apart in (("", 768), (", rows apart", 784)):
+            constants = {"WIDTH": 768, "ROW": apart, "BYTES": BLOCK // 2, "PIECE": made.PIECE, "KIND": kind}
+            source = ast_source(made.nf4_pairs, types, constants)
+            found[f"nf4_pairs {type_}{rows}"] = (source, {"num_warps": made.WARPS})
     return found
 
 

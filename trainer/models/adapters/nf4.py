@@ -117,7 +117,7 @@ def dequantize(
         scales: scale of each block, fp32.
         shape: shape of the weight.
         dtype: type of the result.
-        out: takes the result, contiguous, of that shape and dtype; None for a new tensor.
+        out: takes the result, of that shape and dtype, of which rows may lie apart; None for a new tensor.
     """
     levels = torch.tensor(LEVELS, device=packed.device)
     codes = torch.stack([packed >> 4, packed & 15], dim=1).view(-1)[: shape.numel()].long()

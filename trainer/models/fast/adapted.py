@@ -49,10 +49,11 @@ class AdaptedBlock:
         """Return (rows, tokens, width) in the stream's dtype."""
         with torch.autocast(states.device.type, enabled=False):
             states = states.to(self.stream)
-            hidden = self.ops.normed(states, *Norm.of(block.input_layernorm).arguments(), self.dtype)
+            hidden = self.ops.normed(states, *Norm.of(block.input_layernorm).arguments(), self.dtype, self.joint.room)
             attended = linear(self._attended(block, hidden, layout, turn), self.output)
             norm = Norm.of(block.post_attention_layernorm).arguments()
-            states, hidden = self.ops.added_and_normed(states, attended, *norm, self.dtype)
+            room = self.feed_forward.into.room
+            states, hidden = self.ops.added_and_normed(states, attended, *norm, self.dtype, room)
             return states + self.feed_forward(hidden).to(self.stream)
 
     def _attended(

@@ -50,9 +50,15 @@ def _wide(states: Tensor) -> Tensor:
 
 
 def normed(
-    states: Tensor, weight: Tensor, bias: Tensor | None, kind: str, epsilon: float, dtype: torch.dtype
+    states: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    kind: str,
+    epsilon: float,
+    dtype: torch.dtype,
+    room: int = 0,
 ) -> Tensor:
-    """Return the norm of `states`, shaped as they are.
+    """Return the norm of `states`, shaped as they are but for the room.
 
     Args:
         states: (…, width).
@@ -61,14 +67,19 @@ def normed(
         kind: rms, rms_plus_one or layer, as in NormConfig.
         epsilon: added to the mean square, or to the variance.
         dtype: of the result.
+        room: columns of zeros after the result's own, for another to write to.
     """
     wide = _wide(states)
     factor = weight.to(wide.dtype)
     if kind == "layer":
         shift = None if bias is None else bias.to(wide.dtype)
-        return functional.layer_norm(wide, wide.shape[-1:], factor, shift, epsilon).to(dtype)
+        return _with_room(functional.layer_norm(wide, wide.shape[-1:], factor, shift, epsilon).to(dtype), room)
     scaled = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + epsilon)
-    return (scaled * (1.0 + factor if kind == "rms_plus_one" else factor)).to(dtype)
+    return _with_room((scaled * (1.0 + factor if kind == "rms_plus_one" else factor)).to(dtype), room)
+
+
+def _with_room(values: Tensor, room: int) -> Tensor:
+    return functional.pad(values, (0, room)) if room else values
 
 
 def added_and_normed(
@@ -79,6 +90,7 @@ def added_and_normed(
     kind: str,
     epsilon: float,
     dtype: torch.dtype,
+    room: int = 0,
 ) -> tuple[Tensor, Tensor]:
     """Return states + more in the states' dtype, and the norm of the sum.
 
@@ -90,9 +102,10 @@ def added_and_normed(
         kind: rms, rms_plus_one or layer, as in NormConfig.
         epsilon: added to the mean square, or to the variance.
         dtype: of the norm; the sum keeps that of `states`.
+        room: see `normed`.
     """
     total = (_wide(states) + _wide(more)).to(states.dtype)
-    return total, normed(total, weight, bias, kind, epsilon, dtype)
+    return total, normed(total, weight, bias, kind, epsilon, dtype, room)
 
 
 def heads(

@@ -25,7 +25,7 @@ Gradients = list[Tensor | None]
 
 
 class FeedForward:
-    """down(act(gate) * up): (rows, tokens, width) to the same.
+    """down(act(gate) * up): (rows, tokens, width + room of `into`) to (rows, tokens, width).
 
     tile: tokens that are computed at a time in the lean form over dense weights, and half as many over 4-bit ones, of
     which less memory is left to a step; 0 for the kept form.
@@ -40,17 +40,17 @@ class FeedForward:
         self.tile = tile if self.into.dense and self.out.dense else -(-tile // 2)
 
     def __call__(self, inputs: Tensor) -> Tensor:
-        """Return (rows, tokens, width) of the same."""
+        """Return (rows, tokens, width) of (rows, tokens, width + room)."""
         apply: Any = _Lean.apply if self.tile else _Kept.apply
         outputs: Tensor = apply(inputs.flatten(0, -2), self, *self.into.adapters, *self.out.adapters)
         return outputs.view(*inputs.shape[:-1], -1)
 
     def outputs(self, inputs: Tensor) -> Tensor:
-        """Return (tokens, width) of the same, a tile at a time."""
+        """Return (tokens, width) of (tokens, width + room), a tile at a time."""
         places = self.places(len(inputs))
-        weights = self.weights(len(places))
         for each in () if same_weights() else (self.into, self.out):
-            each.refresh()
+            each.refresh()  # first: weights that are formed here hold the adapters'
+        weights = self.weights(len(places))
         if len(places) == 1:
             return self._output(inputs, weights)
         made = inputs.new_empty(len(inputs), self.out.outputs)
@@ -71,7 +71,10 @@ class FeedForward:
 
         Weights in 4 bits are dequantised once for all tiles: once for each of four took 14 % of a step.
         """
-        return (None, None) if tiles == 1 else (self.into.base_weight(), self.out.base_weight())
+        if tiles == 1:
+            return None, None
+        into, out = (each.whole_weight(adapted=each.active) for each in (self.into, self.out))
+        return into, out
 
 
 class _Kept(torch.autograd.Function):
@@ -148,7 +151,7 @@ def _backward_of_down(
         weight: down's frozen one, where it is there already; None to take or dequantise it.
     """
     out = layer.out
-    by_product = gradient @ (out.base_weight() if weight is None else weight)
+    by_product = gradient @ (out.whole_weight(adapted=False) if weight is None else weight)
     active = out.active if narrow is None else bool(narrow)
     by_narrow = gradient @ out.up if active else None
     if by_narrow is not None:

@@ -1,7 +1,8 @@
 """Frozen linear layers that share an input, as one product, with their adapters folded into it.
 
 Two forms. Folded, for outputs wider than inputs: the weight is [W | B] and the input [x | s x A^T], so that adapters
-cost a few more columns of one product. Otherwise the narrow product is added to the wide one in place.
+cost a few more columns of one product; W in 4 bits is dequantised next to B. What computes the input leaves room for
+those columns, and of its gradient they are not read. Otherwise the narrow product is added to the wide one in place.
 Forward and backward are written out, so that no copy of the input per adapter and no sum of outputs exist.
 """
 
@@ -18,6 +19,7 @@ from trainer.models.adapters.lora import LoraLinear
 from trainer.models.adapters.nf4 import NF4Linear
 from trainer.models.decoder.recomputation import same_weights
 from trainer.models.fast.elementwise import PLAIN, Elementwise
+from trainer.models.fast.kernels.wide_product import product
 
 ALIGNED = 8  # columns: 16 bytes in 16 bit, without which a product of a joined weight is slow
 
@@ -49,11 +51,12 @@ class Joint:
         columns = max((part.columns.stop for part in self.parts), default=0)
         self.columns = -(-columns // ALIGNED) * ALIGNED
         self.dense = all(isinstance(part.base, nn.Linear) for part in self.parts)
-        self.folded = fold and self.dense and self.columns > 0 and self.outputs > self.width
+        self.folded = fold and self.columns > 0 and self.outputs > self.width
+        self.room = self.columns if self.folded else 0
         device = _device(self.parts[0].base)
         self.down = torch.zeros(self.columns, self.width, dtype=dtype, device=device)
-        held = self.width + (self.columns if self.folded else 0)
-        self.weight = torch.zeros(self.outputs, held, dtype=dtype, device=device) if self.dense else None
+        held = (self.outputs, self.width + self.room)
+        self.weight = torch.zeros(held, dtype=dtype, device=device) if self.dense else None
         if self.folded and self.weight is not None:
             self.up = self.weight[:, self.width :]
         else:
@@ -89,14 +92,24 @@ class Joint:
                 torch.mul(part.adapter.lora_A, part.adapter.scale, out=self.down[part.columns])
                 self.up[part.rows, part.columns].copy_(part.adapter.lora_B)
 
-    def base_weight(self) -> Tensor:
-        """Return the frozen weight (outputs, width), dequantised where it is held in 4 bits."""
+    def whole_weight(self, *, adapted: bool) -> Tensor:
+        """Return the frozen weight, (outputs, width), dequantised where it is held in 4 bits; [W | B] where folded.
+
+        Args:
+            adapted: whether adapters take part; W alone otherwise.
+        """
+        columns = self.room if adapted else 0
         if self.weight is not None:
-            return self.weight[:, : self.width]
-        made = torch.empty(self.outputs, self.width, dtype=self.dtype, device=self.down.device)
+            return self.weight[:, : self.width + columns]
+        made = torch.empty(self.outputs, self.width + columns, dtype=self.dtype, device=self.down.device)
         for part in self.parts:  # each where it belongs: to join them afterwards took 3 % of a step
+            place = made[part.rows, : self.width]
             if isinstance(part.base, NF4Linear):
-                part.base.dense(self.dtype, self.ops.dequantize, made[part.rows])
+                part.base.dense(self.dtype, self.ops.dequantize, place)
+            else:
+                place.copy_(part.base.weight)
+        if columns:
+            made[:, self.width :].copy_(self.up)
         return made
 
     def forward(
@@ -105,45 +118,45 @@ class Joint:
         """Return the joint output, (tokens, outputs), and what `backward` needs.
 
         Args:
-            inputs: (tokens, width).
-            weight: what `base_weight` returns, where the caller has it; None to form it.
+            inputs: (tokens, width + room), of which the last columns are written.
+            weight: what `whole_weight` returns, where the caller has it; None to form it.
             fresh: whether `refresh` was called since the adapters' weights last changed.
         """
-        if not self.active:
-            return _product(inputs, self.base_weight() if weight is None else weight, self.bias), ()
-        if not fresh and not same_weights():
+        if self.active and not fresh and not same_weights():
             self.refresh()
-        if self.folded and self.weight is not None:
-            wide = inputs.new_empty(len(inputs), self.width + self.columns)
-            wide[:, : self.width].copy_(inputs)
-            torch.mm(inputs, self.down.t(), out=wide[:, self.width :])
-            return _product(wide, self.weight, self.bias), (wide,)
+        whole = self.whole_weight(adapted=self.active) if weight is None else weight
+        own = inputs[:, : self.width]
+        if not self.active:
+            return _product(own, whole, self.bias), ()
+        if self.folded:
+            torch.mm(own, self.down.t(), out=inputs[:, self.width :])
+            return _product(inputs, whole, self.bias), (inputs,)
         narrow = inputs @ self.down.t()
-        outputs = _product(inputs, self.base_weight() if weight is None else weight, self.bias)
-        return outputs.addmm_(narrow, self.up.t()), (inputs, narrow)
+        return _product(inputs, whole, self.bias).addmm_(narrow, self.up.t()), (inputs, narrow)
 
     def backward(
         self, gradient: Tensor, saved: Sequence[Tensor], weight: Tensor | None = None
     ) -> tuple[Tensor, list[Tensor | None]]:
-        """Return the gradient by the inputs, and those of `adapters`.
+        """Return the gradient by the inputs, whose last columns mean nothing where there is room, and of `adapters`.
 
         Args:
             gradient: by the joint output, (tokens, outputs).
             saved: what `forward` returned.
-            weight: what `base_weight` returns, where the caller has it; None to form it.
+            weight: what `whole_weight` returns, where the caller has it; None to form it.
         """
-        base = self.base_weight() if weight is None else weight
+        whole = self.whole_weight(adapted=bool(saved)) if weight is None else weight
         if not saved:
-            return gradient @ base, [None] * len(self.adapters)
-        if self.folded and self.weight is not None:
+            by_inputs = gradient.new_empty(len(gradient), self.width + self.room)
+            torch.mm(gradient, whole[:, : self.width], out=by_inputs[:, : self.width])
+            return by_inputs, [None] * len(self.adapters)
+        by_inputs = gradient @ whole
+        if self.folded:
             inputs, narrow = saved[0][:, : self.width], saved[0][:, self.width :]
-            both = gradient @ self.weight
-            by_narrow = both[:, self.width :]
-            by_inputs = torch.addmm(both[:, : self.width], by_narrow, self.down)
+            by_narrow = by_inputs[:, self.width :]
         else:
             inputs, narrow = saved
             by_narrow = gradient @ self.up
-            by_inputs = (gradient @ base).addmm_(by_narrow, self.down)
+        by_inputs[:, : self.width].addmm_(by_narrow, self.down)
         return by_inputs, self.adapter_gradients(gradient, inputs, narrow, by_narrow)
 
     def adapter_gradients(
@@ -157,14 +170,16 @@ class Joint:
             narrow: inputs times A^T and scale, (tokens, columns).
             by_narrow: gradient by `narrow`, (tokens, columns).
         """
-        joint = by_narrow.t() @ inputs  # (columns, width)
         found: list[Tensor | None] = []
-        for part in self.parts:
-            adapter = part.adapter
-            if adapter is not None:
-                by_up = gradient[:, part.rows].t() @ narrow[:, part.columns]
-                found.append(joint[part.columns].to(adapter.lora_A.dtype) * adapter.scale)
-                found.append(by_up.to(adapter.lora_B.dtype))
+        adapters = [(part, part.adapter) for part in self.parts if part.adapter is not None]
+        scales = {adapter.scale for _, adapter in adapters}
+        joint = product(by_narrow.t(), inputs, adapters[0][1].lora_A.dtype)  # (columns, width)
+        if len(scales) == 1:
+            joint *= scales.pop()
+        for part, adapter in adapters:
+            by_down = joint[part.columns] * adapter.scale if scales else joint[part.columns]
+            by_up = product(gradient[:, part.rows].t(), narrow[:, part.columns], adapter.lora_B.dtype)
+            found += [by_down, by_up]
         return found
 
 
@@ -213,7 +228,7 @@ class _Linear(torch.autograd.Function):
 
 
 def linear(inputs: Tensor, joint: Joint) -> Tensor:
-    """Return (rows, tokens, outputs) of (rows, tokens, width)."""
+    """Return (rows, tokens, outputs) of (rows, tokens, width + room)."""
     apply: Any = _Linear.apply
     outputs: Tensor = apply(inputs.flatten(0, -2), joint, *joint.adapters)
     return outputs.view(*inputs.shape[:-1], -1)

@@ -38,7 +38,7 @@ def dequantized(
         scales: scale of each block, fp32.
         shape: shape of the weight.
         dtype: type of the result.
-        out: takes the result, contiguous; None for a new tensor.
+        out: takes the result, of which rows may lie apart; None for a new tensor.
     """
     from trainer.models.fast.kernels import triton_nf4
 

@@ -19,7 +19,18 @@ PIECE, WARPS = 2048, 4  # bytes of a program, and its warps
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-def nf4_pairs(packed, scales, levels, outputs, count, BYTES: tl.constexpr, PIECE: tl.constexpr, KIND: tl.constexpr):  # type: ignore  # noqa: N803
+def nf4_pairs(  # type: ignore  # noqa: PLR0913, PLR0917
+    packed,
+    scales,
+    levels,
+    outputs,
+    count,
+    WIDTH: tl.constexpr,  # noqa: N803
+    ROW: tl.constexpr,  # noqa: N803
+    BYTES: tl.constexpr,  # noqa: N803
+    PIECE: tl.constexpr,  # noqa: N803
+    KIND: tl.constexpr,  # noqa: N803
+):
     """Dequantise PIECE bytes.
 
     Args:
@@ -28,6 +39,8 @@ def nf4_pairs(packed, scales, levels, outputs, count, BYTES: tl.constexpr, PIECE
         levels: pointer to the 16 levels, fp32.
         outputs: pointer to `count` int32, written: the first value in the lower half, as memory has it.
         count: of bytes.
+        WIDTH: bytes of a row of the weight.
+        ROW: int32 from one row of `outputs` to the next.
         BYTES: that share a scale.
         PIECE: bytes of a program, a power of two.
         KIND: dtype of the values, of 16 bits.
@@ -38,7 +51,8 @@ def nf4_pairs(packed, scales, levels, outputs, count, BYTES: tl.constexpr, PIECE
     scale = tl.load(scales + place // BYTES, mask=inside, other=0.0)
     first = (tl.load(levels + (codes >> 4)) * scale).to(KIND).to(tl.int16, bitcast=True).to(tl.int32)
     second = (tl.load(levels + (codes & 15)) * scale).to(KIND).to(tl.int16, bitcast=True).to(tl.int32)
-    tl.store(outputs + place, (first & 0xFFFF) | (second << 16), mask=inside)
+    target = place if WIDTH == ROW else place // WIDTH * ROW + place % WIDTH
+    tl.store(outputs + target, (first & 0xFFFF) | (second << 16), mask=inside)
 
 
 def dequantized(packed: Any, scales: Any, shape: torch.Size, dtype: torch.dtype, out: Any = None) -> Any:
@@ -49,16 +63,23 @@ def dequantized(packed: Any, scales: Any, shape: torch.Size, dtype: torch.dtype,
         scales: scale of each block, fp32.
         shape: shape of the weight.
         dtype: type of the result.
-        out: takes the result, contiguous and at an address that 4 divides; None for a new tensor.
+        out: takes the result, (outputs, inputs), of which rows may lie apart; None for a new tensor.
     """
-    if dtype.itemsize != 2 or shape.numel() % 2:
+    width = shape[-1]
+    if dtype.itemsize != 2 or width % 2 or not (out is None or _in_pairs(out)):
         return dequantize(packed, scales, shape, dtype, out)
     outputs = torch.empty(shape, dtype=dtype, device=packed.device) if out is None else out
     kind = tl.bfloat16 if dtype == torch.bfloat16 else tl.float16
+    where = {"WIDTH": width // 2, "ROW": outputs.stride(0) // 2}
     how = {"BYTES": BLOCK // 2, "PIECE": PIECE, "KIND": kind, "num_warps": WARPS}
-    pairs, grid = outputs.view(-1).view(torch.int32), (triton.cdiv(len(packed), PIECE),)
-    nf4_pairs[grid](packed, scales, _levels(packed.device), pairs, len(packed), **how)
+    grid = (triton.cdiv(len(packed), PIECE),)
+    nf4_pairs[grid](packed, scales, _levels(packed.device), outputs.view(torch.int32), len(packed), **where, **how)
     return outputs
+
+
+def _in_pairs(out: Any) -> bool:
+    """Return whether each row of two values a number begins where a number of 32 bits may."""
+    return bool(out.dim() == 2 and out.stride(1) == 1 and out.stride(0) % 2 == 0 and out.storage_offset() % 2 == 0)
 
 
 @cache

@@ -31,7 +31,8 @@ def test_lean_form_keeps_its_inputs_alone():
     kept = []
     for tile in (0, 4):
         layer = layer_of(tile)
-        inputs = torch.randn(1, 9, layer.into.width, dtype=torch.float64, requires_grad=True)
+        width = layer.into.width + layer.into.room
+        inputs = torch.randn(1, 9, width, dtype=torch.float64, requires_grad=True)
         with torch.autograd.graph.saved_tensors_hooks(
             lambda value: kept.append(value.shape) or value, lambda value: value
         ):
@@ -39,13 +40,14 @@ def test_lean_form_keeps_its_inputs_alone():
         if tile == 0:
             assert any(shape[-1] == layer.into.outputs for shape in kept)
             kept.clear()
-    assert kept == [torch.Size([9, layer.into.width])]
+    assert kept == [torch.Size([9, width])]
 
 
-def test_pass_without_its_adapters_has_the_gradient_of_the_base_although_they_are_on_again():
-    layer = layer_of(0)
+@pytest.mark.parametrize("quantized", [False, True])
+def test_pass_without_its_adapters_has_the_gradient_of_the_base_although_they_are_on_again(quantized):
+    layer = layer_of(0, quantized=quantized)
     adapters = [part.adapter for joint in (layer.into, layer.out) for part in joint.parts]
-    inputs = torch.randn(1, 9, layer.into.width, dtype=torch.float64, requires_grad=True)
+    inputs = torch.randn(1, 9, layer.into.width + layer.into.room, dtype=torch.float64, requires_grad=True)
     found = []
     for on_again in (True, False):
         for adapter in adapters:
@@ -53,6 +55,24 @@ def test_pass_without_its_adapters_has_the_gradient_of_the_base_although_they_ar
         outputs = layer(inputs)
         for adapter in adapters:
             adapter.enabled = on_again
-        found.append(torch.autograd.grad(outputs.square().sum(), inputs)[0])
+        found.append(torch.autograd.grad(outputs.square().sum(), inputs)[0][..., : layer.into.width])
     assert torch.equal(*found)
     assert found[0].abs().max() > 0
+
+
+@pytest.mark.parametrize("quantized", [False, True])
+def test_pass_with_its_adapters_has_their_gradients_although_they_are_off_by_then(quantized):
+    layer = layer_of(0, quantized=quantized)
+    adapters = [part.adapter for joint in (layer.into, layer.out) for part in joint.parts]
+    for adapter in adapters:
+        torch.nn.init.normal_(adapter.lora_B)
+    inputs = torch.randn(1, 9, layer.into.width + layer.into.room, dtype=torch.float64, requires_grad=True)
+    found = []
+    for enabled in (True, False):
+        outputs = layer(inputs)
+        for adapter in adapters:
+            adapter.enabled = enabled
+        found.append(torch.autograd.grad(outputs.square().sum(), [inputs, *layer.into.adapters]))
+    for with_them, without in zip(*found, strict=True):
+        assert torch.equal(with_them[..., : layer.into.width], without[..., : layer.into.width])
+        assert with_them.abs().max() > 0

@@ -92,21 +92,28 @@ def left(folder: Path, group: int) -> None:
 @contextlib.contextmanager
 def trials_alone(alone: Alone) -> Iterator[None]:
     """Have the trials of faster ways timed alone within the context; what compiles does so before the others stop."""
+    from trainer.engine.steps import captured_trial
     from trainer.models.fast import attention, block_trial, cross_entropy, proof
 
     timing, seconds_of = (block_trial, attention, cross_entropy), proof.seconds_of
+    passes_timed = captured_trial.timed
 
     def timed(work: Callable[[], object], device: torch.device) -> float:
         work()
         with alone.held():
             return seconds_of(work, device)
 
-    def put(function: Any) -> None:
+    def passes(training: Any, batch: Any) -> tuple[float, float]:
+        with alone.held():
+            return passes_timed(training, batch)
+
+    def put(function: Any, of_passes: Any) -> None:
+        captured_trial.timed = of_passes
         for module in timing:
             module.seconds_of = function  # type: ignore[attr-defined]
 
-    put(timed)
+    put(timed, passes)
     try:
         yield
     finally:
-        put(seconds_of)
+        put(seconds_of, passes_timed)

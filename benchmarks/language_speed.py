@@ -53,7 +53,7 @@ __all__ = ["CASES", "assembled", "base_folder", "facts"]
 WARM, STEPS = 8, 20
 ANEW = 3  # after this step graphs are captured anew: torch counts their memory then, next to an optimizer's state
 ALONE = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}  # a compiler's workers have sessions of their own, which none stops
-PATIENCE, SHARE = 400, 0.9  # seconds of one case; of the card's memory for all processes together
+PATIENCE, SHARE = 560, 0.9  # seconds of one case; of the card's memory for all processes together
 EQUAL_STEPS, EQUAL_ROWS, EQUAL_TOLERANCE = 10, 4, 1e-5  # relative, of each step's loss in fp32
 
 
@@ -63,11 +63,12 @@ def assembled(config: Any) -> Iterator[Any]:
     from trainer.distributed.collectives import Ranks
     from trainer.engine.instrumentation import callbacks_of
     from trainer.engine.steps.compile import compile_if_worth_it
+    from trainer.engine.steps.step_strategy import choose_step
     from trainer.models.decoder.model import Decoder
     from trainer.run.phases.assemble import assemble, begin_record
     from trainer.run.phases.attempt import Attempt
     from trainer.run.phases.prepare import prepare, read
-    from trainer.run.train import open_on, select_step_strategy
+    from trainer.run.train import open_on
 
     bootstrap = Ranks()
     attempt = Attempt(config=config, name=None, settings=None, bootstrap=bootstrap)
@@ -80,7 +81,8 @@ def assembled(config: Any) -> Iterator[Any]:
         record = begin_record(prepared, attempt, folder, bootstrap)
         training = assemble(prepared, attempt, folder, bootstrap, record)
         compile_if_worth_it(training, config.compute.compile, config.distributed.parallel)
-        select_step_strategy(training, config.compute.step)
+        choice = choose_step(config.compute.step, training)
+        record["step"] = f"{choice.name}: {choice.reason}"
         described = prepared.network.description
         own = callbacks_of(training, config.telemetry, folder, prepared.accelerator, described, config.as_dict())
         training.callbacks = training.callbacks.after(*own)
@@ -116,6 +118,7 @@ def timed(case: Case, steps: int, alone: Alone) -> dict[str, Any]:
                 "ready_after_s": round(ready - began, 1),
                 "first_step_after_s": round(marks[1] - began, 1),
                 "last_loss": training.state.losses[training.state.batch - 1].item(),
+                "step": record.get("step"),
                 "chosen": record.get("fast"),
                 "settings": {**vars(case), "flags": list(case.flags)},
             }
@@ -128,7 +131,7 @@ def peak_gib() -> float | None:
     found = torch.cuda.max_memory_allocated() / 2**30
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    return round(found, 2)
+    return round(found, 3)
 
 
 def reserved() -> dict[str, float]:

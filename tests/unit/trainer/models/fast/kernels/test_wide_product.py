@@ -21,12 +21,12 @@ class Library:
     """A STAND-IN for a card's library: torch.mm with the result's dtype, as `how` gives it."""
 
     def __init__(self, how):
-        self.how, self.mm, self.asked = how, torch.mm, 0
+        self.how, self.mm, self.requested = how, torch.mm, 0
 
     def __call__(self, left, right, *, out_dtype=None):
         if out_dtype is None:
             return self.mm(left, right)
-        self.asked += 1
+        self.requested += 1
         return self.how(self.mm(left.float(), right.float()))
 
 
@@ -49,19 +49,19 @@ def test_library_is_used_only_where_its_results_are_right_and_not_rounded(name, 
     assert wide_product.tried(HERE, BF16) is expected
 
 
-def test_a_host_writes_none():
+def test_host_writes_no_wide_product():
     assert not wide_product.writes_wide(HERE, BF16)
 
 
 @pytest.mark.parametrize("wide", [True, False])
-def test_results_have_the_dtype_asked_for_and_are_rounded_once_where_that_is_possible(wide, monkeypatch):
+def test_results_have_the_dtype_requested_for_and_are_rounded_once_where_that_is_possible(wide, monkeypatch):
     library = Library(lambda values: values)
     monkeypatch.setattr(torch, "mm", library)
     monkeypatch.setattr(wide_product, "writes_wide", lambda *_: wide)
     left, right = (torch.randn(size, generator=torch.Generator().manual_seed(1)).to(BF16) for size in ((3, 8), (8, 5)))
     exact = left.float() @ right.float()
     found = wide_product.product(left, right, torch.float32)
-    assert found.dtype == torch.float32 and library.asked == wide
+    assert found.dtype == torch.float32 and library.requested == wide
     assert torch.equal(found, exact if wide else (left @ right).float())
     assert not torch.equal(exact, (left @ right).float())
 

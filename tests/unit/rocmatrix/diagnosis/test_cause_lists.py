@@ -107,8 +107,6 @@ APERTURE = "HSA_STATUS_ERROR_MEMORY_APERTURE_VIOLATION: The agent attempted to a
             "could not write clocks table: io error: Invalid argument (os error 22)\nERROR lact_daemon: could not reset the clocks table\nOD setting (3, 718) is less than the minimum allowed (750)\n",
             "outside of what",
         ),
-            "The card sleeps",
-        ),
         ("Exception caught: map::at\nFirePro S10000 Tahiti\n", "old card"),
         ("modprobe: ERROR: could not insert 'amdgpu': Invalid argument\nSecureBoot enabled\n", "Secure Boot"),
         (

@@ -14,7 +14,9 @@ HANG = "HW Exception by GPU node-1 (Agent handle: 0x1) reason :GPU Hang\n"
 CRASH = "Segmentation fault (core dumped)\n"
 VIOLATION = "Windows fatal exception: access violation\n"
 EXCEPTION = "HSA_STATUS_ERROR_EXCEPTION: An HSAIL operation resulted in a hardware exception. code: 0x1016\n"
-TIMEOUT = "[rank0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=ALLREDUCE) ran for 600001 ms\n"
+TIMEOUT = (
+    "[rank0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=ALLREDUCE) ran for 600001 ms\n"
+)
 EOF = 'Error: POST predict: Post "http://127.0.0.1:33603/completion": EOF\n'
 WAITS = "INFO 01-01 00:00:00 [shm_broadcast.py:466] No available shared memory broadcast block found in 60 seconds. This typically happens when some processes are hanging.\n"
 

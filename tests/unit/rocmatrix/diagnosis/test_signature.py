@@ -166,17 +166,9 @@ def test_signature_asks_to_be_looked_at_again_a_year_after_its_sources_were_read
     rows = tuple(signature.statements(ROOT))
     assert [row.entry for row in rows] == [one.id for one in SIGNATURES]
     assert not any(row.expired("2027-11-20") for row in rows)
-<<<<<<< HEAD
-<<<<<<< HEAD
-    assert all(row.expired("2027-11-30") for row in rows)
+    assert all(row.expired("2027-12-01") for row in rows)
     page = document.files(SIGNATURES[:1], "")[f"{document.FOLDER}/{SIGNATURES[0].area}.md"]
     assert "to look at again from 2027-11-2" in page
-=======
-=======
->>>>>>> wip-L5
-    assert all(row.expired("2027-12-01") for row in rows)
-    assert "to look at again from 2027-11-2" in document.page(SIGNATURES[:1], "")
->>>>>>> wip-L2
 
 
 def test_words_that_a_program_of_ones_own_prints_too_are_not_put_down_to_releases_alone():

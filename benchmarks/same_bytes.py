@@ -116,7 +116,7 @@ CASES = (
     Case(name="explain-gfx1100", argv=("explain", "--gpu=gfx1100"), host=True, printed=True),
     Case(name="explain-refused", argv=("explain", "--gpu=gfx1201", "--rocm=6.1"), host=True, printed=True),
     Case(name="cells", argv=("cells",), host=True, printed=True),
-    Case(name="render", argv=("render",), host=True, files=("images/**/*", "compose/**/*", "docs/*.md")),
+    Case(name="render", argv=("render",), host=True, files=("images/**/*", "compose/**/*", "docs/**/*")),
 )
 
 

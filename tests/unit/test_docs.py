@@ -1,6 +1,7 @@
 """Pages state their kind, links lead somewhere, commands exist, and the README begins with what a reader needs."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,12 @@ from rocmatrix.cli.options.command import known
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-LINKED = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
+LINKED = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES, *sorted((ROOT / "docs").glob("*/*.md"))]
 KINDS = ("Guide:", "Concepts:", "Reference.", "Reference,")
 FIRST_SCREEN = 30  # lines
 
 
+@cache
 def anchors(page: Path) -> set[str]:
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

@@ -59,7 +59,7 @@ def test_codes_checks_signatures_and_cells_of_the_page_exist():
         for name in re.findall(r"`([a-z0-9]+(?:-[a-z0-9]+)+)`", TEXT)
         if name not in ("not-applicable", "linux-firmware")
     }
-    assert [name for name in signatures if f"\n## {name}\n" not in failures] == []
+    assert [name for name in signatures if f"\n- [{name}](" not in failures] == []
     assert [code for code in set(re.findall(r"RM\d{3}", TEXT)) if f"\n## {code} " not in errors] == []
     assert [code for code in set(re.findall(r"\bD\d{3}\b", TEXT)) if f"### {code} " not in checks] == []
     for cell in set(re.findall(r"rocm[\d.]+-torch[\d.]+-gfx\w+", TEXT)):

@@ -1,1 +1,1 @@
-"""All known failures as one page that searches without a network."""
+"""All known failures as a list that searches without a network, and a page of their causes an area."""

@@ -42,6 +42,8 @@ EDITED = (
     "images/cpu-torch2.13.0/Dockerfile",
     "compose/cpu-torch2.13.0.yaml",
     "docs/support.md",
+    "docs/failures/kernels.md",
+    "docs/failures/kernels.html",
     "matrix.schema.json",
     "rocmatrix/host/processors.json",
     "trainer/device/architectures.json",
@@ -89,3 +91,11 @@ def test_rendered_compose_file_without_its_cell_is_removed(checkout):
     shutil.copy(next((checkout / "compose").glob("*.yaml")), stray)
     generated.write(MATRIX, checkout)
     assert not stray.exists()
+
+
+def test_page_of_failures_of_an_area_that_is_gone_is_removed_and_notes_stay(checkout):
+    stray, notes = checkout / "docs/failures/gone.html", checkout / "docs/failures/notes.md"
+    shutil.copy(checkout / "docs/failures/driver.html", stray)
+    notes.write_text("# Notes\n")
+    generated.write(MATRIX, checkout)
+    assert (stray.exists(), notes.exists()) == (False, True)

@@ -69,6 +69,51 @@ APERTURE = "HSA_STATUS_ERROR_MEMORY_APERTURE_VIOLATION: The agent attempted to a
         ),
         ("Unable to initialize converter, error AMF_OPENCL_FAILED (code 19)\n", "update it (Adrenalin)"),
         ("#0 Tensile::PlaceholderLibrary::foo() from librocblas.so.5\nSegmentation fault (core dumped)\n", "copied by"),
+        (
+            "HIP out of memory. Tried to allocate 16.00 GiB. GPU 0 has a total capacity of 15.24 GiB of which 15.09 GiB is free. Of the allocated memory 0 bytes is allocated by PyTorch, and 0 bytes is reserved by PyTorch but unallocated.\n",
+            "integrated GPU (APU)",
+        ),
+        ("RuntimeError: No HIP GPUs are available\nAMD Windows driver 31.0.21925.1001\n", "31.0.21925"),
+        (
+            "RuntimeError: No HIP GPUs are available\nLD_LIBRARY_PATH=/opt/rocm/lib python foo.py\n",
+            "loaded before those of the wheel",
+        ),
+        (
+            "ggml_cuda_init: failed to initialize ROCm: no ROCm-capable device is detected\nLinux 6.6.87-microsoft-standard-WSL2\n",
+            "Under WSL",
+        ),
+        (
+            "WSL environment detected.\nhsa api call failure at: foo.cc:1\nAMD Radeon RX 6800 XT\n",
+            "RDNA 3 and newer alone",
+        ),
+        ("WSL environment detected.\nhsa_init Failed, possibly no supported GPU devices\ngfx1030\n", "older cards"),
+        ("amdgpu: ring gfx_0.0.0 timeout\nProcess information: process Xwayland pid 1\n", "release of Mesa"),
+        ("AMD-Vi: Completion-Wait loop timed out\nvendor_reset_hook: installed\n", "reset_method has to be set"),
+        (
+            "amdgpu: SMU: I'm not done with your previous command: SMN_C2PMSG_66:0x00000024\nFailed to set workload mask 0x1\n",
+            "Navi 10",
+        ),
+        ('level=INFO msg="failure during GPU discovery"\nHSA_OVERRIDE_GFX_VERSION=11.0.0\n', "another architecture"),
+        ("amdgpu 0000:03:00.0: [drm] *ERROR* [CRTC:1:crtc-0] flip_done timed out\nDMCUB error\n", "DMUB"),
+        (
+            "[drm:amdgpu_cs_ioctl [amdgpu]] *ERROR* Not enough memory for command submission!\nVM memory stats for proc foo(1) task foo(1) is non-zero when fini\n",
+            "loses memory over days",
+        ),
+        (
+            "ValueError: Free memory on device cuda:0 (2.02/63.59 GiB) on startup is less than desired GPU memory utilization (0.92, 58.51 GiB).\nllm.wake_up()\n",
+            "did not give the card's memory back",
+        ),
+        (
+            "could not write clocks table: io error: Invalid argument (os error 22)\nERROR lact_daemon: could not reset the clocks table\nOD setting (3, 718) is less than the minimum allowed (750)\n",
+            "outside of what",
+        ),
+        ("Exception caught: map::at\nFirePro S10000 Tahiti\n", "old card"),
+        ("modprobe: ERROR: could not insert 'amdgpu': Invalid argument\nSecureBoot enabled\n", "Secure Boot"),
+        (
+            "slurmd: error: Discarding the following config-only GPU due to lack of File specification\nAutoDetect=amdgpu\n",
+            "AutoDetect knows rsmi",
+        ),
+        ("PermissionError: [Errno 13] Permission denied: '/data/foo'\navc:  denied  { read } for pid=1\n", "SELinux"),
     ],
 )
 def test_cause_that_the_log_names_stands_first(log, first):

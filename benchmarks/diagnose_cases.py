@@ -19,7 +19,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from rocmatrix.diagnosis.machine import compared_values
 from rocmatrix.diagnosis.machine.log_environment import Values
 from rocmatrix.diagnosis.matcher import Scanner
 from rocmatrix.diagnosis.ranking import HostContext
+from rocmatrix.diagnosis.search.match import Match
 from rocmatrix.diagnosis.signature import Signature
 from rocmatrix.matrix.loading import load as matrix_file
 
@@ -40,7 +41,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CASES = ROOT / "benchmarks" / "diagnosis_cases"
 GIVEN = ROOT.parent / "shared" / "data" / "failures" / "cases.json"
 RESULTS = ROOT / "benchmarks" / "results" / "diagnose_cases.json"
-SETS = ("learn", "held_out", *(f"fresh{n}" for n in ("", *range(2, 35))), "aside", "kept", "given")
+SETS = ("learn", "held_out", *(f"fresh{n}" for n in ("", *range(2, 36))), "aside", "kept", "given")
 FIRST = 3
 ECHO = 4  # words in a row that are also in the log are the log's, not the answer's
 _SCANNERS: dict[int, tuple[tuple[Signature, ...], Scanner]] = {}  # its automaton is made once, not for each case
@@ -86,9 +87,10 @@ def diagnosed(log: str, known: tuple[Signature, ...]) -> Diagnosis:
     scanned = _SCANNERS[id(known)][1].scan(reader.watched([log.encode()]))
     here = reader.completed(HostContext())
     compared = compared_values.of(reader, HostContext(), matrix_file.load(ROOT).architectures)
-    return diagnosis.concluded(
+    found = diagnosis.concluded(
         scanned, name="case", here=here, matrix=None, failed_checks=frozenset(), compared=compared
     )
+    return replace(found, similar=diagnosis.similar_to(found, log.encode()))
 
 
 def without_echo(text: str, log: str) -> str:
@@ -107,15 +109,21 @@ def _words(text: str) -> list[str]:
 
 def answers(found: Diagnosis) -> Iterator[tuple[str, bool]]:
     """Yield what a user reads, in order: the words, and whether they state a cause as certain."""
+    alike = [(one.cause, False) for one in found.similar]
+    if not found.ranked.failures:
+        yield from alike
     for match in found.ranked.failures:
-        one = match.signature
-        stated = f"{match.title} {match.cause}"
-        if not one.causes:
-            yield stated, one.kind == "cause"
-            continue
-        rows = diagnosis.possibilities(found, match)
-        yield f"{stated} {rows[0].says}", rows[0].decided
-        yield from ((f"{match.title} {row.says}", False) for row in rows[1:])
+        first, *others = listed(found, match)
+        yield first
+        yield from diagnosis.in_turn(alike, others) if match is found.best else others
+
+
+def listed(found: Diagnosis, match: Match) -> Iterator[tuple[str, bool]]:
+    """Yield what is stated of one match: its cause, and each of those that a symptom can have."""
+    stated = f"{match.title} {match.cause}"
+    rows = diagnosis.possibilities(found, match)
+    yield (f"{stated} {rows[0].says}", rows[0].decided) if rows else (stated, match.signature.kind == "cause")
+    yield from ((f"{match.title} {row.says}", False) for row in rows[1:])
 
 
 def verdict(case: Case, known: tuple[Signature, ...]) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -17,12 +17,16 @@ from rocmatrix.diagnosis.possible_causes import Possible, ordered
 from rocmatrix.diagnosis.ranking import HostContext, Ranked, fit, rank
 from rocmatrix.diagnosis.search.match import Match, Scanned
 from rocmatrix.diagnosis.signature import Area, Signature
+from rocmatrix.diagnosis.similar.cases import Similar
+from rocmatrix.diagnosis.similar.excerpt import End, excerpt
+from rocmatrix.diagnosis.similar.likeness import alike
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.matrix.rule import Rule
 from rocmatrix.runtime.errors import RocmatrixError
 
 OTHERS_SHOWN = 5
 CAUSES_SHOWN = 5
+SIMILAR_AROUND = 3  # matches whose lines are compared with known failures
 NEXT: dict[Area, str] = {
     "kernels": "`./invokew explain` lists which releases hold code for the card; `./invokew smoke --probe device`.",
     "driver": "`./invokew doctor` examines driver, nodes and groups of this host.",
@@ -51,7 +55,8 @@ class Diagnosis:
     """What was found in a log of `lines` lines and `bytes` bytes (unpacked), and which rules are touched.
 
     `here` is what it was ranked for: this host, or a card or cell as requested; `stated` is what the log alone states.
-    `compared` are the rules on two values that hold, by id.
+    `compared` are the rules on two values that hold, by id; `similar` are known failures that the log is like, where
+    no cause is certain.
     """
 
     name: str
@@ -66,11 +71,20 @@ class Diagnosis:
     stated: HostContext = field(default_factory=HostContext)
     card: CardSupport | None = None
     compared: Mapping[str, Compared] = field(default_factory=dict)
+    similar: tuple[Similar, ...] = ()
 
     @property
     def best(self) -> Match | None:
         """The most likely reason, or None where nothing explains a failure."""
         return next(iter(self.ranked.failures), None)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the best match states its cause, or log or host show one."""
+        if self.best is None:
+            return False
+        rows = possibilities(self, self.best)
+        return rows[0].decided if rows else self.best.signature.kind == "cause"
 
 
 def diagnose(
@@ -95,8 +109,8 @@ def diagnose(
         failed_checks: ids of doctor's checks (D101, ...) that failed on the host of the log.
         comparisons: rules that relate two values of the log, or of the host that `here` describes.
     """
-    reader = Values(comparisons)
-    scanned = Scanner(signatures).scan(reader.watched(blocks))
+    reader, end = Values(comparisons), End()
+    scanned = Scanner(signatures).scan(reader.watched(end.watched(blocks)))
     found = concluded(
         scanned,
         name=name,
@@ -105,7 +119,7 @@ def diagnose(
         failed_checks=checks_of(reader, here, failed_checks),
         compared=compared_values.of(reader, here, matrix.architectures if matrix else {}),
     )
-    return replace(found, stated=reader.stated())
+    return replace(found, stated=reader.stated(), similar=similar_to(found, end.kept))
 
 
 def diagnose_all(
@@ -128,9 +142,10 @@ def diagnose_all(
         comparisons: rules that relate two values of the logs, or of the host that `here` describes.
     """
     reader, scanner, whole, left_out = Values(comparisons), Scanner(signatures), Scanned(), []
+    end = End()
     for order, (log, blocks) in enumerate(logs):
         try:
-            whole.add(scanner.scan(reader.watched(blocks, log=log)), log=log, order=order)
+            whole.add(scanner.scan(reader.watched(end.watched(blocks), log=log)), log=log, order=order)
         except RocmatrixError as error:
             left_out.append(f"{log}: {error.what}")
     found = concluded(
@@ -141,7 +156,22 @@ def diagnose_all(
         failed_checks=checks_of(reader, here, failed_checks),
         compared=compared_values.of(reader, here, matrix.architectures if matrix else {}),
     )
-    return replace(found, left_out=tuple(left_out), stated=reader.stated())
+    similar = similar_to(found, end.kept)
+    return replace(found, left_out=tuple(left_out), stated=reader.stated(), similar=similar)
+
+
+def similar_to(found: Diagnosis, end: bytes) -> tuple[Similar, ...]:
+    """Return the known failures that a log is like; none where a cause is certain, or where its lines are no failure.
+
+    Args:
+        found: what the signatures found.
+        end: last bytes of the log.
+    """
+    if found.is_certain or (found.best is None and found.ranked.remarks):
+        return ()
+    matches = (*found.ranked.failures, *found.ranked.remarks)
+    around = [match.context or match.text for match in found.ranked.failures[:SIMILAR_AROUND]]
+    return alike(excerpt(end, around), [match.signature.id for match in matches], failed=found.best is not None)
 
 
 def checks_of(reader: Values, here: HostContext, failed_checks: Iterable[str]) -> frozenset[str]:
@@ -206,7 +236,8 @@ def text_lines(found: Diagnosis) -> list[str]:
         reported = [f"{found.name}: nothing here explains a failure ({found.lines} lines read); reported was:"]
         reported += _best(found, first_remark[0])
     elif found.best is None:
-        reported = [f"{found.name}: nothing here explains a failure ({found.lines} lines read)", f"  hint:   {NOTHING}"]
+        reported = [f"{found.name}: nothing here explains a failure ({found.lines} lines read)", *_similar(found)]
+        reported.append(f"  hint:   {NOTHING}")
     else:
         reported = _best(found, found.best)
         reported += [f"  also:   {_line(match)}" for match in found.ranked.failures[1 : OTHERS_SHOWN + 1]]
@@ -232,9 +263,26 @@ def _best(found: Diagnosis, best: Match) -> list[str]:
 
 
 def _possible(found: Diagnosis, best: Match) -> Iterator[str]:
-    for row in possibilities(found, best)[:CAUSES_SHOWN]:
-        shown = f" [{row.why}]" if row.why else ""
-        yield f"  {'likely:' if row.decided else 'maybe: '} {row.says}{shown} Test: {row.test}"
+    """Yield the listed causes; after the first in turn with what similar failures were settled by."""
+    rows = [_listed(row) for row in possibilities(found, best)[:CAUSES_SHOWN]]
+    yield from (*rows[:1], *in_turn(list(_similar(found)), rows[1:]))
+
+
+def in_turn(ones: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+    """Return one of the first, one of the second, and so on; what is left of the longer at the end."""
+    pairs = zip(ones, others, strict=False)
+    both = min(len(ones), len(others))
+    return [*(row for pair in pairs for row in pair), *ones[both:], *others[both:]]
+
+
+def _listed(row: Possible) -> str:
+    shown = f" [{row.why}]" if row.why else ""
+    return f"  {'likely:' if row.decided else 'maybe: '} {row.says}{shown} Test: {row.test}"
+
+
+def _similar(found: Diagnosis) -> Iterator[str]:
+    for one in found.similar:
+        yield f"  alike:  {one.cause} (so it was in {one.source}, whose lines are similar; no proof)"
 
 
 def next_step(signature: Signature) -> str:
@@ -293,6 +341,7 @@ def described(found: Diagnosis) -> dict[str, Any]:
         "left_out": list(found.left_out),
         "failures": [_described(match, found) for match in found.ranked.failures],
         "remarks": [_described(match, found) for match in found.ranked.remarks],
+        "similar": [{"source": one.source, "cause": one.cause, "score": round(one.score, 1)} for one in found.similar],
     }
 
 

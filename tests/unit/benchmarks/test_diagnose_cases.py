@@ -24,7 +24,19 @@ def test_named_cause_is_right_and_another_stated_one_is_wrong():
 
 
 def test_symptom_whose_causes_name_it_further_down_is_among_the_first_three():
-    assert judged("RuntimeError: No HIP GPUs are available\n", "no driver serves") == "first three"
+    assert judged("RuntimeError: No HIP GPUs are available\n", "default index") == "first three"
+
+
+def test_similar_failures_stand_after_the_first_cause_and_state_nothing_as_certain():
+    found = bench.diagnosed("RuntimeError: No HIP GPUs are available\n", SIGNATURES)
+    listed = [text for text, _ in bench.listed(found, found.best)]
+    shown = list(bench.answers(found))
+    assert [text for text, _ in shown[:4]] == [listed[0], found.similar[0].cause, listed[1], found.similar[1].cause]
+    assert not any(certain for _, certain in shown)
+
+
+def test_certain_cause_has_no_similar_failures_beside_it():
+    assert not bench.diagnosed("error: externally-managed-environment\n", SIGNATURES).similar
 
 
 def test_uncertain_answer_is_open_and_a_missing_one_counts_as_nothing():

@@ -4,6 +4,7 @@ import io
 from functools import cache
 from pathlib import Path
 
+from benchmarks.diagnose_cases import diagnosed, listed
 from rocmatrix.diagnosis import log_reader, signature
 from rocmatrix.diagnosis.comparisons import forms
 from rocmatrix.diagnosis.matcher import Scanner
@@ -35,3 +36,9 @@ def best(log, here=None):
 def signatures_of(log):
     """Return the ids of what a log's last words lead to, families included."""
     return [match.signature.id for match in ranked(log).failures]
+
+
+def listed_causes(log):
+    """Return the causes that the best match lists, without those of similar failures."""
+    found = diagnosed(log, SIGNATURES)
+    return [text for text, _ in listed(found, found.best)]

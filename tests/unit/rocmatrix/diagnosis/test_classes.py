@@ -9,7 +9,7 @@ import re
 import pytest
 
 from benchmarks.diagnose_cases import answers, diagnosed
-from tests.unit.rocmatrix.diagnosis.known import SIGNATURES
+from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, listed_causes
 
 KNOWN = tuple(SIGNATURES)
 
@@ -214,7 +214,7 @@ def test_library_that_is_found_or_optional_is_no_missing_one(line):
 
 
 def test_crash_without_a_trace_lists_first_the_card_that_the_build_has_no_code_for():
-    causes = [text for text, _ in answers(diagnosed("Segmentation fault (core dumped)\n", KNOWN))]
+    causes = listed_causes("Segmentation fault (core dumped)\n")
     assert "not supported" in causes[0]
     assert "mixed versions" in causes[2]
 
@@ -225,7 +225,7 @@ def test_driver_of_windows_leads_where_the_log_names_it():
 
 
 def test_module_not_loaded_lists_an_image_without_lsmod_among_three():
-    causes = [text for text, _ in answers(diagnosed("ROCk module is NOT loaded, possibly no GPU devices\n", KNOWN))]
+    causes = listed_causes("ROCk module is NOT loaded, possibly no GPU devices\n")
     assert any("kmod" in text for text in causes[:3])
 
 

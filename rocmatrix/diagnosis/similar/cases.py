@@ -1,0 +1,135 @@
+"""Known failures nearest to a text, by the terms that they share, weighed by how few failures have them.
+
+The failures are those of public threads that signatures were learned from, each with the cause it was settled by; a
+benchmark writes the file (benchmarks/similar_cases.py), with none of the threads that are kept to measure with. The
+measure is that of Okapi BM25 without a count of repetitions, over the lines of a failure and, twice as heavy, over the
+text of its cause; signatures that both match add to it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from rocmatrix.diagnosis.similar.terms import terms
+
+FILE = Path(__file__).with_name("cases.json")
+LONG, FLAT = 0.6, 0.6  # how much a long text weighs less, and how soon
+CAUSE, SIGNATURE = 2.0, 4.0  # weights next to the lines' own
+ALIKE = 0.6  # share of the terms of the shorter of two causes, from which on they say the same
+LOOKED_AT = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Similar:
+    """A known failure: the thread, the cause that it was settled by, in our words, and the score."""
+
+    source: str
+    cause: str
+    score: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Postings:
+    """The texts that have a term, by the term, and the number of terms of each text."""
+
+    texts: Mapping[str, Sequence[int]]
+    lengths: Sequence[int]
+
+    @classmethod
+    def of(cls, rows: Sequence[Collection[str]]) -> Postings:
+        """Return those of the terms of each text."""
+        texts: dict[str, list[int]] = {}
+        for place, row in enumerate(rows):
+            for term in row:
+                texts.setdefault(term, []).append(place)
+        return cls(texts=texts, lengths=[len(row) for row in rows])
+
+    def scores(self, query: Collection[str]) -> defaultdict[int, float]:
+        """Return the score of each text that shares a term."""
+        mean = sum(self.lengths) / max(1, len(self.lengths))
+        found: defaultdict[int, float] = defaultdict(float)
+        for term in query:
+            at = self.texts.get(term, ())
+            rare = rarity(len(at), len(self.lengths))
+            for text in at:
+                found[text] += rare * (FLAT + 1) / (1 + FLAT * (1 - LONG + LONG * self.lengths[text] / mean))
+        return found
+
+
+def rarity(having: int, of: int) -> float:
+    """Return the weight of what `having` of so many texts have."""
+    return math.log(1 + (of - having + 0.5) / (having + 0.5))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """The known failures: source and cause of each, terms of lines and causes, ids of the signatures that match."""
+
+    failures: Sequence[tuple[str, str]]
+    lines: Postings
+    causes: Postings
+    signatures: Mapping[str, Sequence[tuple[int, int]]]  # (failure, place of the signature among its answers)
+
+    def nearest(self, text: str, matched: Sequence[str], count: int) -> tuple[Similar, ...]:
+        """Return the nearest failures, no two with the same cause.
+
+        Args:
+            text: lines of a log.
+            matched: ids of the signatures that match them, the most likely first.
+            count: of failures to return.
+        """
+        query = terms(text)
+        scores = self.lines.scores(query)
+        for failure, score in self.causes.scores(query).items():
+            scores[failure] += CAUSE * score
+        for place, name in enumerate(dict.fromkeys(matched)):
+            having = self.signatures.get(name, ())
+            for failure, at in having:
+                scores[failure] += SIGNATURE * rarity(len(having), len(self.failures)) / ((1 + at) * (1 + place))
+        found: list[Similar] = []
+        for failure, score in sorted(scores.items(), key=lambda row: (-row[1], row[0]))[:LOOKED_AT]:
+            source, cause = self.failures[failure]
+            if not any(says_the_same(cause, other.cause) for other in found):
+                found.append(Similar(source=source, cause=cause, score=score))
+        return tuple(found[:count])
+
+
+def says_the_same(one: str, other: str) -> bool:
+    """Return whether two causes share most terms of the shorter one."""
+    own, others = terms(one), terms(other)
+    return len(own & others) >= ALIKE * max(1, min(len(own), len(others)))
+
+
+@cache
+def known() -> Known:
+    """Return the known failures; none where the file is missing or damaged."""
+    try:
+        made = json.loads(FILE.read_text(encoding="utf-8"))
+        return read(made)
+    except (OSError, ValueError, KeyError, TypeError):
+        return Known(failures=(), lines=Postings.of(()), causes=Postings.of(()), signatures={})
+
+
+def read(made: Mapping[str, object]) -> Known:
+    """Return the known failures of the file's content.
+
+    Args:
+        made: `failures`: rows of source, cause, ids of signatures; `terms`: of each failure's lines.
+    """
+    rows: list[tuple[str, str, str, str]] = made["failures"]  # type: ignore[assignment]
+    signatures: dict[str, list[tuple[int, int]]] = {}
+    for failure, (_, _, ids, _) in enumerate(rows):
+        for place, name in enumerate(ids.split()):
+            signatures.setdefault(name, []).append((failure, place))
+    return Known(
+        failures=[(source, cause) for source, cause, _, _ in rows],
+        lines=Postings.of([row[3].split() for row in rows]),
+        causes=Postings.of([sorted(terms(row[1])) for row in rows]),
+        signatures=signatures,
+    )

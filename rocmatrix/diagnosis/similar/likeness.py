@@ -1,0 +1,25 @@
+"""Which known failures are worth naming for a log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rocmatrix.diagnosis.similar.cases import Similar, known
+from rocmatrix.diagnosis.similar.excerpt import reports_trouble
+
+COUNT = 2
+LEAST = 12.0  # score: about two rare terms
+PASTED = 12  # lines: who shows so few takes them for the failure; long logs of runs that went well have warnings
+
+
+def alike(text: str, matched: Sequence[str], *, failed: bool) -> tuple[Similar, ...]:
+    """Return the known failures nearest to a log; none where they share too little, or it reports no failure.
+
+    Args:
+        text: the lines to compare.
+        matched: ids of the signatures that match them.
+        failed: whether a signature found a failure; without one, only a few lines that report trouble are compared.
+    """
+    if not failed and (text.count("\n") >= PASTED or not reports_trouble(text)):
+        return ()
+    return tuple(one for one in known().nearest(text, matched, COUNT) if one.score >= LEAST)

@@ -1,0 +1,54 @@
+"""Which lines of a log are compared with known failures."""
+
+from __future__ import annotations
+
+from rocmatrix.diagnosis.similar.excerpt import KEPT, MOST, WHOLE, End, excerpt, reports_trouble
+
+
+def lines_of(count):
+    return [f"step {number} loss 1.0" for number in range(count)]
+
+
+def passed(blocks):
+    end = End()
+    assert list(end.watched(blocks)) == blocks
+    return end.kept
+
+
+def test_end_of_chunks_is_kept_whatever_their_size():
+    whole = b"".join(b"%07d\n" % number for number in range(3 * KEPT // 8))
+    for size in (100, KEPT - 1, KEPT, 2 * KEPT):
+        blocks = [whole[at : at + size] for at in range(0, len(whole), size)]
+        assert passed(blocks) == whole[-KEPT:]
+
+
+def test_short_log_is_compared_whole():
+    lines = lines_of(WHOLE)
+    assert excerpt("\n".join(lines).encode()) == "\n".join(lines)
+
+
+def test_of_a_long_log_lines_of_trouble_are_compared_each_with_the_line_before_it():
+    lines = lines_of(WHOLE + 5)
+    lines[7], lines[8], lines[20] = "invalid device", "Aborted", "exit: cannot go on"
+    assert excerpt("\n".join(lines).encode()).split("\n") == [
+        "step 6 loss 1.0",
+        "invalid device",
+        "Aborted",
+        "step 19 loss 1.0",
+        "exit: cannot go on",
+    ]
+
+
+def test_long_log_without_trouble_is_compared_by_its_end():
+    lines = lines_of(3 * MOST)
+    assert excerpt("\n".join(lines).encode()).split("\n") == lines[-MOST:]
+
+
+def test_prefixes_and_colours_are_left_out_and_matched_lines_come_first():
+    end = b"2026-01-01T10:00:00Z \x1b[31mRuntimeError: bad\x1b[0m\n\n"
+    assert excerpt(end, ["HIP error: x"]) == "HIP error: x\nRuntimeError: bad"
+
+
+def test_words_by_which_programs_report_trouble():
+    assert reports_trouble("E: Unable to locate package") and reports_trouble("Kernel panic - not syncing")
+    assert not reports_trouble("quiet panic=1 console=ttyS0") and not reports_trouble("step 3 loss 0.1")

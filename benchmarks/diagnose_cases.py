@@ -19,7 +19,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -90,7 +90,7 @@ def diagnosed(log: str, known: tuple[Signature, ...]) -> Diagnosis:
     found = diagnosis.concluded(
         scanned, name="case", here=here, matrix=None, failed_checks=frozenset(), compared=compared
     )
-    return replace(found, similar=diagnosis.similar_to(found, log.encode()))
+    return diagnosis.compared_with_known(found, log.encode())
 
 
 def without_echo(text: str, log: str) -> str:
@@ -113,8 +113,8 @@ def answers(found: Diagnosis) -> Iterator[tuple[str, bool]]:
     if not found.ranked.failures:
         yield from alike
     for match in found.ranked.failures:
-        first, *others = listed(found, match)
-        yield first
+        (text, certain), *others = listed(found, match)
+        yield text, certain and (found.supported or match is not found.best)
         yield from diagnosis.in_turn(alike, others) if match is found.best else others
 
 

@@ -14,12 +14,13 @@ from rocmatrix.diagnosis.machine.card_support import CardSupport
 from rocmatrix.diagnosis.machine.log_environment import Values
 from rocmatrix.diagnosis.matcher import Scanner
 from rocmatrix.diagnosis.possible_causes import Possible, ordered
+from rocmatrix.diagnosis.project_errors import ProjectError
 from rocmatrix.diagnosis.ranking import HostContext, Ranked, fit, rank
 from rocmatrix.diagnosis.search.match import Match, Scanned
 from rocmatrix.diagnosis.signature import Area, Signature
 from rocmatrix.diagnosis.similar.cases import Similar
 from rocmatrix.diagnosis.similar.excerpt import End, excerpt
-from rocmatrix.diagnosis.similar.likeness import alike
+from rocmatrix.diagnosis.similar.likeness import alike, supported
 from rocmatrix.matrix.matrix import Matrix
 from rocmatrix.matrix.rule import Rule
 from rocmatrix.runtime.errors import RocmatrixError
@@ -56,7 +57,7 @@ class Diagnosis:
 
     `here` is what it was ranked for: this host, or a card or cell as requested; `stated` is what the log alone states.
     `compared` are the rules on two values that hold, by id; `similar` are known failures that the log is like, where
-    no cause is certain.
+    no cause is certain. `supported` is whether a known failure near the log has the cause that is stated.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Diagnosis:
     card: CardSupport | None = None
     compared: Mapping[str, Compared] = field(default_factory=dict)
     similar: tuple[Similar, ...] = ()
+    supported: bool = True
 
     @property
     def best(self) -> Match | None:
@@ -79,12 +81,17 @@ class Diagnosis:
         return next(iter(self.ranked.failures), None)
 
     @property
-    def is_certain(self) -> bool:
+    def is_stated(self) -> bool:
         """Whether the best match states its cause, or log or host show one."""
         if self.best is None:
             return False
         rows = possibilities(self, self.best)
         return rows[0].decided if rows else self.best.signature.kind == "cause"
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether a cause is stated that a known failure near the log has, too."""
+        return self.is_stated and self.supported
 
 
 def diagnose(
@@ -119,7 +126,7 @@ def diagnose(
         failed_checks=checks_of(reader, here, failed_checks),
         compared=compared_values.of(reader, here, matrix.architectures if matrix else {}),
     )
-    return replace(found, stated=reader.stated(), similar=similar_to(found, end.kept))
+    return replace(compared_with_known(found, end.kept), stated=reader.stated())
 
 
 def diagnose_all(
@@ -156,22 +163,33 @@ def diagnose_all(
         failed_checks=checks_of(reader, here, failed_checks),
         compared=compared_values.of(reader, here, matrix.architectures if matrix else {}),
     )
-    similar = similar_to(found, end.kept)
-    return replace(found, left_out=tuple(left_out), stated=reader.stated(), similar=similar)
+    return replace(compared_with_known(found, end.kept), left_out=tuple(left_out), stated=reader.stated())
 
 
-def similar_to(found: Diagnosis, end: bytes) -> tuple[Similar, ...]:
-    """Return the known failures that a log is like; none where a cause is certain, or where its lines are no failure.
+def compared_with_known(found: Diagnosis, end: bytes) -> Diagnosis:
+    """Return a diagnosis with the known failures that the log is like, where no cause is certain.
+
+    Causes of the project's own errors, and of two values that contradict each other, need no support.
 
     Args:
         found: what the signatures found.
         end: last bytes of the log.
     """
-    if found.is_certain or (found.best is None and found.ranked.remarks):
-        return ()
-    matches = (*found.ranked.failures, *found.ranked.remarks)
-    around = [match.context or match.text for match in found.ranked.failures[:SIMILAR_AROUND]]
-    return alike(excerpt(end, around), [match.signature.id for match in matches], failed=found.best is not None)
+    best, ranked = found.best, found.ranked
+    if best is None and ranked.remarks:  # its lines are known as no failure
+        return found
+    text = excerpt(end, [match.context or match.text for match in ranked.failures[:SIMILAR_AROUND]])
+    if best is not None and found.is_stated and not is_own_or_compared(found, best):
+        found = replace(found, supported=supported(text, best.signature.id, best.signature.sample))
+    if found.is_certain:
+        return found
+    ids = [match.signature.id for match in (*ranked.failures, *ranked.remarks)]
+    return replace(found, similar=alike(text, ids, failed=best is not None))
+
+
+def is_own_or_compared(found: Diagnosis, match: Match) -> bool:
+    """Return whether a match is one of this project's errors, or a rule on two values."""
+    return match.signature.id in found.compared or isinstance(match.signature, ProjectError)
 
 
 def checks_of(reader: Values, here: HostContext, failed_checks: Iterable[str]) -> frozenset[str]:
@@ -257,6 +275,8 @@ def _best(found: Diagnosis, best: Match) -> list[str]:
         f"  hint:   {next_step(signature)}",
         f"  source: {signature.evidence.summary}; words compared: {signature.checked}",
     ]
+    if not found.supported:
+        reported.append("  doubt:  none of the known failures nearest to this log had this cause")
     if fit(signature, found.here) < 0:
         reported.append(f"  doubt:  so far seen with {seen_with(signature)}, which is not what this is")
     return reported + [f"  rule:   {line}" for line in _touched(found, signature)]
@@ -341,6 +361,7 @@ def described(found: Diagnosis) -> dict[str, Any]:
         "left_out": list(found.left_out),
         "failures": [_described(match, found) for match in found.ranked.failures],
         "remarks": [_described(match, found) for match in found.ranked.remarks],
+        "certain": found.is_certain,
         "similar": [{"source": one.source, "cause": one.cause, "score": round(one.score, 1)} for one in found.similar],
     }
 

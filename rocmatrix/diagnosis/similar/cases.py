@@ -52,14 +52,22 @@ class Postings:
 
     def scores(self, query: Collection[str]) -> defaultdict[int, float]:
         """Return the score of each text that shares a term."""
-        mean = sum(self.lengths) / max(1, len(self.lengths))
         found: defaultdict[int, float] = defaultdict(float)
         for term in query:
             at = self.texts.get(term, ())
             rare = rarity(len(at), len(self.lengths))
             for text in at:
-                found[text] += rare * (FLAT + 1) / (1 + FLAT * (1 - LONG + LONG * self.lengths[text] / mean))
+                found[text] += rare * self._share(self.lengths[text])
         return found
+
+    def score(self, query: Collection[str], text: Collection[str]) -> float:
+        """Return the score of a text that is not among these."""
+        shared = (rarity(len(self.texts.get(term, ())), len(self.lengths)) for term in {*query} & {*text})
+        return sum(shared) * self._share(len(text))
+
+    def _share(self, length: int) -> float:
+        mean = sum(self.lengths) / max(1, len(self.lengths))
+        return (FLAT + 1) / (1 + FLAT * (1 - LONG + LONG * length / max(1, mean)))
 
 
 def rarity(having: int, of: int) -> float:
@@ -69,9 +77,13 @@ def rarity(having: int, of: int) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """The known failures: source and cause of each, terms of lines and causes, ids of the signatures that match."""
+    """The known failures: source and cause of each, terms of lines and causes, ids of the signatures that match.
+
+    `answers` has the id of the signature that answers each first, empty where none does.
+    """
 
     failures: Sequence[tuple[str, str]]
+    answers: Sequence[str]
     lines: Postings
     causes: Postings
     signatures: Mapping[str, Sequence[tuple[int, int]]]  # (failure, place of the signature among its answers)
@@ -84,6 +96,29 @@ class Known:
             matched: ids of the signatures that match them, the most likely first.
             count: of failures to return.
         """
+        found: list[Similar] = []
+        for failure, score in self._ranked(text, matched)[:LOOKED_AT]:
+            source, cause = self.failures[failure]
+            if not any(are_alike(cause, other.cause) for other in found):
+                found.append(Similar(source=source, cause=cause, score=score))
+        return tuple(found[:count])
+
+    def has_near(self, text: str, name: str, sample: str, count: int) -> bool:
+        """Return whether a signature answers one of the nearest failures first, or its own sample is as near.
+
+        Args:
+            text: lines of a log.
+            name: id of the signature.
+            sample: the lines that it was written for.
+            count: of failures.
+        """
+        ranked = self._ranked(text, ())[:count]
+        least = ranked[-1][1] if len(ranked) == count else 0.0
+        return any(self.answers[failure] == name for failure, _ in ranked) or (
+            self.lines.score(terms(text), terms(sample)) >= least
+        )
+
+    def _ranked(self, text: str, matched: Sequence[str]) -> list[tuple[int, float]]:
         query = terms(text)
         scores = self.lines.scores(query)
         for failure, score in self.causes.scores(query).items():
@@ -92,15 +127,10 @@ class Known:
             having = self.signatures.get(name, ())
             for failure, at in having:
                 scores[failure] += SIGNATURE * rarity(len(having), len(self.failures)) / ((1 + at) * (1 + place))
-        found: list[Similar] = []
-        for failure, score in sorted(scores.items(), key=lambda row: (-row[1], row[0]))[:LOOKED_AT]:
-            source, cause = self.failures[failure]
-            if not any(says_the_same(cause, other.cause) for other in found):
-                found.append(Similar(source=source, cause=cause, score=score))
-        return tuple(found[:count])
+        return sorted(scores.items(), key=lambda row: (-row[1], row[0]))
 
 
-def says_the_same(one: str, other: str) -> bool:
+def are_alike(one: str, other: str) -> bool:
     """Return whether two causes share most terms of the shorter one."""
     own, others = terms(one), terms(other)
     return len(own & others) >= ALIKE * max(1, min(len(own), len(others)))
@@ -113,7 +143,7 @@ def known() -> Known:
         made = json.loads(FILE.read_text(encoding="utf-8"))
         return read(made)
     except (OSError, ValueError, KeyError, TypeError):
-        return Known(failures=(), lines=Postings.of(()), causes=Postings.of(()), signatures={})
+        return Known(failures=(), answers=(), lines=Postings.of(()), causes=Postings.of(()), signatures={})
 
 
 def read(made: Mapping[str, object]) -> Known:
@@ -129,6 +159,7 @@ def read(made: Mapping[str, object]) -> Known:
             signatures.setdefault(name, []).append((failure, place))
     return Known(
         failures=[(source, cause) for source, cause, _, _ in rows],
+        answers=[ids.split(" ")[0] for _, _, ids, _ in rows],
         lines=Postings.of([row[3].split() for row in rows]),
         causes=Postings.of([sorted(terms(row[1])) for row in rows]),
         signatures=signatures,

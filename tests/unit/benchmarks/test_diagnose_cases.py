@@ -35,7 +35,7 @@ def test_similar_failures_stand_after_the_first_cause_and_state_nothing_as_certa
     assert not any(certain for _, certain in shown)
 
 
-def test_certain_cause_has_no_similar_failures_beside_it():
+def test_certain_cause_comes_without_similar_failures():
     assert not bench.diagnosed("error: externally-managed-environment\n", SIGNATURES).similar
 
 

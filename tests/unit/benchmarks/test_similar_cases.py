@@ -14,7 +14,7 @@ def test_file_was_made_from_the_sets_as_they_are():
     assert len(made["failures"]) == sum(len(cases(name)) for name in similar_cases.LEARNED)
 
 
-def test_no_thread_that_is_kept_to_measure_with_is_in_the_file():
+def test_threads_that_are_kept_to_measure_with_are_not_in_the_file():
     held = {source for source, *_ in json.loads(similar_cases.FILE.read_text(encoding="utf-8"))["failures"]}
     kept = {case.source for name in similar_cases.UNSEEN for case in cases(name)}
     assert len(kept) > 200

@@ -49,7 +49,7 @@ def test_causes_that_say_the_same_are_named_once():
     assert sources("cmake could not find rocmcreatepackage error rocm-cmake") == ["b/b#3"]
 
 
-def test_no_more_than_the_count_are_named_and_none_that_shares_nothing():
+def test_failures_named_are_at_most_the_count_and_share_a_term():
     assert len(sources("open dev kfd cmake libnuma.so.1", count=2)) == 2
     assert sources("zzz") == []
 
@@ -97,3 +97,15 @@ def test_rows_may_stand_in_a_file(tmp_path, monkeypatch):
         assert cases.known().nearest("libnuma.so.1", (), 1)[0].source == "c/c#5"
     finally:
         cases.known.cache_clear()
+
+
+def test_signature_has_a_failure_near_or_its_own_sample_is_as_near():
+    def near(text, name, sample="", count=1):
+        return known_of().has_near(text, name, sample, count)
+
+    assert near("open dev kfd no such file docker", "kfd-denied")
+    assert not near("open dev kfd no such file docker", "no-device")  # it is the second answer there
+    assert not near("open dev kfd no such file docker", "library-missing")
+    assert near("libnuma.so.1 ring", "other", "libnuma.so.1 ring")
+    assert not near("libnuma.so.1 cannot open shared object file", "other", "libnuma.so.1")
+    assert near("zzz", "other", "yyy", count=len(ROWS))  # where nothing is near, nothing speaks against it

@@ -27,7 +27,7 @@ def test_short_log_is_compared_whole():
     assert excerpt("\n".join(lines).encode()) == "\n".join(lines)
 
 
-def test_of_a_long_log_lines_of_trouble_are_compared_each_with_the_line_before_it():
+def test_long_log_is_compared_by_its_lines_of_trouble_each_with_the_line_before_it():
     lines = lines_of(WHOLE + 5)
     lines[7], lines[8], lines[20] = "invalid device", "Aborted", "exit: cannot go on"
     assert excerpt("\n".join(lines).encode()).split("\n") == [

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from rocmatrix.diagnosis.similar import likeness
-from rocmatrix.diagnosis.similar.likeness import COUNT, PASTED, alike
+from rocmatrix.diagnosis.similar.likeness import COUNT, PASTED, alike, supported
 
 LINES = "rocminfo: Unable to open /dev/kfd read-write: Permission denied"
 
 
-def test_failure_of_a_signature_has_known_ones_beside_it():
+def test_failure_of_a_signature_has_known_ones_next_to_it():
     found = alike(LINES, ["kfd-permission-denied"], failed=True)
     assert len(found) == COUNT
     assert all("kfd" in one.cause for one in found)
@@ -20,7 +20,16 @@ def test_few_lines_that_report_trouble_are_compared_without_a_signature():
     assert not alike("loaded amdgpu, 2 cards, render nodes 128 and 129", (), failed=False)
 
 
-def test_too_few_common_terms_are_no_likeness(monkeypatch):
+def test_score_below_the_least_is_no_likeness(monkeypatch):
     assert alike("error: kfd", (), failed=True)
     monkeypatch.setattr(likeness, "LEAST", 1e9)
     assert not alike("error: kfd", (), failed=True)
+
+
+def test_cause_is_supported_where_a_near_failure_has_it_or_its_own_sample_is_near():
+    other = "a sample of other words"
+    assert supported(LINES, "kfd-permission-denied", other)
+    assert not supported(LINES, "pip-externally-managed", other)
+    assert supported(
+        "error: externally-managed-environment", "pip-externally-managed", "externally-managed-environment"
+    )

@@ -31,10 +31,25 @@ def meaning(table: Table, code: str) -> str | None:
 
     Args:
         table: the library whose codes are meant, or the kind of what is missing.
-        code: a number, decimal or with 0x before it, or a name in any letter case.
+        code: a number, decimal or with 0x before it, or a name in any letter case; of a library the file name, for
+            which both its number and its name are looked up. An entry that ends with * holds for all that begin so.
     """
     key = code.strip().lower()
-    return _by_key()[table].get(str(int(key, 16)) if key.startswith("0x") else key)
+    known = _by_key()[table]
+    stated = [known[name] for name in _names(key) if name in known]
+    if not stated:
+        stated = [known[name] for name in sorted(known, reverse=True) if name[-1] == "*" and key.startswith(name[:-1])]
+        return stated[0] if stated else None
+    return "; ".join(stated)
+
+
+def _names(key: str) -> list[str]:
+    """Return the keys that a code stands under: of libamdhip64.so.6.1 libamdhip64.so.6, then libamdhip64."""
+    if key.startswith("0x"):
+        return [str(int(key, 16))]
+    base, library, number = key.partition(".so")
+    release = f"{base}.so.{number.split('.')[1]}" if number.startswith(".") and number[1:2].isdigit() else key
+    return list(dict.fromkeys((release, base, base.split(".")[0]))) if library else [key]
 
 
 @cache

@@ -12,7 +12,7 @@ from rocmatrix.matrix.statement import Strict, Text
 from rocmatrix.runtime.paths import ROOT
 
 CODES_FILE = "rocmatrix/diagnosis/codes.yaml"
-Table = Literal["hip", "hsa", "rocblas", "nccl", "errno", "library", "module", "cmake", "call", "component"]
+Table = Literal["hip", "hsa", "rocblas", "nccl", "errno", "library", "module", "cmake", "call", "api", "component"]
 
 
 class Codes(Strict):

@@ -165,7 +165,7 @@ def test_signature_asks_to_be_looked_at_again_a_year_after_its_sources_were_read
     rows = tuple(signature.statements(ROOT))
     assert [row.entry for row in rows] == [one.id for one in SIGNATURES]
     assert not any(row.expired("2027-11-20") for row in rows)
-    assert all(row.expired("2027-11-30") for row in rows)
+    assert all(row.expired("2027-12-01") for row in rows)
     assert "to look at again from 2027-11-2" in document.page(SIGNATURES[:1], "")
 
 

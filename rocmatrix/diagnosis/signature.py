@@ -96,7 +96,8 @@ class Signature(Strict):
     begins with it, near the end of the log. A line that one of `unless` matches (a warning, a retry) does not count.
     `values` is a regular expression with named groups, searched in the matched line and the two after it: what it finds
     stands in title and cause in place of `{name|words}`, and `words` where it finds nothing; `name2` is another `name`.
-    `codes` names the table in which the value `code` is looked up: `{meaning|words}` is what it means.
+    `codes` names the table in which the value `code` is looked up, after `scope` and a dot where there is one:
+    `{meaning|words}` is what it means.
     `{raised|words}` and `{caller|words}` are the packages of the traceback's last frames (search/frames.py).
     """
 
@@ -161,7 +162,8 @@ class Signature(Strict):
         for name, value in found.groupdict().items() if found else ():
             if value:
                 known[name.rstrip("0123456789")] = value.strip()
-        if self.codes and (known_code := code_tables.meaning(self.codes, known.get("code", ""))):
+        code = ".".join(filter(None, (known.get("scope"), known.get("code", ""))))
+        if self.codes and (known_code := code_tables.meaning(self.codes, code)):
             known["meaning"] = known_code
         return _PLACE.sub(lambda place: known.get(place[1], place[2]), text)
 

@@ -14,8 +14,6 @@ from rocmatrix.diagnosis.search.match import LAST_LINES
 
 MOST_SEARCHED = 1 << 18  # bytes around hits from a chunk's start; one that has more is a chunk of exceptions
 MOST_IN_LINE = 100  # matches of one line: a line of megabytes may hold a million
-# from so many spans on of a pattern so wide, those without another text of it, of at most so many, are passed over
-MANY_SPANS, WIDE, MOST_TEXTS, SHORTEST = 100, 100, 8, 3
 Spans = Sequence[Sequence[int]]
 
 
@@ -28,7 +26,7 @@ def all_of(chunk: Chunk, pattern: Pattern, spans: Spans) -> Iterator[tuple[int, 
         spans: parts of the squeezed text that do not overlap, in order.
     """
     line_end = in_line = 0
-    for first, end in _possible(chunk.squeezed, pattern, spans):
+    for first, end in spans:
         place = first
         while match := pattern.compiled.search(chunk.squeezed, place, end):
             yield match.span()
@@ -39,22 +37,6 @@ def all_of(chunk: Chunk, pattern: Pattern, spans: Spans) -> Iterator[tuple[int, 
             in_line += 1
             if in_line >= MOST_IN_LINE:
                 place = max(place, line_end)
-
-
-def _possible(text: bytes, pattern: Pattern, spans: Spans) -> Spans:
-    """Return the spans that hold whatever else each match holds: a text is found far faster than an expression fails.
-
-    Args:
-        text: squeezed text.
-        pattern: what is looked for.
-        spans: parts of the text.
-    """
-    if len(spans) < MANY_SPANS or pattern.width < WIDE:
-        return spans
-    for texts in pattern.others:
-        if len(texts) <= MOST_TEXTS and min(map(len, texts)) >= SHORTEST:
-            spans = [span for span in spans if any(text.find(one, *span) >= 0 for one in texts)]
-    return spans
 
 
 def both_ends(chunk: Chunk, pattern: Pattern, spans: Spans, most: int) -> Iterator[tuple[int, int]]:

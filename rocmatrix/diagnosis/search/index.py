@@ -110,12 +110,15 @@ class Lookup:
 
     patterns: Sequence[Pattern]
     _texts: list[Texts] = field(default_factory=list)
+    _reaches: list[Reach] = field(default_factory=list)
     _whole: _Searched | None = None
     _lean: list[_Searched] = field(default_factory=list)  # the newest last; the views of a log differ in what is spent
     _waits: dict[int, list[int]] = field(default_factory=dict)  # chunks to wait, and how many were waited at last
 
     def __post_init__(self) -> None:
         self._texts = [pattern.literals for pattern in self.patterns]
+        rows = enumerate(self.patterns)
+        self._reaches = [(number, pattern.width, pattern.width + pattern.ahead) for number, pattern in rows]
 
     def spans(
         self, text: bytes, spent: frozenset[int], late: frozenset[int] = frozenset(), tail: int = 0
@@ -172,10 +175,10 @@ class Lookup:
 
     def _built(self, spent: frozenset[int]) -> Index:
         reaches: dict[bytes, list[Reach]] = defaultdict(list)
-        for number, (pattern, texts) in enumerate(zip(self.patterns, self._texts, strict=True)):
-            if number not in spent:
+        for reach, texts in zip(self._reaches, self._texts, strict=True):
+            if reach[0] not in spent:
                 for text in texts:
-                    reaches[text].append((number, pattern.width, pattern.width + pattern.ahead))
+                    reaches[text].append(reach)
         return built(reaches)
 
     def _around(self, text: bytes, searched: _Searched, spent: frozenset[int], first: int) -> tuple[Spans, int]:

@@ -57,11 +57,12 @@ class Numbers:
         found: dict[int, int] = {}
         automaton, longest = self._automaton
         starts, row = chunk.starts, 0
-        parts = index.found(automaton, chunk.squeezed, longest)
-        for text, start in ((text, at + first) for at, part in parts for text, first, _ in part):
-            if not starts[row] <= start < starts[row + 1]:
-                row = bisect_right(starts, start) - 1
-            found[row] = hash((found.get(row, 0), text))
+        for offset, places in index.found(automaton, chunk.squeezed, longest):
+            for text, first, _ in places:
+                start = offset + first
+                if not starts[row] <= start < starts[row + 1]:
+                    row = bisect_right(starts, start) - 1
+                found[row] = hash((found.get(row, 0), text))
         return found
 
 

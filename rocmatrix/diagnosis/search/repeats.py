@@ -34,8 +34,8 @@ LONG = 1 << 16  # bytes of a line from which on parts of it are taken for lines
 _ENDS = (b"},", b"\\n", b"\r")
 _DIGITS = b"0123456789"
 _DIGITS_OF = frozenset(_DIGITS)
-# what looks like an address: six digits of hexadecimal, or four that do not end like a word, and what Kubernetes appends
-# to names, which has no vowels; a look ahead for a digit took thrice as long
+# what looks like an address: six digits of hexadecimal, or four that do not end like a word, and what Kubernetes
+# appends to names, which has no vowels; a look ahead for a digit, or both in one expression, took thrice as long
 _HEX = re.compile(rb"[0-9a-fA-F]{4,}(?:(?<=[0-9a-fA-F]{6})|(?<![a-fA-F]{4}))(?:-[0-9a-fA-F]{4,12}){0,4}")
 _SUFFIX = re.compile(rb"-[bcdfghjklmnpqrstvwxz2-9]{5,10}\b")
 Runs = list[tuple[int, int]]  # of lines that are searched: the first, and the one after the last

@@ -114,6 +114,8 @@ def test_indexes_of_a_log_are_few(monkeypatch):
     for spent in ({0, 1}, {2}, {0, 1, 2}):
         lookup.spans(text, frozenset(spent))
     assert [lean.spent for lean in lookup._lean] == [{2}, {0, 1, 2}]
+    lookup.prefer({1: frozenset({b"tooold"})}, [1])
+    assert lookup._lean == []  # made of the texts before
 
 
 def test_text_that_stands_everywhere_is_looked_for_once_in_each_later_chunk(monkeypatch):

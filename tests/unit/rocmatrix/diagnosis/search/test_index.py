@@ -104,8 +104,8 @@ def test_views_of_one_log_have_an_index_each(monkeypatch):
     first = [lookup.spans(text, spent)[0] for spent in views]
     monkeypatch.setattr(index, "built", None)  # nothing is made again
     assert [lookup.spans(text, spent)[0] for spent in views * 2] == first * 2
-    asked = [*views, frozenset({0}), frozenset({0, 1, 2})]
-    assert [lookup._index(spent).spent for spent in asked] == [*views, frozenset(), views[1]]
+    queries = [*views, frozenset({0}), frozenset({0, 1, 2})]
+    assert [lookup._index(spent).spent for spent in queries] == [*views, frozenset(), views[1]]
 
 
 def test_indexes_of_a_log_are_few(monkeypatch):

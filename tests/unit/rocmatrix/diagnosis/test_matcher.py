@@ -147,9 +147,9 @@ def test_line_that_repeats_costs_less_and_hides_nothing(monkeypatch):
     monkeypatch.setattr("rocmatrix.diagnosis.search.index.MANY_IDLE", 10)
     warning = b"UserWarning: expandable_segments not supported on this platform\n" * (MOST_COUNTED + 100)
     searcher = Scanner(SIGNATURES)
-    texts = len(searcher._lookup._all().literals)
+    texts = len(searcher._lookup._all().index.literals)
     scanned = searcher.scan([warning, warning, warning + FAULT.encode()])
-    assert len(searcher._lookup._lean[1].literals) < texts
+    assert len(searcher._lookup._lean[-1].index.literals) < texts
     assert scanned.matches["hip-invalid-device-function"].line == 3 * (MOST_COUNTED + 100) + 1
     again = searcher.scan([warning])  # another log: everything is looked for again
     assert again.matches.keys() == Scanner(SIGNATURES).scan([warning]).matches.keys()

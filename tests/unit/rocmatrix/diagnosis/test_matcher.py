@@ -155,7 +155,7 @@ def test_line_that_repeats_costs_less_and_hides_nothing(monkeypatch):
     assert again.matches.keys() == Scanner(SIGNATURES).scan([warning]).matches.keys()
 
 
-def test_exception_that_was_counted_often_is_looked_for_at_the_end_alone():
+def test_patterns_that_are_not_looked_for_any_more_are_those_counted_often_but_exceptions():
     names, searcher = ("hip-invalid-device-function", "python-value-refused"), scanner()
     own = {one.id: one for one in SIGNATURES}
     done = Scanned(matches={name: Match(signature=own[name], line=1, text="", weight=1, count=9) for name in names})

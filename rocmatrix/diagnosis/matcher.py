@@ -41,10 +41,9 @@ class Scanner:
         self._looked_for = [pattern for _, _, pattern in self._patterns]
         self._lookup = Lookup(patterns=self._looked_for)
         self._late = frozenset(number for number, row in enumerate(self._patterns) if _is_late(*row[:2]))
-        self._numbers_of_exceptions: dict[str, list[int]] = {}
+        self._numbers_of: dict[_Place, list[int]] = {}
         for number, (one, place, _) in enumerate(self._patterns):
-            if one.uncaught and place is None:
-                self._numbers_of_exceptions.setdefault(one.id, []).append(number)
+            self._numbers_of.setdefault((one.id, place), []).append(number)
         self._numbers = Numbers(pattern.literals for pattern in self._looked_for)
 
     def scan(self, blocks: Iterable[bytes]) -> Scanned:
@@ -105,18 +104,12 @@ class Scanner:
 
         The second view adds only what was not found yet, so there once is enough.
         """
-        full = {name for name, match in done.matches.items() if match.count >= most}
-        if not full and not done.signs:
-            return frozenset()
-        return frozenset(
-            number
-            for number, (one, place, _) in enumerate(self._patterns)
-            if (
-                (one.id, place) in done.signs
-                if place is not None
-                else one.id in full and (most == 1 or not one.uncaught)
-            )
+        full = (
+            (name, None)
+            for name, match in done.matches.items()
+            if match.count >= most and (most == 1 or not match.signature.uncaught)
         )
+        return frozenset(number for place in (*full, *done.signs) for number in self._numbers_of.get(place, ()))
 
     def _search(
         self, chunk: Chunk, found: dict[_Place, Match], spent: frozenset[int], full: frozenset[str]
@@ -155,8 +148,8 @@ class Scanner:
             full: signatures that were counted as often as is shown.
         """
         tail = min(chunk.tail(LAST_LINES), chunk.near_end(MOST_HINTED)) if len(chunk.text) > LARGE else 0
-        numbers = self._numbers_of_exceptions
-        return self._late.union(*(numbers[name] for name in full if name in numbers)), tail
+        numbers = (number for name in full for number in self._numbers_of.get((name, None), ()))
+        return self._late.union(number for number in numbers if self._patterns[number][0].uncaught), tail
 
     def _counted(self, chunk: Chunk, number: int, around: list[list[int]], full: frozenset[str]) -> Iterator[int]:
         """Yield where the matches of a pattern begin that count; those of an exception from both ends of the chunk.

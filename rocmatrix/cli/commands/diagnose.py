@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -84,6 +85,19 @@ def _print(found: Diagnosis, args: Diagnose) -> None:
         print("\n".join(text_table.folded(str(content).split("\n"))), flush=True)
 
 
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Let a search run without Python's collector of cycles: it makes none, and tuples that start it by the million."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@_without_collector()
 def _diagnosed(args: Diagnose, matrix: Matrix, log: Path | None) -> Diagnosis:
     """Return the diagnosis of a log, of a folder's logs, or of standard input where `log` is None."""
     from rocmatrix.diagnosis import diagnosis

@@ -1,7 +1,7 @@
 """Lines of a log with an index from squeezed text to the text itself: a place costs the same in a line of any length.
 
 The index counts the kept bytes before every `STEP` bytes and before every line, once for a chunk. A place is found by
-bisection among these counts and then within one step.
+bisection among these counts and then by counting within one step.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, compress, islice
 
 from rocmatrix.diagnosis.pattern import DROPPED, squeeze
 
-STEP = 1024  # bytes of text between two entries of the index
+STEP = 256  # bytes of text between two entries of the index
 REACH = 1024  # bytes before and after a place that are looked at: more than is shown of a line
 LONGEST_LINE = 1 << 16  # bytes of a line next to those that are searched
 LONGEST_SHAPE = 2000  # bytes of the lines of a match that are compared with others
 SEAM = b"\x1e"  # in text, where lines were left out
 _DROPPED_IN_LINES = DROPPED.replace(b"\n", b"")
+_IS_KEPT = bytes(byte not in DROPPED for byte in range(256))
 _DIGITS = bytes.maketrans(b"0123456789", b"0" * 10)
 Shape = tuple[int, int, bytes, bytes]  # where a match begins in its lines, its length, and the lines in both forms
 
@@ -97,18 +98,9 @@ class Chunk:
     def offset(self, position: int) -> int:
         """Return the place in the text of a byte of the squeezed text."""
         step = bisect_right(self._kept, position) - 1
-        left = position - self._kept[step]
-        low = start = step * STEP
-        high = min(start + STEP, len(self.text)) - 1
-        while low < high:
-            middle = (low + high) // 2
-            kept = len(self.text[low : middle + 1].translate(None, DROPPED))
-            if kept > left:
-                high = middle
-            else:
-                left -= kept
-                low = middle + 1
-        return low
+        start = step * STEP
+        kept = compress(range(STEP), self.text[start : start + STEP].translate(_IS_KEPT))
+        return start + next(islice(kept, position - self._kept[step], None), 0)
 
     def line(self, position: int) -> int:
         """Return the index of the line of a position in the squeezed text."""

@@ -2,6 +2,8 @@
 
 A log may hold a million exceptions that were handled. Whether one stands at the end depends on the last lines alone,
 and of the others only where they began is shown.
+
+Spans that lack a further text of the pattern are searched as well: to look for that text took as long as it saved.
 """
 
 from __future__ import annotations

@@ -85,14 +85,16 @@ def _refusal(chunk: Chunk, signature: Signature, pattern: Pattern, span: tuple[i
 
 def _is_whole(chunk: Chunk, pattern: Pattern, span: tuple[int, int]) -> bool:
     """Return whether a match begins and ends at the edges of words in the text, where the pattern asks for it."""
-    if not (pattern.whole_start or pattern.whole_end):
-        return True
-    line, place = chunk.around(span[0])
-    if pattern.whole_start and place and _in_word(line[place - 1]):
-        return False
-    line, place = chunk.around(span[1] - 1)
-    after = line[place + 1 : place + 2]
-    return not (pattern.whole_end and after and _in_word(after[0]))
+    (start, end), text = span, chunk.squeezed
+    # only next to a byte of a word the text itself decides: whether blanks stand between them
+    if pattern.whole_start and _in_word(text[max(0, start - 1) : start]):
+        line, place = chunk.around(start)
+        if _in_word(line[max(0, place - 1) : place]):
+            return False
+    if pattern.whole_end and _in_word(text[end : end + 1]):
+        line, place = chunk.around(end - 1)
+        return not _in_word(line[place + 1 : place + 2])
+    return True
 
 
 def _begins_its_line(chunk: Chunk, span: tuple[int, int]) -> bool:
@@ -162,5 +164,7 @@ def _excuses(rows: list[bytes], signature: Signature, own: int) -> bool:
     return False
 
 
-def _in_word(byte: int) -> bool:
-    return chr(byte).isalnum() or byte == ord("_")
+def _in_word(byte: bytes) -> bool:
+    """Return whether a byte is part of a word; none is not."""
+    letter = byte.decode("latin-1")
+    return letter.isalnum() or letter == "_"

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import cached_property
 from operator import itemgetter
 
 import ahocorasick_rs
@@ -21,6 +22,7 @@ PART = 1 << 18  # bytes that are searched at once: each text that is found takes
 # from so many places of one text in one block on, so many bytes apart, its patterns are looked for in all that is left
 MANY_HITS, CROWDED = 300, 512
 MANY_IDLE = 20_000  # hits in one block that lead to nothing any more: worth another automaton
+MOST_VIEWS = 2  # of one log, each with patterns that it is not looked for any more
 MOST_WAITED = 16  # chunks until a rarer text is looked for again
 UNSEEN = -1 << 40  # where a span ends that no hit has opened
 Place = tuple[int, int, int]  # a text's place in the list, where it begins and where it ends
@@ -41,7 +43,7 @@ class Index:
     reaches: list[list[Reach]]
     automaton: ahocorasick_rs.BytesAhoCorasick
 
-    @property
+    @cached_property
     def longest(self) -> int:
         """Bytes of the longest text."""
         return max(map(len, self.literals), default=0)
@@ -84,18 +86,39 @@ def built(reaches: Mapping[bytes, list[Reach]]) -> Index:
 
 
 @dataclass(kw_only=True)
+class _Searched:
+    """An index without texts that only spent patterns hold, and what is left of it without crowded texts."""
+
+    spent: frozenset[int]
+    index: Index
+    _crowded: Texts = frozenset()
+    _thin: Index | None = None
+
+    def left(self, flooded: Set[bytes]) -> Index:
+        """Return the index without crowded texts, once all of them are flooded in a text."""
+        return self._thin if self._thin and self._crowded <= flooded else self.index
+
+    def thin(self, crowded: Texts) -> None:
+        """Make the index without some texts."""
+        rows = zip(self.index.literals, self.index.reaches, strict=True)
+        self._crowded, self._thin = crowded, built({text: reaches for text, reaches in rows if text not in crowded})
+
+
+@dataclass(kw_only=True)
 class Lookup:
     """Texts that patterns are looked for by in one log after another, and the automata of them."""
 
     patterns: Sequence[Pattern]
     _texts: list[Texts] = field(default_factory=list)
-    _whole: Index | None = None
-    _lean: tuple[frozenset[int], Index] | None = None  # without texts of spent patterns alone
-    _thin: tuple[Index, frozenset[bytes], Index] | None = None  # one of both, texts, and the index without them
+    _reaches: list[Reach] = field(default_factory=list)
+    _whole: _Searched | None = None
+    _lean: list[_Searched] = field(default_factory=list)  # the newest last; the views of a log differ in what is spent
     _waits: dict[int, list[int]] = field(default_factory=dict)  # chunks to wait, and how many were waited at last
 
     def __post_init__(self) -> None:
         self._texts = [pattern.literals for pattern in self.patterns]
+        rows = enumerate(self.patterns)
+        self._reaches = [(number, pattern.width, pattern.width + pattern.ahead) for number, pattern in rows]
 
     def spans(
         self, text: bytes, spent: frozenset[int], late: frozenset[int] = frozenset(), tail: int = 0
@@ -139,51 +162,49 @@ class Lookup:
         for number, texts in rarer.items():
             self._texts[number] = texts
         if rarer:
-            self._whole = self._lean = self._thin = None
+            self._whole, self._lean = None, []
 
-    def _all(self) -> Index:
-        self._whole = self._whole or self._built(frozenset())
+    def _all(self) -> _Searched:
+        self._whole = self._whole or _Searched(spent=frozenset(), index=self._built(frozenset()))
         return self._whole
 
-    def _index(self, spent: frozenset[int]) -> Index:
-        """Return an index of all patterns but some of those that are spent."""
-        return self._lean[1] if self._lean and self._lean[0] <= spent else self._all()
+    def _index(self, spent: frozenset[int]) -> _Searched:
+        """Return the smallest index of all patterns but some of those that are spent."""
+        usable = (lean for lean in self._lean if lean.spent <= spent)
+        return max(usable, key=lambda lean: len(lean.spent), default=None) or self._all()
 
     def _built(self, spent: frozenset[int]) -> Index:
         reaches: dict[bytes, list[Reach]] = defaultdict(list)
-        for number, (pattern, texts) in enumerate(zip(self.patterns, self._texts, strict=True)):
-            if number not in spent:
+        for reach, texts in zip(self._reaches, self._texts, strict=True):
+            if reach[0] not in spent:
                 for text in texts:
-                    reaches[text].append((number, pattern.width, pattern.width + pattern.ahead))
+                    reaches[text].append(reach)
         return built(reaches)
 
-    def _around(self, text: bytes, index: Index, spent: frozenset[int], first: int) -> tuple[Spans, int]:
+    def _around(self, text: bytes, searched: _Searched, spent: frozenset[int], first: int) -> tuple[Spans, int]:
         """Return spans of the patterns that are not spent around texts that end behind a place, as `spans` does.
 
         Args:
             text: squeezed text.
-            index: of all these patterns, and maybe of others.
+            searched: an index of all these patterns, and maybe of others.
             spent: patterns that are not looked for.
             first: a place.
         """
         collected = _Collected(patterns=len(self.patterns), size=len(text), spent=spent)
-        used = index
         for start in range(first, len(text), PART):
-            if self._thin and self._thin[0] is index and self._thin[1] <= collected.flooded:
-                used = self._thin[2]
-            collected.take(used, *part(used.automaton, text, used.longest, start))
+            index = searched.left(collected.flooded)
+            collected.take(index, *part(index.automaton, text, index.longest, start))
         if not first:
-            self._lessen(index, collected)
+            self._lessen(searched, collected)
         return collected.spans, collected.hits
 
-    def _lessen(self, index: Index, collected: _Collected) -> None:
+    def _lessen(self, searched: _Searched, collected: _Collected) -> None:
         """Make automata for the next chunks without texts that stand everywhere in this one and led to nothing."""
         if collected.idle > MANY_IDLE:
-            self._lean = (collected.spent, self._built(collected.spent))
+            lean = _Searched(spent=collected.spent, index=self._built(collected.spent))
+            self._lean = [*self._lean[1 - MOST_VIEWS :], lean]
         elif collected.wasted > MANY_IDLE:
-            texts = frozenset(text for text, hits in collected.often.items() if hits > MANY_IDLE // 4)
-            rows = zip(index.literals, index.reaches, strict=True)
-            self._thin = (index, texts, built({text: reaches for text, reaches in rows if text not in texts}))
+            searched.thin(frozenset(text for text, hits in collected.often.items() if hits > MANY_IDLE // 4))
 
 
 class _Collected:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from operator import itemgetter
 
 import ahocorasick_rs
 
@@ -19,6 +20,7 @@ DENSE = 1 << 16  # bytes of spans in one chunk from which on a rarer text is wor
 SHARE = 8  # spans of a match's width around the rarer text are at most this part of those that they replace
 MOST_PLACES = 2_000  # of a choice in one chunk
 Span = list[int]  # start and end
+_START, _END = itemgetter(0), itemgetter(1)
 
 
 def narrowed(text: bytes, around: Mapping[int, list[Span]], lookup: Lookup) -> dict[int, list[Span]]:
@@ -31,7 +33,7 @@ def narrowed(text: bytes, around: Mapping[int, list[Span]], lookup: Lookup) -> d
         around: by the number of a pattern, parts of the text that do not overlap, in order.
         lookup: all patterns, and the texts that they are looked for by.
     """
-    sizes = {number: sum(end - start for start, end in spans) for number, spans in around.items()}
+    sizes = {number: sum(map(_END, spans)) - sum(map(_START, spans)) for number, spans in around.items()}
     dense = [number for number, size in sizes.items() if size > DENSE]
     rarer = [(number, texts) for number in dense for texts in lookup.others(number)]
     if not rarer:

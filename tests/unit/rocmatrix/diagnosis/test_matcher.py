@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rocmatrix.diagnosis import log_prefixes, log_reader
 from rocmatrix.diagnosis.matcher import LARGE, MOST_HINTED, Scanner
 from rocmatrix.diagnosis.search.chunk import Chunk
-from rocmatrix.diagnosis.search.match import LAST_LINES, MOST_COUNTED, Scanned
+from rocmatrix.diagnosis.search.match import LAST_LINES, MOST_COUNTED, Match, Scanned
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, ranked, scanner, signatures_of
 
 HEALTHY = sorted((Path(__file__).parent / "healthy").glob("*.log"))
@@ -147,12 +147,22 @@ def test_line_that_repeats_costs_less_and_hides_nothing(monkeypatch):
     monkeypatch.setattr("rocmatrix.diagnosis.search.index.MANY_IDLE", 10)
     warning = b"UserWarning: expandable_segments not supported on this platform\n" * (MOST_COUNTED + 100)
     searcher = Scanner(SIGNATURES)
-    texts = len(searcher._lookup._all().literals)
+    texts = len(searcher._lookup._all().index.literals)
     scanned = searcher.scan([warning, warning, warning + FAULT.encode()])
-    assert len(searcher._lookup._lean[1].literals) < texts
+    assert len(searcher._lookup._lean[-1].index.literals) < texts
     assert scanned.matches["hip-invalid-device-function"].line == 3 * (MOST_COUNTED + 100) + 1
     again = searcher.scan([warning])  # another log: everything is looked for again
     assert again.matches.keys() == Scanner(SIGNATURES).scan([warning]).matches.keys()
+
+
+def test_patterns_that_are_not_looked_for_any_more_are_those_counted_often_but_exceptions():
+    names, searcher = ("hip-invalid-device-function", "python-value-refused"), scanner()
+    own = {one.id: one for one in SIGNATURES}
+    done = Scanned(matches={name: Match(signature=own[name], line=1, text="", weight=1, count=9) for name in names})
+    plain, exception = (set(searcher._numbers_of[name, None]) for name in names)
+    assert searcher._spent(done, 9) == plain
+    assert searcher._spent(done, 1) == plain | exception  # in the second view
+    assert searcher._counted_late(Chunk(b"", 1, 0, b""), frozenset(names)) == (searcher._late | exception, 0)
 
 
 @pytest.mark.parametrize(("between", "hinted"), [(10, True), (3000, False)])

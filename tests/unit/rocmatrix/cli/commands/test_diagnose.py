@@ -1,5 +1,6 @@
 """`./invokew diagnose`: what it prints, and its status."""
 
+import gc
 import io
 import json
 import sys
@@ -67,6 +68,21 @@ def test_empty_diagnosis_is_status_1_with_the_next_step(tmp_path, capsys):
     assert "cause:  Harmless" in out  # the only thing reported stands in full, with its cause
     path.write_text("all is well\n")
     assert "hint:" in diagnosed(path, capsys)[1]
+
+
+def test_collector_rests_while_a_log_is_searched(log, capsys, monkeypatch):
+    enabled = []
+    original = command._seen
+    monkeypatch.setattr(command, "_seen", lambda args: enabled.append(gc.isenabled()) or original(args))
+    diagnosed(log, capsys)
+    gc.disable()
+    try:
+        diagnosed(log, capsys)
+        assert (enabled, gc.isenabled()) == ([False, False], False)
+    finally:
+        gc.enable()
+    diagnosed(log, capsys)
+    assert gc.isenabled()
 
 
 @pytest.mark.parametrize("name", ["none.log", "."])

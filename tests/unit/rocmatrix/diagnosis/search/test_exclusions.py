@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from rocmatrix.diagnosis.pattern import parse
 from rocmatrix.diagnosis.search import exclusions
 from rocmatrix.diagnosis.search.chunk import Chunk
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, ranked, signatures_of
@@ -22,6 +23,22 @@ def test_end_of_a_word_counts_where_a_pattern_asks_for_it():
     assert [m.signature.id for m in ranked("step 3 loss: nan\n").failures] == ["training-loss-nan"]
     assert ranked("loss: nanometres\n").failures == ()
     assert [m.signature.id for m in ranked("{'loss': nan, 'lr': 1e-3}\nstep 5\n").failures] == ["training-loss-nan"]
+
+
+@pytest.mark.parametrize("text", ["killed", "so killed it", "(killed)", "so\n'killed' it", "3 killed 3"])
+def test_word_that_stands_alone_is_whole(text):
+    assert is_whole(text)
+
+
+@pytest.mark.parametrize("text", ["sokilled", "so_killed", "3killed", "killedso", "killed_so", "so killedso"])
+def test_part_of_a_word_is_not_whole(text):
+    assert not is_whole(text)
+
+
+def is_whole(text):
+    chunk = Chunk(text.encode(), 1, 0, text.encode())
+    start = chunk.squeezed.index(b"killed")
+    return exclusions._is_whole(chunk, parse(r"\bkilled\b"), (start, start + 6))
 
 
 @pytest.mark.parametrize(

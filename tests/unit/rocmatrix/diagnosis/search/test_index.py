@@ -97,6 +97,27 @@ def test_texts_of_spent_patterns_alone_are_left_out_once_they_stand_everywhere(m
     assert set(lookup.spans(LOG, frozenset())[0]) == {0, 1, 2}  # another log
 
 
+def test_views_of_one_log_have_an_index_each(monkeypatch):
+    monkeypatch.setattr(index, "MANY_IDLE", 30)
+    text = squeeze(b"ValueError: it\nHIP error\n" * 40)
+    lookup, views = Lookup(patterns=PATTERNS), [frozenset({2}), frozenset({0, 1})]
+    first = [lookup.spans(text, spent)[0] for spent in views]
+    monkeypatch.setattr(index, "built", None)  # nothing is made again
+    assert [lookup.spans(text, spent)[0] for spent in views * 2] == first * 2
+    queries = [*views, frozenset({0}), frozenset({0, 1, 2})]
+    assert [lookup._index(spent).spent for spent in queries] == [*views, frozenset(), views[1]]
+
+
+def test_indexes_of_a_log_are_few(monkeypatch):
+    monkeypatch.setattr(index, "MANY_IDLE", 30)
+    lookup, text = Lookup(patterns=PATTERNS), squeeze(b"ValueError: it\nHIP error\n" * 40)
+    for spent in ({0, 1}, {2}, {0, 1, 2}):
+        lookup.spans(text, frozenset(spent))
+    assert [lean.spent for lean in lookup._lean] == [{2}, {0, 1, 2}]
+    lookup.prefer({1: frozenset({b"tooold"})}, [1])
+    assert lookup._lean == []  # made of the texts before
+
+
 def test_text_that_stands_everywhere_is_looked_for_once_in_each_later_chunk(monkeypatch):
     monkeypatch.setattr(index, "PART", 400)
     monkeypatch.setattr(index, "MANY_HITS", 4)

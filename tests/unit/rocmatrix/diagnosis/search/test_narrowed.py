@@ -87,7 +87,7 @@ def test_flooded_text_is_not_taken_for_one_that_leads_to_nothing(monkeypatch):
     monkeypatch.setattr(index, "MANY_IDLE", 50)
     own = matcher.Scanner(SIGNATURES)
     own.scan([b"tensor of the network\n" * 400])
-    assert own._lookup._lean is None and b"network" in own._lookup._thin[1]
+    assert own._lookup._lean == [] and b"network" in own._lookup._all()._crowded
 
 
 def test_patterns_get_spans_of_their_own(monkeypatch):
@@ -125,7 +125,7 @@ def test_text_of_a_known_warning_in_every_line_leads_to_nothing_however_often(mo
     done = matcher.Scanned()
     for _ in range(2):
         own.read(lines, done)  # more than are counted, so of the second block nothing is looked for
-    assert len(own._lookup._lean[1].literals) < made[0]
+    assert len(own._lookup._lean[-1].index.literals) < made[0]
 
 
 @pytest.mark.parametrize(("apart", "whole"), [(300, True), (900, False)])

@@ -131,6 +131,13 @@ def test_chunks_of_which_nearly_all_is_searched_are_looked_at_ever_less_often(mo
     assert waited == [0, 2, 6, 14, 16, 16, 16, 0, 0, 2]  # after the eighth, of which one line is searched, anew
 
 
+def test_short_addresses_and_ends_of_names_in_kubernetes_are_in_no_form():
+    short = repeats._without_addresses([b"plugin_09ab", b"plugin_4f21", b"plugin_dead", b"plugin_face"])
+    assert short[0] == short[1] and len(set(short)) == 3
+    pods = repeats._without_addresses([b"pod a-x7k2p", b"pod a-zxkqp", b"pod a-zxkqpy", b"pod a-qxkzpy", b"pod a-rocm"])
+    assert pods[0] == pods[1] and len(set(pods)) == 4
+
+
 def test_forms_of_lines_are_those_without_addresses():
     found = repeats._without_addresses([b"at 0xabcdef12 in", b"at 12", b"id deadbeef-1234-5678"])
     assert found == [hash(b"at x in"), hash(b"at "), hash(b"id ")]

@@ -222,15 +222,17 @@ def main() -> None:
     counts: Counter[str] = Counter()
     named: list[str] = []
     for name, text in (*real(), *(() if options.real else (*synthetic(), *transcripts()))):
-        best = diagnosed(text, known).best
+        found = diagnosed(text, known)
+        best = found.best
         kind = name.split()[0]
         counts[kind if kind in ("synthetic", "transcript") else "real"] += 1
         if best is not None:
             named.append(f"{name}: {best.signature.id}: {best.text[:160]}")
-    found = {"date": date.today().isoformat(), "logs": dict(counts), "with a cause named": named}
-    print(json.dumps(found, indent=1))
+        named += [f"{name}: similar to {one.source}: {one.cause}" for one in found.similar]
+    result = {"date": date.today().isoformat(), "logs": dict(counts), "with a cause named": named}
+    print(json.dumps(result, indent=1))
     if not options.real:
-        RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        RESULTS.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -184,7 +184,7 @@ def compared_with_known(found: Diagnosis, end: bytes) -> Diagnosis:
     if found.is_certain:
         return found
     ids = [match.signature.id for match in (*ranked.failures, *ranked.remarks)]
-    return replace(found, similar=alike(text, ids, failed=best is not None))
+    return replace(found, similar=alike(text, ids, failed=best is not None, lines=found.lines))
 
 
 def is_own_or_compared(found: Diagnosis, match: Match) -> bool:

@@ -16,7 +16,7 @@ from rocmatrix.diagnosis.intake import recording
 from rocmatrix.runtime.errors import RocmatrixError
 from rocmatrix.runtime.input import named_path
 
-CHUNK = 4 << 20
+CHUNK = 15 << 18  # bytes: a search takes its start anew for each, and memory by its size: 300 MB in all are the limit
 LONGEST_LINE = CHUNK - 1  # a longer one is cut: binary files have no lines at all
 SNIFFED = 4096
 UTF16 = (b"\xff\xfe", b"\xfe\xff")

@@ -36,10 +36,11 @@ class Similar:
 
 @dataclass(frozen=True, kw_only=True)
 class Postings:
-    """The texts that have a term, by the term, and the number of terms of each text."""
+    """The texts that have a term, by the term; how much a term of each counts, and the terms of a text on average."""
 
     texts: Mapping[str, Sequence[int]]
-    lengths: Sequence[int]
+    shares: Sequence[float]
+    mean: float
 
     @classmethod
     def of(cls, rows: Sequence[Collection[str]]) -> Postings:
@@ -48,26 +49,33 @@ class Postings:
         for place, row in enumerate(rows):
             for term in row:
                 texts.setdefault(term, []).append(place)
-        return cls(texts=texts, lengths=[len(row) for row in rows])
+        mean = max(1.0, sum(map(len, rows)) / max(1, len(rows)))
+        return cls(texts=texts, shares=[share(len(row), mean) for row in rows], mean=mean)
 
     def scores(self, query: Collection[str]) -> defaultdict[int, float]:
         """Return the score of each text that shares a term."""
         found: defaultdict[int, float] = defaultdict(float)
         for term in query:
             at = self.texts.get(term, ())
-            rare = rarity(len(at), len(self.lengths))
+            rare = rarity(len(at), len(self.shares))
             for text in at:
-                found[text] += rare * self._share(self.lengths[text])
+                found[text] += rare * self.shares[text]
         return found
 
     def score(self, query: Collection[str], text: Collection[str]) -> float:
         """Return the score of a text that is not among these."""
-        shared = (rarity(len(self.texts.get(term, ())), len(self.lengths)) for term in {*query} & {*text})
-        return sum(shared) * self._share(len(text))
+        shared = (rarity(len(self.texts.get(term, ())), len(self.shares)) for term in {*query} & {*text})
+        return sum(shared) * share(len(text), self.mean)
 
-    def _share(self, length: int) -> float:
-        mean = sum(self.lengths) / max(1, len(self.lengths))
-        return (FLAT + 1) / (1 + FLAT * (1 - LONG + LONG * length / max(1, mean)))
+
+def share(length: int, mean: float) -> float:
+    """Return how much a term of a text counts: more in a short one.
+
+    Args:
+        length: terms of the text.
+        mean: terms of a text on average.
+    """
+    return (FLAT + 1) / (1 + FLAT * (1 - LONG + LONG * length / mean))
 
 
 def rarity(having: int, of: int) -> float:

@@ -15,15 +15,16 @@ NEAREST = (
 PASTED = 12  # lines: who shows so few takes them for the failure; long logs of runs that went well have warnings
 
 
-def alike(text: str, matched: Sequence[str], *, failed: bool) -> tuple[Similar, ...]:
+def alike(text: str, matched: Sequence[str], *, failed: bool, lines: int) -> tuple[Similar, ...]:
     """Return the known failures nearest to a log; none where they share too little, or it reports no failure.
 
     Args:
         text: the lines to compare.
         matched: ids of the signatures that match them.
         failed: whether a signature found a failure; without one, only a few lines that report trouble are compared.
+        lines: of the whole log.
     """
-    if not failed and (text.count("\n") >= PASTED or not reports_trouble(text)):
+    if not failed and (lines > PASTED or not reports_trouble(text)):
         return ()
     return tuple(one for one in known().nearest(text, matched, COUNT) if one.score >= LEAST)
 

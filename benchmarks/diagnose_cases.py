@@ -154,10 +154,13 @@ def measured(name: str, known: tuple[Signature, ...], *, verbose: bool) -> dict[
 
 
 def explained(known: tuple[Signature, ...]) -> dict[str, object]:
-    """Count, by signature, the kept cases that it answers first with the settled cause; the given set is left out."""
+    """Count, by signature, the kept cases that it answers first with the settled cause; the given set is left out.
+
+    `similar` are those that no signature answers, and whose nearest known failure has the settled cause.
+    """
     kept = [case for name in SETS if name != "given" for case in cases(name)]
     first = Counter(first for judged, first in (verdict(case, known) for case in kept) if judged == "right first")
-    return {"cases": len(kept), "signatures": dict(sorted(first.items()))}
+    return {"cases": len(kept), "similar": first.pop("-", 0), "signatures": dict(sorted(first.items()))}
 
 
 def _summary(judged: list[str]) -> dict[str, object]:

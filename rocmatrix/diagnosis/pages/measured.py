@@ -51,7 +51,7 @@ SETS = (
     (FROZEN, "fresh34, before", "gathered by one who read no signature, asked before what sources taught"),
     (FROZEN, "fresh34, after", "the same, after it; never learned from"),
     (LATEST, "fresh34", "the same, after tables of names and similar failures; never learned from"),
-    (FROZEN, "fresh35, before", "older threads of building and packaging, asked before these tables; never learned from"),
+    (FROZEN, "fresh35, before", "older threads of building and packaging, asked before these; never learned from"),
     (LATEST, "fresh35", "the same, after them"),
 )
 

@@ -14,7 +14,6 @@ from rocmatrix.diagnosis.machine.card_support import CardSupport
 from rocmatrix.diagnosis.machine.log_environment import Values
 from rocmatrix.diagnosis.matcher import Scanner
 from rocmatrix.diagnosis.possible_causes import Possible, ordered
-from rocmatrix.diagnosis.project_errors import ProjectError
 from rocmatrix.diagnosis.ranking import HostContext, Ranked, fit, rank
 from rocmatrix.diagnosis.search.match import Match, Scanned
 from rocmatrix.diagnosis.signature import Area, Signature
@@ -169,7 +168,7 @@ def diagnose_all(
 def compared_with_known(found: Diagnosis, end: bytes) -> Diagnosis:
     """Return a diagnosis with the known failures that the log is like, where no cause is certain.
 
-    Causes of the project's own errors, and of two values that contradict each other, need no support.
+    The cause of two values that contradict each other needs no support.
 
     Args:
         found: what the signatures found.
@@ -179,17 +178,12 @@ def compared_with_known(found: Diagnosis, end: bytes) -> Diagnosis:
     if best is None and ranked.remarks:  # its lines are known as no failure
         return found
     text = excerpt(end, [match.context or match.text for match in ranked.failures[:SIMILAR_AROUND]])
-    if best is not None and found.is_stated and not is_own_or_compared(found, best):
+    if best is not None and found.is_stated and best.signature.id not in found.compared:
         found = replace(found, supported=supported(text, best.signature.id, best.signature.sample))
     if found.is_certain:
         return found
     ids = [match.signature.id for match in (*ranked.failures, *ranked.remarks)]
     return replace(found, similar=alike(text, ids, failed=best is not None, lines=found.lines))
-
-
-def is_own_or_compared(found: Diagnosis, match: Match) -> bool:
-    """Return whether a match is one of this project's errors, or a rule on two values."""
-    return match.signature.id in found.compared or isinstance(match.signature, ProjectError)
 
 
 def checks_of(reader: Values, here: HostContext, failed_checks: Iterable[str]) -> frozenset[str]:

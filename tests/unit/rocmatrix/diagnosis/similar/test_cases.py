@@ -109,3 +109,17 @@ def test_signature_has_a_failure_near_or_its_own_sample_is_as_near():
     assert near("libnuma.so.1 ring", "other", "libnuma.so.1 ring")
     assert not near("libnuma.so.1 cannot open shared object file", "other", "libnuma.so.1")
     assert near("zzz", "other", "yyy", count=len(ROWS))  # where nothing is near, nothing speaks against it
+
+
+def test_signature_counts_less_as_a_later_answer_and_equal_scores_keep_the_files_order():
+    rows = [("second", "one", "s t", "ring"), ("first", "two", "t s", "ring"), *ROWS]
+    assert sources("ring", ["t"], rows=rows)[0] == "first"
+    assert sources("ring", ["s"], rows=rows)[0] == "second"
+    assert sources("ring", ["t", "s"], rows=rows)[0] == "first"
+    assert sources("ring", ["s", "t"], rows=rows)[0] == "second"
+    assert sources("ring", rows=rows)[:2] == ["second", "first"]
+
+
+def test_short_cause_that_a_long_one_holds_is_alike():
+    assert cases.are_alike("libnuma missing", "libnuma missing here, as image of cluster node had none installed")
+    assert not cases.are_alike("libnuma missing", "libdrm held back by another repository")

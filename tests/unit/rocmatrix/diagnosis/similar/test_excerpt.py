@@ -24,6 +24,7 @@ def test_end_of_chunks_is_kept_whatever_their_size():
 
 def test_short_log_is_compared_whole():
     lines = lines_of(WHOLE)
+    lines[3] = "an error"
     assert excerpt("\n".join(lines).encode()) == "\n".join(lines)
 
 

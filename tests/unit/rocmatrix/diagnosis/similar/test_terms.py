@@ -10,6 +10,7 @@ from rocmatrix.diagnosis.similar.terms import terms
 
 TEXTS = {
     "name of C++ with its parts": ("undefined hip::device", {"undefined", "hip::device", "hip", "device"}),
+    "capitals": ("HIP Error", {"hip", "error"}),
     "path": ("/opt/rocm/bin", {"opt/rocm/bin", "opt", "rocm", "bin"}),
     "version and number": ("rocm 6.4.1 exit 139", {"rocm", "6.4.1", "exit", "139"}),
     "negative errno": ("ret = -12", {"ret", "-12"}),

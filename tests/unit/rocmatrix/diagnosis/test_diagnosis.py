@@ -1,0 +1,40 @@
+"""When a diagnosis calls its cause certain, and what it names next to one that is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.diagnose_cases import diagnosed
+from rocmatrix.diagnosis import diagnosis, project_errors
+from tests.unit.rocmatrix.diagnosis.known import COMPARISONS, SIGNATURES
+
+STATED = "error: externally-managed-environment\n"
+KNOWN = (*SIGNATURES, *project_errors.signatures())
+
+
+def test_supported_cause_is_certain_and_stands_alone():
+    found = diagnosed(STATED, KNOWN)
+    assert found.is_certain and diagnosis.described(found)["certain"] is True
+    assert not any("doubt:" in line or "alike:" in line for line in diagnosis.text_lines(found))
+
+
+def test_cause_without_support_is_doubted_and_similar_failures_are_named(monkeypatch):
+    monkeypatch.setattr(diagnosis, "supported", lambda *_: False)
+    found = diagnosed(STATED, KNOWN)
+    assert found.is_stated and not found.is_certain and diagnosis.described(found)["certain"] is False
+    lines = diagnosis.text_lines(found)
+    assert sum("doubt:  none of the known failures" in line for line in lines) == 1
+    assert [row["source"] for row in diagnosis.described(found)["similar"]] == [one.source for one in found.similar]
+
+
+def test_values_that_contradict_each_other_need_no_support(monkeypatch):
+    monkeypatch.setattr(diagnosis, "supported", lambda *_: False)
+    rule = next(one for one in COMPARISONS.rules if one.kind == "cause" and one.proves == "failure")
+    assert diagnosed(f"{rule.sample}\n", KNOWN).is_certain
+
+
+@pytest.mark.parametrize(
+    ("ones", "others", "expected"), [("ab", "xyz", "axbyz"), ("abc", "x", "axbc"), ("", "x", "x"), ("a", "", "a")]
+)
+def test_rows_come_in_turn(ones, others, expected):
+    assert "".join(diagnosis.in_turn(list(ones), list(others))) == expected

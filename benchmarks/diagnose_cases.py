@@ -114,8 +114,8 @@ def answers(found: Diagnosis) -> Iterator[tuple[str, bool]]:
         yield from alike
     for match in found.ranked.failures:
         (text, certain), *others = listed(found, match)
-        yield text, certain and (found.supported or match is not found.best)
-        yield from diagnosis.in_turn(alike, others) if match is found.best else others
+        rows = [(text, certain and (found.supported or match is not found.best)), *others]
+        yield from diagnosis.with_similar(found, rows, alike) if match is found.best else rows
 
 
 def listed(found: Diagnosis, match: Match) -> Iterator[tuple[str, bool]]:

@@ -183,7 +183,12 @@ def compared_with_known(found: Diagnosis, end: bytes) -> Diagnosis:
     if found.is_certain:
         return found
     ids = [match.signature.id for match in (*ranked.failures, *ranked.remarks)]
-    return replace(found, similar=alike(text, ids, failed=best is not None, lines=found.lines))
+    stated = _stated(found, best) if best is not None else ""
+    return replace(found, similar=alike(text, ids, failed=best is not None, lines=found.lines, stated=stated))
+
+
+def _stated(found: Diagnosis, best: Match) -> str:
+    return " ".join((best.title, best.cause, *(row.says for row in possibilities(found, best)[:1])))
 
 
 def checks_of(reader: Values, here: HostContext, failed_checks: Iterable[str]) -> frozenset[str]:
@@ -277,16 +282,20 @@ def _best(found: Diagnosis, best: Match) -> list[str]:
 
 
 def _possible(found: Diagnosis, best: Match) -> Iterator[str]:
-    """Yield the listed causes; after the first in turn with what similar failures were settled by."""
+    """Yield the listed causes, and among them what similar failures were settled by."""
     rows = [_listed(row) for row in possibilities(found, best)[:CAUSES_SHOWN]]
-    yield from (*rows[:1], *in_turn(list(_similar(found)), rows[1:]))
+    yield from with_similar(found, rows, list(_similar(found)))
 
 
-def in_turn(ones: Sequence[Any], others: Sequence[Any]) -> list[Any]:
-    """Return one of the first, one of the second, and so on; what is left of the longer at the end."""
-    pairs = zip(ones, others, strict=False)
-    both = min(len(ones), len(others))
-    return [*(row for pair in pairs for row in pair), *ones[both:], *others[both:]]
+def with_similar(found: Diagnosis, listed: Sequence[Any], similar: Sequence[Any]) -> list[Any]:
+    """Return the listed causes with the similar failures after the first; after the second, where many are as near.
+
+    Args:
+        listed: of the best match, the most likely first.
+        similar: in the order of `found.similar`.
+    """
+    before = 1 if found.similar and found.similar[0].distinct else 2
+    return [*listed[:before], *similar, *listed[before:]]
 
 
 def _listed(row: Possible) -> str:

@@ -16,22 +16,28 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from rocmatrix.diagnosis.similar.agreement import covered, ordered
 from rocmatrix.diagnosis.similar.terms import terms
 
 FILE = Path(__file__).with_name("cases.json")
 LONG, FLAT = 0.6, 0.6  # how much a long text weighs less, and how soon
 CAUSE, SIGNATURE = 2.0, 4.0  # weights next to the lines' own
-ALIKE = 0.6  # share of the terms of the shorter of two causes, from which on they say the same
-LOOKED_AT = 12
+ALIKE = 0.4  # share of the weight of the lighter of two causes, from which on they are taken for the same
+LOOKED_AT = 30
+CROWD, CLOSE = 10, 0.7  # the nearest are not distinct where so many have this share of the first one's score
 
 
 @dataclass(frozen=True, kw_only=True)
 class Similar:
-    """A known failure: the thread, the cause that it was settled by, in our words, and the score."""
+    """A known failure: the thread, the cause that it was settled by, in our words, and the score.
+
+    `distinct` is whether few known failures are as near: where many are, the choice among them says little.
+    """
 
     source: str
     cause: str
     score: float
+    distinct: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +68,13 @@ class Postings:
                 found[text] += rare * self.shares[text]
         return found
 
+    def rarity(self, term: str) -> float:
+        """Return the weight of a term."""
+        return rarity(len(self.texts.get(term, ())), len(self.shares))
+
     def score(self, query: Collection[str], text: Collection[str]) -> float:
         """Return the score of a text that is not among these."""
-        shared = (rarity(len(self.texts.get(term, ())), len(self.shares)) for term in {*query} & {*text})
-        return sum(shared) * share(len(text), self.mean)
+        return sum(map(self.rarity, {*query} & {*text})) * share(len(text), self.mean)
 
 
 def share(length: int, mean: float) -> float:
@@ -96,20 +105,36 @@ class Known:
     causes: Postings
     signatures: Mapping[str, Sequence[tuple[int, int]]]  # (failure, place of the signature among its answers)
 
-    def nearest(self, text: str, matched: Sequence[str], count: int) -> tuple[Similar, ...]:
-        """Return the nearest failures, no two with the same cause.
+    def nearest(
+        self, text: str, matched: Sequence[str], count: int, *, stated: str = "", least: float = 0.0
+    ) -> tuple[Similar, ...]:
+        """Return the nearest failures, no two with the same cause, and none with one that is stated already.
 
         Args:
             text: lines of a log.
             matched: ids of the signatures that match them, the most likely first.
             count: of failures to return.
+            stated: the cause that is stated first.
+            least: score below which a failure is not near.
         """
         found: list[Similar] = []
-        for failure, score in self._ranked(text, matched)[:LOOKED_AT]:
-            source, cause = self.failures[failure]
-            if not any(are_alike(cause, other.cause) for other in found):
-                found.append(Similar(source=source, cause=cause, score=score))
+        known = [terms(stated)]
+        near = [row for row in self._ranked(text, matched)[:LOOKED_AT] if row[1] >= least]
+        for one in self._agreed(near):
+            cause = terms(one.cause)
+            if not any(covered(cause, other, self.causes.rarity) >= ALIKE for other in known):
+                found.append(one)
+                known.append(cause)
         return tuple(found[:count])
+
+    def _agreed(self, ranked: Sequence[tuple[int, float]]) -> list[Similar]:
+        distinct = len(ranked) < CROWD or ranked[CROWD - 1][1] < CLOSE * ranked[0][1]
+        near = [
+            Similar(source=self.failures[at][0], cause=self.failures[at][1], score=score, distinct=distinct)
+            for at, score in ranked
+        ]
+        places = ordered([one.score for one in near], [terms(one.cause) for one in near], self.causes.rarity)
+        return [near[place] for place in places]
 
     def has_near(self, text: str, name: str, sample: str, count: int) -> bool:
         """Return whether a signature answers one of the nearest failures first, or its own sample is as near.
@@ -136,12 +161,6 @@ class Known:
             for failure, at in having:
                 scores[failure] += SIGNATURE * rarity(len(having), len(self.failures)) / ((1 + at) * (1 + place))
         return sorted(scores.items(), key=lambda row: (-row[1], row[0]))
-
-
-def are_alike(one: str, other: str) -> bool:
-    """Return whether two causes share most terms of the shorter one."""
-    own, others = terms(one), terms(other)
-    return len(own & others) >= ALIKE * max(1, min(len(own), len(others)))
 
 
 @cache

@@ -13,7 +13,9 @@ NEAREST = 5  # of threads never learned from, 26 of 30 stated causes that one of
 PASTED = 12  # lines: who shows so few takes them for the failure; long logs of runs that went well have warnings
 
 
-def alike(text: str, matched: Sequence[str], *, failed: bool, lines: int) -> tuple[Similar, ...]:
+def alike(
+    text: str, matched: Sequence[str], *, failed: bool, lines: int, stated: str = ""
+) -> tuple[Similar, ...]:
     """Return the known failures nearest to a log; none where they share too little, or it reports no failure.
 
     Args:
@@ -21,10 +23,11 @@ def alike(text: str, matched: Sequence[str], *, failed: bool, lines: int) -> tup
         matched: ids of the signatures that match them.
         failed: whether a signature found a failure; without one, only a few lines that report trouble are compared.
         lines: of the whole log.
+        stated: the cause that is stated first: what is like it would be no other one.
     """
     if not failed and (lines > PASTED or not reports_trouble(text)):
         return ()
-    return tuple(one for one in known().nearest(text, matched, COUNT) if one.score >= LEAST)
+    return known().nearest(text, matched, COUNT, stated=stated, least=LEAST)
 
 
 def supported(text: str, name: str, sample: str) -> bool:

@@ -31,7 +31,8 @@ def test_similar_failures_stand_after_the_first_cause_and_state_nothing_as_certa
     found = bench.diagnosed("RuntimeError: No HIP GPUs are available\n", SIGNATURES)
     listed = [text for text, _ in bench.listed(found, found.best)]
     shown = list(bench.answers(found))
-    assert [text for text, _ in shown[:4]] == [listed[0], found.similar[0].cause, listed[1], found.similar[1].cause]
+    assert not found.similar[0].distinct  # very many threads have this line
+    assert [text for text, _ in shown[:4]] == [*listed[:2], found.similar[0].cause, found.similar[1].cause]
     assert not any(certain for _, certain in shown)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from benchmarks.diagnose_cases import diagnosed
 from rocmatrix.diagnosis import diagnosis, project_errors
+from rocmatrix.diagnosis.similar.cases import Similar
 from tests.unit.rocmatrix.diagnosis.known import COMPARISONS, SIGNATURES
 
 STATED = "error: externally-managed-environment\n"
@@ -34,7 +37,10 @@ def test_values_that_contradict_each_other_need_no_support(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("ones", "others", "expected"), [("ab", "xyz", "axbyz"), ("abc", "x", "axbc"), ("", "x", "x"), ("a", "", "a")]
+    ("listed", "distinct", "expected"),
+    [("xyz", True, "xabyz"), ("xyz", False, "xyabz"), ("x", False, "xab"), ("", True, "ab")],
 )
-def test_rows_come_in_turn(ones, others, expected):
-    assert "".join(diagnosis.in_turn(list(ones), list(others))) == expected
+def test_similar_failures_stand_after_the_first_cause_or_after_two_where_many_are_as_near(listed, distinct, expected):
+    near = tuple(Similar(source=one, cause=one, score=20.0, distinct=distinct) for one in "ab")
+    found = replace(diagnosed(STATED, KNOWN), similar=near)
+    assert "".join(diagnosis.with_similar(found, listed, "ab")) == expected

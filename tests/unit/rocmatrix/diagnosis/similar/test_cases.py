@@ -120,6 +120,17 @@ def test_signature_counts_less_as_a_later_answer_and_equal_scores_keep_the_files
     assert sources("ring", rows=rows)[:2] == ["second", "first"]
 
 
-def test_short_cause_that_a_long_one_holds_is_alike():
-    assert cases.are_alike("libnuma missing", "libnuma missing here, as image of cluster node had none installed")
-    assert not cases.are_alike("libnuma missing", "libdrm held back by another repository")
+def test_failure_with_the_cause_that_is_stated_already_is_left_out():
+    found = known_of().nearest("open dev kfd", (), 3, stated="the container was given no nodes")
+    assert "a/a#2" not in [one.source for one in found]
+    assert [one.source for one in found] == ["a/a#1", "c/c#5"]
+
+
+def test_cause_that_several_near_failures_have_comes_first():
+    rows = [
+        ("x#1", "old firmware", "", "ring timeout gfx reset"),
+        ("x#2", "power limit", "", "ring timeout gfx hang"),
+        ("x#3", "power limit of slot", "", "ring timeout gfx stop"),
+    ]
+    assert sources("ring timeout gfx reset", rows=rows)[0] == "x#1"
+    assert sources("ring timeout gfx", rows=rows)[0] == "x#2"

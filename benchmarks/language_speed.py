@@ -43,6 +43,7 @@ from benchmarks.language_speed_cases import (  # noqa: E402
     NANO,
     PEER_GIB,
     PEERS,
+    UNSLOTH,
     Case,
     base_folder,
     settings_of,
@@ -268,6 +269,8 @@ def command(name: str, steps: int, peers: Path | None) -> list[str]:
     """Return the program of one case."""
     if name in PEERS:
         return [sys.executable, "-m", "benchmarks.trl_speed", *PEERS[name]]
+    if name in UNSLOTH:
+        return [sys.executable, "-m", "benchmarks.unsloth_speed", *UNSLOTH[name]]
     more = ["--peers", str(peers)] if peers else []
     return [sys.executable, "-m", "benchmarks.language_speed", "--one", name, "--steps", str(steps), *more]
 
@@ -375,7 +378,7 @@ def main() -> None:
         print("FIGURES " + json.dumps(found), flush=True)
         return
     options.until = time.monotonic() + options.seconds
-    known = [*CASES, "equal", *NANO, *PEERS]
+    known = [*CASES, "equal", *NANO, *PEERS, *UNSLOTH]
     names = list(dict.fromkeys(name for each in options.cases for name in known if fnmatch(name, each)))
     run_all(names, options, {"machine": facts(), "cases": {}})
 

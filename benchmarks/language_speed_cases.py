@@ -111,9 +111,20 @@ PEERS: dict[str, list[str]] = {
     "TRL, its defaults, DPO with LoRA, 0.5B, 8 pairs": ["dpo", "0.5b", "8"],
     "TRL, its defaults, KTO with LoRA, 0.5B, 8 answers": ["kto", "0.5b", "8"],
 }
+# What unsloth does, as arguments of benchmarks.unsloth_speed.
+UNSLOTH: dict[str, list[str]] = {
+    "unsloth, its defaults, LoRA, batch 8": ["lora", "1.5b", "8"],
+    "unsloth, full checkpointing, LoRA, batch 8": ["lora", "1.5b", "8", "ckpt"],
+    "unsloth, no checkpointing, LoRA, batch 8": ["lora", "1.5b", "8", "nockpt"],
+    "unsloth, no checkpointing, LoRA, batch 16": ["lora", "1.5b", "16", "nockpt"],
+    "unsloth, no checkpointing, LoRA, batch 8, a plain loop": ["lora", "1.5b", "8", "nockpt", "loop"],
+    "unsloth, its defaults, QLoRA, batch 8": ["qlora", "1.5b", "8"],
+    "unsloth, no checkpointing, QLoRA, batch 8": ["qlora", "1.5b", "8", "nockpt"],
+}
 PEER_GIB = {name: 12 if "its defaults" in name else 42 for name in PEERS}  # of a peer's process, generously
 PEER_GIB |= {name: 36 for name in PEERS if "7B" in name}
 PEER_GIB["TRL, its defaults, full, 1.5B, batch 8"] = 29
+PEER_GIB |= {name: 70 if "16" in name else 36 if "no checkpointing" in name else 10 for name in UNSLOTH}
 NANO = {"nanoGPT": False, "nanoGPT with biases, as GPT-2 has": True}  # its model.py, compiled, its own optimizer
 
 

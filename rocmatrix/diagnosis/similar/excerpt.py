@@ -15,6 +15,13 @@ _TROUBLE = re.compile(
     r"(?i)error|fail|fatal|exception|abort|segfault|segmentation|killed|cannot|can't|could not|unable|not found|no such"
     r"|invalid|unsupported|not supported|denied|refused|timed? ?out|missing|undefined|unknown|warning|panic\b(?!=)"
 )
+# What people write of a failure that no line reports: "no GPU is found", "the second card stays idle", "black images".
+_COMPLAINT = re.compile(
+    r"(?i)\bnot\b|\bno (?!name!)[a-z]|n't\b|\b(?:never|none|nothing|hangs?|hung|stuck|wrong|slow(?:er)?|lacks?|still|stays?|dies|died"
+    r"|black|blank|noise|garbage|broken|breaks|bad|without|instead of|crash\w*|freez\w*|frozen?|ignor(?:es|ed)|corrupt\w*"
+    r"|artifacts?|mismatch\w*|stops|regress\w*|disappear\w*|unexpected|refuses|unusable|worked|nan"
+    r"|too (?:old|new|small|large|long|few|many)|more than|less than)\b|\b0 (?:gpus?|devices?|cards?)\b"
+)
 
 
 class End:
@@ -45,8 +52,8 @@ def excerpt(end: bytes, around: Iterable[str] = ()) -> str:
 
 
 def reports_trouble(text: str) -> bool:
-    """Return whether a text has a word by which programs report trouble."""
-    return _TROUBLE.search(text) is not None
+    """Return whether a text has a word by which programs report trouble, or people describe it."""
+    return _TROUBLE.search(text) is not None or _COMPLAINT.search(text) is not None
 
 
 def _troubled(lines: list[str]) -> Iterator[str]:

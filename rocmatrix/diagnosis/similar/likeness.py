@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rocmatrix.diagnosis.similar.cases import Similar, known
-from rocmatrix.diagnosis.similar.excerpt import reports_trouble
 
 COUNT = 2
 LEAST = 12.0  # score: about two rare terms
@@ -16,16 +15,16 @@ PASTED = 12  # lines: who shows so few takes them for the failure; long logs of 
 def alike(
     text: str, matched: Sequence[str], *, failed: bool, lines: int, stated: str = ""
 ) -> tuple[Similar, ...]:
-    """Return the known failures nearest to a log; none where they share too little, or it reports no failure.
+    """Return the known failures nearest to a log; none where they share too little.
 
     Args:
         text: the lines to compare.
         matched: ids of the signatures that match them.
-        failed: whether a signature found a failure; without one, only a few lines that report trouble are compared.
+        failed: whether a signature found a failure; without one, only a few lines are compared.
         lines: of the whole log.
         stated: the cause that is stated first: what is like it would be no other one.
     """
-    if not failed and (lines > PASTED or not reports_trouble(text)):
+    if not failed and lines > PASTED:
         return ()
     return known().nearest(text, matched, COUNT, stated=stated, least=LEAST)
 

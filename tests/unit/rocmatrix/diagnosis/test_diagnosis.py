@@ -44,3 +44,23 @@ def test_similar_failures_stand_after_the_first_cause_or_after_two_where_many_ar
     near = tuple(Similar(source=one, cause=one, score=20.0, distinct=distinct) for one in "ab")
     found = replace(diagnosed(STATED, KNOWN), similar=near)
     assert "".join(diagnosis.with_similar(found, listed, "ab")) == expected
+
+
+def test_general_answer_has_similar_failures_before_its_own_cause():
+    found = diagnosed("frobnicate: error: the kfd ioctl of /dev/kfd was refused by the container\n", KNOWN)
+    assert found.best.signature.family and found.is_general and found.similar
+    heads = [line.split(":")[0].strip() for line in diagnosis.text_lines(found)[2:]]
+    assert heads.index("alike") < heads.index("cause")
+    assert diagnosis.described(found)["similar_after"] == 0
+    assert diagnosis.with_similar(found, "xy", "a") == ["a", "x", "y"]
+
+
+def test_few_lines_without_a_failure_are_compared_where_they_describe_trouble():
+    assert diagnosed("# the container sees no card of ROCm, /dev/kfd is there\n", ()).similar
+    assert not diagnosed("loaded amdgpu, 2 cards, render nodes 128 and 129\n", ()).similar
+
+
+def test_words_of_a_harmless_line_describe_no_trouble():
+    line = "/opt/amdgpu/share/libdrm/amdgpu.ids: No such file or directory\n"
+    assert diagnosed(line, KNOWN).ranked.remarks and not diagnosed(line, KNOWN).similar
+    assert diagnosed(f"{line}# and rocminfo finds no card of the machine, gfx1100\n", KNOWN).similar

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rocmatrix.diagnosis.similar.excerpt import KEPT, MOST, WHOLE, End, excerpt, reports_trouble
 
 
@@ -52,4 +54,18 @@ def test_prefixes_and_colours_are_left_out_and_matched_lines_come_first():
 
 def test_words_by_which_programs_report_trouble():
     assert reports_trouble("E: Unable to locate package") and reports_trouble("Kernel panic - not syncing")
-    assert not reports_trouble("quiet panic=1 console=ttyS0") and not reports_trouble("step 3 loss 0.1")
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["no GPU is found", "the second card stays idle", "0 GPUs in the dashboard", "the picture is black", "it doesn't start"],
+)
+def test_words_by_which_people_describe_a_failure(words):
+    assert reports_trouble(words)
+
+
+@pytest.mark.parametrize(
+    "words", ["quiet panic=1 console=ttyS0 nomodule", "step 3 loss 0.1", "I have no name!@host:/$ ls", "26 done in 4.8 s"]
+)
+def test_words_of_machines_that_work(words):
+    assert not reports_trouble(words)

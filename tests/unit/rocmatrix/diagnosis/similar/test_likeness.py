@@ -11,14 +11,13 @@ LINES = "rocminfo: Unable to open /dev/kfd read-write: Permission denied"
 def test_failure_of_a_signature_has_known_ones_next_to_it():
     found = alike(LINES, ["kfd-permission-denied"], failed=True, lines=1)
     assert len(found) == COUNT
-    assert all("kfd" in one.cause for one in found)
+    assert all("kfd" in one.cause or "group" in one.cause for one in found)
 
 
-def test_few_lines_that_report_trouble_are_compared_without_a_signature():
+def test_few_lines_are_compared_without_a_signature():
     assert alike(LINES, (), failed=False, lines=PASTED)
     assert not alike(LINES, (), failed=False, lines=PASTED + 1)
     assert alike(LINES, (), failed=True, lines=PASTED + 1)
-    assert not alike("loaded amdgpu, 2 cards, render nodes 128 and 129", (), failed=False, lines=1)
 
 
 def test_score_below_the_least_is_no_likeness(monkeypatch):

@@ -46,10 +46,12 @@ def _of_amd_before(torch: Install) -> bool:
 
 
 def _partners(torch: Install, installs: Sequence[Install], matrix: Matrix) -> Iterator[FileFinding]:
-    built = [row.companions for row in matrix.releases if row.torch == torch.exact and row.rocm]
+    built = [row for row in matrix.releases if row.torch == torch.exact and row.rocm]
+    served = {row.rocm for row in built}
     for one in installs:
-        fitting = {row[one.name] for row in built if one.name in row}
-        if one.name in _PARTNERS and one.exact and fitting and not _fits(one, fitting):
+        fitting = {row.companions[one.name] for row in built if one.name in row.companions}
+        own = one.by_url or (one.local and one.rocm not in served)  # a build of AMD's, or of another maker
+        if one.name in _PARTNERS and one.exact and fitting and not _fits(one.exact, fitting, own=own):
             yield FileFinding(
                 rule="partner-of-another-torch", where=one.where, severity="warning" if one.by_url else "error",
                 what=f"{one.name} {one.exact} with torch {torch.exact}",
@@ -59,12 +61,10 @@ def _partners(torch: Install, installs: Sequence[Install], matrix: Matrix) -> It
             )  # fmt: skip
 
 
-def _fits(partner: Install, versions: Collection[str]) -> bool:
-    """Return whether a partner is one of the versions that torch was built with; a wheel of AMD's own may be a later
+def _fits(partner: str, versions: Collection[str], *, own: bool) -> bool:
+    """Return whether a partner is one of the versions that torch was built with; of AMD's own wheels it may be another
     one of the same series."""
-    if partner.by_url:
-        return partner.exact is not None and _series(partner.exact) in map(_series, versions)
-    return partner.exact in versions
+    return _series(partner) in map(_series, versions) if own else partner in versions
 
 
 def _series(version: str) -> tuple[int, ...]:

@@ -21,6 +21,9 @@ def of(text, image=None, *, before="true"):
         ("torch==2.6.0+rocm6.4.1.git1ded221d pytorch-triton-rocm==3.2.0", []),
         ("torch==2.6.0 torchaudio==2.5.1", ["partner-of-another-torch"]),
         ("torch==2.6.0 torchaudio==2.6.0", []),
+        ("torch==2.9.1+rocm7.12.0 torchaudio==2.9.0+rocm7.12.0", []),  # AMD's own pair (amd/playbooks)
+        ("torch==2.9.1+rocm7.12.0 torchaudio==2.8.0+rocm7.12.0", ["partner-of-another-torch"]),
+        ("torch==2.9.1+rocm6.4 torchaudio==2.9.0+rocm6.4", ["partner-of-another-torch"]),  # of PyTorch's index
         ("torch==2.6.0 torchaudio", []),
         ("torch torchaudio==2.5.1", []),
         ("torch==2.13.0 torchaudio==2.11.0", []),  # the newest torchaudio there is

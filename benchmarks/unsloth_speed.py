@@ -23,11 +23,11 @@ from typing import Any
 
 os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "UNSLOTH_DISABLE_STATISTICS": "1"}
 
-import unsloth  # type: ignore  # noqa: E402
-import torch  # noqa: E402, I001
+import torch
+import unsloth  # type: ignore
 
-from benchmarks.alone import Alone  # noqa: E402
-from benchmarks.trl_speed import (  # noqa: E402
+from benchmarks.alone import Alone
+from benchmarks.trl_speed import (
     ALPHA,
     KNOWN,
     RANK,

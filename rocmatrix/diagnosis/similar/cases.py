@@ -31,7 +31,7 @@ CROWD, CLOSE = 10, 0.7  # the nearest are not distinct where so many have this s
 class Similar:
     """A known failure: the thread, the cause that it was settled by, in our words, and the score.
 
-    `distinct` is whether few known failures are as near: where many are, the choice among them says little.
+    `distinct` is whether few known failures are as near: where many are, the choice among them is nearly chance.
     """
 
     source: str

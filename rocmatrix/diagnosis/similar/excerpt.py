@@ -17,9 +17,9 @@ _TROUBLE = re.compile(
 )
 # What people write of a failure that no line reports: "no GPU is found", "the second card stays idle", "black images".
 _COMPLAINT = re.compile(
-    r"(?i)\bnot\b|\bno (?!name!)[a-z]|n't\b|\b(?:never|none|nothing|hangs?|hung|stuck|wrong|slow(?:er)?|lacks?|still|stays?|dies|died"
-    r"|black|blank|noise|garbage|broken|breaks|bad|without|instead of|crash\w*|freez\w*|frozen?|ignor(?:es|ed)|corrupt\w*"
-    r"|artifacts?|mismatch\w*|stops|regress\w*|disappear\w*|unexpected|refuses|unusable|worked|nan"
+    r"(?i)\bnot\b|\bno (?!name!)[a-z]|n't\b|\b(?:never|none|nothing|hangs?|hung|stuck|wrong|slow(?:er)?|lacks?|still"
+    r"|stays?|dies|died|black|blank|noise|garbage|broken|breaks|bad|without|instead of|crash\w*|freez\w*|frozen?"
+    r"|ignor(?:es|ed)|corrupt\w*|artifacts?|mismatch\w*|stops|regress\w*|disappear\w*|unexpected|refuses|unusable|worked|nan"
     r"|too (?:old|new|small|large|long|few|many)|more than|less than)\b|\b0 (?:gpus?|devices?|cards?)\b"
 )
 

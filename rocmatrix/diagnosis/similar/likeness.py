@@ -12,9 +12,7 @@ NEAREST = 5  # of threads never learned from, 26 of 30 stated causes that one of
 PASTED = 12  # lines: who shows so few takes them for the failure; long logs of runs that went well have warnings
 
 
-def alike(
-    text: str, matched: Sequence[str], *, failed: bool, lines: int, stated: str = ""
-) -> tuple[Similar, ...]:
+def alike(text: str, matched: Sequence[str], *, failed: bool, lines: int, stated: str = "") -> tuple[Similar, ...]:
     """Return the known failures nearest to a log; none where they share too little.
 
     Args:

@@ -43,7 +43,7 @@ def test_failures_whose_causes_agree_come_before_a_nearer_one_alone():
     assert ordered([10.0, 5.0, 5.0], causes, weigh) == [0, 1, 2]  # far ones have little of a say
 
 
-def test_without_agreement_the_nearest_come_first_in_their_order():
+def test_failures_whose_causes_share_nothing_come_in_the_order_of_nearness():
     causes = [{one} for one in WEIGHTS]
     assert not any(cosine(*pair, weigh) for pair in combinations(causes, 2))
     assert ordered([9.0, 8.0, 8.0, 1.0], causes, weigh) == [0, 1, 2, 3]

@@ -58,14 +58,21 @@ def test_words_by_which_programs_report_trouble():
 
 @pytest.mark.parametrize(
     "words",
-    ["no GPU is found", "the second card stays idle", "0 GPUs in the dashboard", "the picture is black", "it doesn't start"],
+    [
+        "no GPU is found",
+        "the second card stays idle",
+        "0 GPUs in the dashboard",
+        "the picture is black",
+        "it doesn't start",
+    ],
 )
 def test_words_by_which_people_describe_a_failure(words):
     assert reports_trouble(words)
 
 
 @pytest.mark.parametrize(
-    "words", ["quiet panic=1 console=ttyS0 nomodule", "step 3 loss 0.1", "I have no name!@host:/$ ls", "26 done in 4.8 s"]
+    "words",
+    ["quiet panic=1 console=ttyS0 nomodule", "step 3 loss 0.1", "I have no name!@host:/$ ls", "26 done in 4.8 s"],
 )
 def test_words_of_machines_that_work(words):
     assert not reports_trouble(words)

@@ -13,7 +13,13 @@ STEEP = 3  # how soon a failure that is less near has less of a say: its share o
 
 
 def cosine(one: Collection[str], other: Collection[str], weigh: Weigh) -> float:
-    """Return the cosine of two causes by their terms: 0 where they share none, 1 where they have the same."""
+    """Return the cosine of two causes by their terms: 0 where they share none, 1 where they have the same.
+
+    Args:
+        one: terms of a cause.
+        other: terms of another one.
+        weigh: the weight of a term.
+    """
     shared = sum(weigh(term) ** 2 for term in {*one} & {*other})
     return shared / math.sqrt(_square(one, weigh) * _square(other, weigh)) if shared else 0.0
 
@@ -23,7 +29,13 @@ def _square(terms: Collection[str], weigh: Weigh) -> float:
 
 
 def covered(one: Collection[str], other: Collection[str], weigh: Weigh) -> float:
-    """Return which share of the lighter of two causes the other one has, by the weight of its terms."""
+    """Return which share of the lighter of two causes the other one has, by the weight of its terms.
+
+    Args:
+        one: terms of a cause.
+        other: terms of another one.
+        weigh: the weight of a term.
+    """
     lighter = min(sum(map(weigh, one)), sum(map(weigh, other)))
     return sum(map(weigh, {*one} & {*other})) / lighter if lighter else 0.0
 

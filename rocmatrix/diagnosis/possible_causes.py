@@ -16,12 +16,16 @@ from rocmatrix.diagnosis.signature import Possibility
 
 @dataclass(frozen=True, kw_only=True)
 class Possible:
-    """A cause with its test. `decided` where log or host show it; `why` is what shows it, or makes it more likely."""
+    """A cause with its test. `decided` where log or host show it; `why` is what shows it, or makes it more likely.
+
+    `hinted` is whether log or host at least point at it.
+    """
 
     says: str
     test: str
     decided: bool
     why: str | None
+    hinted: bool = False
 
 
 def ordered(
@@ -52,11 +56,17 @@ def ordered(
         leans = _leans(cause, here, card, compared)
         against = not hinted and cause.unlisted and card is not None and card.is_listed
         rank = (shown is None, against, not (hinted or leans), leans is None, -suits(cause.when, here))
-        rows.append((rank, cause, shown, leans))
+        rows.append((rank, cause, shown, leans, bool(shown or hinted or leans)))
     rows.sort(key=lambda row: row[0])
     return tuple(
-        Possible(says=match.filled(cause.says), test=match.filled(cause.test), decided=bool(shown), why=shown or leans)
-        for _, cause, shown, leans in rows
+        Possible(
+            says=match.filled(cause.says),
+            test=match.filled(cause.test),
+            decided=bool(shown),
+            why=shown or leans,
+            hinted=hinted,
+        )
+        for _, cause, shown, leans, hinted in rows
     )
 
 

@@ -22,6 +22,7 @@ _COMPLAINT = re.compile(
     r"|ignor(?:es|ed)|corrupt\w*|artifacts?|mismatch\w*|stops|regress\w*|disappear\w*|unexpected|refuses|unusable|worked|nan"
     r"|too (?:old|new|small|large|long|few|many)|more than|less than)\b|\b0 (?:gpus?|devices?|cards?)\b"
 )
+_ORDINARY = re.compile(r"(?m)^.{0,60}\b(?:INFO|DEBUG)\b.*$")
 
 
 class End:
@@ -52,8 +53,11 @@ def excerpt(end: bytes, around: Iterable[str] = ()) -> str:
 
 
 def reports_trouble(text: str) -> bool:
-    """Return whether a text has a word by which programs report trouble, or people describe it."""
-    return _TROUBLE.search(text) is not None or _COMPLAINT.search(text) is not None
+    """Return whether a text has a word by which programs report trouble, or people describe it.
+
+    What a program logs at the level of INFO or DEBUG is no person's description.
+    """
+    return _TROUBLE.search(text) is not None or _COMPLAINT.search(_ORDINARY.sub("", text)) is not None
 
 
 def _troubled(lines: list[str]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 
 import pytest
 
-from benchmarks.diagnose_cases import answers, diagnosed
+from benchmarks.diagnose_cases import diagnosed, listed
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, listed_causes
 
 KNOWN = tuple(SIGNATURES)
@@ -117,7 +117,9 @@ APERTURE = "HSA_STATUS_ERROR_MEMORY_APERTURE_VIOLATION: The agent attempted to a
     ],
 )
 def test_cause_that_the_log_names_stands_first(log, first):
-    assert first in next(answers(diagnosed(log, KNOWN)))[0]
+    found = diagnosed(log, KNOWN)
+    assert found.best is not None
+    assert first in next(listed(found, found.best))[0]
 
 
 @pytest.mark.parametrize(

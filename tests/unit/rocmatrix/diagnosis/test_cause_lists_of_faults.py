@@ -3,7 +3,7 @@
 
 import pytest
 
-from benchmarks.diagnose_cases import answers, diagnosed
+from benchmarks.diagnose_cases import answers, diagnosed, listed
 from rocmatrix.diagnosis.diagnosis import possibilities
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES
 
@@ -46,7 +46,9 @@ WAITS = "INFO 01-01 00:00:00 [shm_broadcast.py:466] No available shared memory b
     ],
 )  # fmt: skip
 def test_cause_that_the_log_names_stands_first(log, first):
-    assert first in next(answers(diagnosed(log, KNOWN)))[0]
+    found = diagnosed(log, KNOWN)
+    assert found.best is not None
+    assert first in next(listed(found, found.best))[0]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ Forms are those of vLLM, SGLang, DeepSpeed, flash-attention and others; names an
 
 import pytest
 
-from benchmarks.diagnose_cases import answers, diagnosed
+from benchmarks.diagnose_cases import diagnosed, listed
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES
 
 KNOWN = tuple(SIGNATURES)
@@ -43,7 +43,7 @@ def test_exception_that_states_a_limit_is_answered_by_its_class_and_the_cause_it
     found = diagnosed(f'  File "/srv/foo/bar.py", line 7, in baz\n    check(x)\n{line}\n', KNOWN)
     assert found.best is not None
     assert found.best.signature.id == expected
-    text, certain = next(answers(found))
+    text, certain = next(listed(found, found.best))
     assert word in text
     assert not certain
 
@@ -87,5 +87,7 @@ def test_cause_that_is_known_in_detail_comes_before_the_class_of_its_message():
 
 def test_hint_of_another_exception_does_not_order_the_causes():
     other = f"RuntimeError: the tensor parallel group of world size 8 is gone\n{'foo' * 60}\n"
-    text, _ = next(answers(diagnosed(f"{other}ValueError: window 27 is not divisible by 8\n", KNOWN)))
+    found = diagnosed(f"{other}ValueError: window 27 is not divisible by 8\n", KNOWN)
+    assert found.best is not None
+    text, _ = next(listed(found, found.best))
     assert "window length" in text

@@ -43,7 +43,7 @@ class Chunk:
         return self.whole.printed if self.whole else self.raw.split(b"\n")
 
     def has_line_of(self, size: int) -> bool:
-        """Return whether a line as it came has at least `size` bytes; in a part of the time that a look at each takes."""
+        """Return whether a line as it came has at least `size` bytes, without a look at every line."""
         start, end = 0, len(self.raw)
         while start + size <= end:
             line_end = self.raw.rfind(b"\n", start, start + size)

@@ -27,7 +27,9 @@ def test_kept_bytes_are_found_with_their_lines(text):
     check(text)
 
 
-@pytest.mark.parametrize("text", [b"", b"\n", b"a", b" \n\n a", b"a\n" * 70, b"ab 'c'\n\n" * 40, b" " * 90 + b"a\n" + b"b" * 90])
+@pytest.mark.parametrize(
+    "text", [b"", b"\n", b"a", b" \n\n a", b"a\n" * 70, b"ab 'c'\n\n" * 40, b" " * 90 + b"a\n" + b"b" * 90]
+)
 @pytest.mark.parametrize("size", [16, 32])
 def test_parts_of_any_size_give_the_same_places(text, size, monkeypatch):
     monkeypatch.setattr(places, "PART", size)

@@ -61,7 +61,6 @@ _PREFIXES = (
     rb"[ \t]{1,200}",
 )
 _PREFIX = re.compile(rb"\n(?:" + rb"|".join(_PREFIXES) + rb")(?:" + rb"|".join(_PREFIXES) + rb"){0,6}")
-_KERNEL_TIME = re.compile(rb"\n\[ {0,8}\d{1,9}\.\d{6}\] ")
 _JSON_FIELD = rb', ?\\?"[\w.@-]{1,40}\\?": ?(?:\\?"[^"\n]{0,200}"|[\w.+-]{1,40})'
 _JSON_END = re.compile(rb'(?:\\+[nr]){0,2}\\?"(?:' + _JSON_FIELD + rb"){0,8}\}(?=\n)")
 _JSON_STARTS = (b'{"log"', b'{"message"', b'{"msg"')
@@ -142,8 +141,3 @@ def views(lines: bytes) -> tuple[bytes, ...]:
         text = _JSON_END.sub(b"", text + b"\n")[:-1]
     bare = _PREFIX.sub(b"\n", text)
     return (bare[1:],) if len(bare) == len(text) else (bare[1:], text[1:])
-
-
-def without_kernel_times(lines: bytes) -> bytes:
-    """Return whole lines without the time that the kernel prints before each: no wrapped line continues with one."""
-    return _KERNEL_TIME.sub(b"\n", b"\n" + lines)[1:]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from rocmatrix.diagnosis.log_prefixes import views, without_kernel_times
+from rocmatrix.diagnosis.log_prefixes import views
 
 MOST = 1 << 20  # bytes: a longer text is left as it is, as a look for every message would double the time of a search
 _NAME = rb"([^\s\n]{1,200})"
@@ -38,15 +38,8 @@ def english(text: bytes) -> bytes:
 
 
 def readings(lines: bytes, translated: bool) -> tuple[bytes, ...]:
-    """Return whole lines without decoration, in one or two ways; in English where asked for.
-
-    The second way of a text that is too long for that has none of the kernel's times: they stand before every line of
-    a kernel's log, and would have all of it searched twice.
-    """
-    if translated:
-        return views(english(lines))
-    first, *others = views(lines)
-    return first, *map(without_kernel_times, others)
+    """Return whole lines without decoration, in one or two ways; in English where asked for."""
+    return views(english(lines) if translated else lines)
 
 
 def reading(number: int, translated: bool, lines: bytes) -> bytes:

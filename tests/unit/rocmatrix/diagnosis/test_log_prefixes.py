@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocmatrix.diagnosis import log_prefixes
-from rocmatrix.diagnosis.log_prefixes import views, without_kernel_times
+from rocmatrix.diagnosis.log_prefixes import views
 from rocmatrix.runtime.redaction import redacted
 from tests.left_out import WHOLE, one_of
 from tests.unit.rocmatrix.diagnosis.known import SIGNATURES, best
@@ -238,9 +238,3 @@ def test_tags_are_gone_where_a_page_has_one_of_these(tag):
 @pytest.mark.parametrize("border", ["\u2502", "\u2503", "\u2551"])
 def test_border_at_the_end_of_a_line_is_gone(border):
     assert views(f"one {border}\n".encode())[0] == b"one\n"
-
-
-def test_kernel_times_alone_are_removed_where_they_begin_a_line():
-    text = b"[    1.234567] a [    2.345678] b\n[12345.678901] c\n[1.2] d\n[3] e\n"
-    assert without_kernel_times(text) == b"a [    2.345678] b\nc\n[1.2] d\n[3] e\n"
-    assert without_kernel_times(b"") == b""

@@ -60,11 +60,3 @@ def test_short_plain_word_is_no_message() -> None:
     """It may stand in English text: the French for aborted is a part of abandoned."""
     plain = [local for rows in TABLE.values() for local in rows if local.isascii() and " " not in local]
     assert all(len(local) > 14 for local in plain)
-
-
-def test_way_with_the_kernels_times_is_read_in_short_texts_alone() -> None:
-    line = b"[   12.345678] amdgpu: ring timeout\n"
-    assert languages.readings(line, True) == (b"amdgpu: ring timeout\n", line)
-    assert languages.readings(line, False) == (b"amdgpu: ring timeout\n",) * 2
-    other = b"INFO: ring timeout\n"
-    assert languages.readings(other, False) == (b"ring timeout\n", other)

@@ -73,19 +73,23 @@ class Scanner:
     def _look_at(self, kept: bytes, block: bytes, done: Scanned, goes_on: bool) -> None:
         """Search both views of a block; what only the second shows was hidden by a wrapped line."""
         first = done.lines + 1 - kept.count(b"\n")
-        whole = Chunk(kept + block, first, 0, kept + block)
+        raw = kept + block
+        whole = Chunk(raw, first, 0, raw)
         lines, places = broken(whole, done.repeats.is_dense)
         runs = done.repeats.runs(lines, bisect_left(places, kept.count(b"\n")), self._numbers)
         text, searched = left(whole if runs is None else lines, runs)
         rows = tuple(places[row] for row in searched)
         deferred = _deferred(whole.raw) if goes_on else 0
         translated = len(whole.raw) <= MOST_TRANSLATED
-        known = readings(kept[: len(kept) - done.deferred], translated)
+        known, last = readings(kept[: len(kept) - done.deferred], translated), None
         for number, view in enumerate(readings(text, translated)):
             found: dict[_Place, Match] = {}
             size = len(squeeze(known[min(number, len(known) - 1)]))
             others = partial(reading, number, translated) if rows else None
-            chunk = Chunk(view, first, size, whole.raw, rows, others, DEFERRED if deferred else 0)
+            chunk = Chunk(view, first, size, raw, rows, others, DEFERRED if deferred else 0, whole)
+            if chunk.squeezed == last:  # all that stood before lines was blanks: nothing else can match
+                break
+            last = chunk.squeezed
             spent = self._spent(done, MOST_COUNTED if number == 0 else 1)
             counted, hits = self._search(chunk, found, spent, _full(done))
             if number == 0:

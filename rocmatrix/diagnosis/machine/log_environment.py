@@ -108,11 +108,10 @@ class Values:
             self.architectures[name] = None
 
     def _look_at(self, block: bytes) -> None:
-        if b"gfx" in block:
-            for match in _NAME.finditer(block):
-                name = match[0].decode()
-                if name not in self.architectures or name not in self.targets:
-                    self._take(name, block, match.start())
+        for match in _NAME.finditer(block):
+            name = match[0].decode()
+            if name not in self.architectures or name not in self.targets:
+                self._take(name, block, match.start())
         for match in _ROCM.finditer(block):
             torch = _TORCH.search(block, max(0, match.start() - _LONGEST_TORCH), match.start())
             if torch:

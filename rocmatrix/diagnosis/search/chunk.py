@@ -1,26 +1,19 @@
-"""Lines of a log with an index from squeezed text to the text itself: a place costs the same in a line of any length.
-
-The index counts the kept bytes before every `STEP` bytes and before every line, once for a chunk. A place is found by
-bisection among these counts and then by counting within one step.
-"""
+"""Lines of a log as they are searched, squeezed, and as they came: what stands around a place of the squeezed text."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, compress, islice
 
-from rocmatrix.diagnosis.pattern import DROPPED, squeeze
+from rocmatrix.diagnosis.pattern import squeeze
+from rocmatrix.diagnosis.search.places import Places
 
-STEP = 256  # bytes of text between two entries of the index
 REACH = 1024  # bytes before and after a place that are looked at: more than is shown of a line
 LONGEST_LINE = 1 << 16  # bytes of a line next to those that are searched
 LONGEST_SHAPE = 2000  # bytes of the lines of a match that are compared with others
 SEAM = b"\x1e"  # in text, where lines were left out
-_DROPPED_IN_LINES = DROPPED.replace(b"\n", b"")
-_IS_KEPT = bytes(byte not in DROPPED for byte in range(256))
 _DIGITS = bytes.maketrans(b"0123456789", b"0" * 10)
 Shape = tuple[int, int, bytes, bytes]  # where a match begins in its lines, its length, and the lines in both forms
 
@@ -31,7 +24,8 @@ class Chunk:
 
     The last `deferred` lines are judged with the next chunk, as what follows them may excuse them. `raw` are the lines
     as they came, as many as in `text`. Where repeated lines are left out of a search, `text` holds the others, `rows`
-    has for each of them its place among all lines, and `view` takes the decoration off others.
+    has for each of them its place among all lines, and `view` takes the decoration off others. `whole` is the chunk of
+    all lines as they came: what is made of them is made once for all views.
     """
 
     text: bytes
@@ -41,11 +35,22 @@ class Chunk:
     rows: tuple[int, ...] = ()
     view: Callable[[bytes], bytes] | None = None
     deferred: int = 0
+    whole: Chunk | None = None
 
     @cached_property
     def printed(self) -> list[bytes]:
         """All lines as they came, with what stands before the words."""
-        return self.raw.split(b"\n")
+        return self.whole.printed if self.whole else self.raw.split(b"\n")
+
+    def has_line_of(self, size: int) -> bool:
+        """Return whether a line as it came has at least `size` bytes, without a look at every line."""
+        start, end = 0, len(self.raw)
+        while start + size <= end:
+            line_end = self.raw.rfind(b"\n", start, start + size)
+            if line_end < 0:
+                return True
+            start = line_end + 1
+        return False
 
     @cached_property
     def squeezed(self) -> bytes:
@@ -75,15 +80,9 @@ class Chunk:
         return b"HEAD " in self.text
 
     @cached_property
-    def _kept(self) -> list[int]:
-        """How many bytes of the squeezed text stand before each step."""
-        steps = (self.text[start : start + STEP] for start in range(0, len(self.text), STEP))
-        return list(accumulate((len(step.translate(None, DROPPED)) for step in steps), initial=0))
-
-    @cached_property
-    def starts(self) -> list[int]:
-        """How many bytes of the squeezed text stand before each line of it."""
-        return list(accumulate(map(len, self.text.translate(None, _DROPPED_IN_LINES).split(b"\n")), initial=0))
+    def _places(self) -> Places:
+        """The index of the text."""
+        return Places(self.text)
 
     @cached_property
     def excuses(self) -> dict[str, dict[tuple[int, int], str | None]]:
@@ -95,26 +94,18 @@ class Chunk:
         """The last place that was looked at, with what is around it: each match is looked at several times."""
         return []
 
-    def offset(self, position: int) -> int:
-        """Return the place in the text of a byte of the squeezed text."""
-        step = bisect_right(self._kept, position) - 1
-        start = step * STEP
-        kept = compress(range(STEP), self.text[start : start + STEP].translate(_IS_KEPT))
-        return start + next(islice(kept, position - self._kept[step], None), 0)
-
     def line(self, position: int) -> int:
         """Return the index of the line of a position in the squeezed text."""
-        row = self._row(position)
-        return self.rows[row] if self.rows else row
+        return self._number(self._places.row(position))
 
-    def _row(self, position: int) -> int:
-        """Return the index of a line of a position among those that are searched."""
-        return bisect_right(self.starts, position, hi=len(self.starts) - 1) - 1
+    def _number(self, row: int) -> int:
+        """Return the index of a line, by its index among those that are searched."""
+        return self.rows[row] if self.rows else row
 
     def tail(self, most: int) -> int:
         """Return where the last `most` lines begin in the squeezed text; without the index of lines where it can be."""
         if self.rows:
-            return self.starts[bisect_left(self.rows, len(self.printed) - 1 - most)]
+            return self._places.start(bisect_left(self.rows, len(self.printed) - 1 - most))
         if most not in self._tails:
             start = len(self.text)
             for _ in range(most + 1):
@@ -132,16 +123,22 @@ class Chunk:
         if not self.rows:
             return max(0, len(self.squeezed) - most)
         row = len(self.printed) - self.raw.count(b"\n", max(0, len(self.raw) - most))
-        return self.starts[bisect_left(self.rows, row)]
+        return self._places.start(bisect_left(self.rows, row))
 
     @cached_property
     def until(self) -> int:
         """Where in the squeezed text the lines end that are judged with this chunk."""
-        return self.starts[max(0, len(self.starts) - 2 - self.deferred)] if self.deferred else len(self.squeezed)
+        if not self.deferred:
+            return len(self.squeezed)
+        return self._places.start(self.text.count(b"\n") - self.deferred)
+
+    def beginning(self, position: int) -> int:
+        """Return where the line of a position begins in the squeezed text."""
+        return self._places.start(self._places.row(position))
 
     def after(self, position: int) -> int:
         """Return where the line after that of a position begins in the squeezed text."""
-        return self.starts[self._row(position) + 1]
+        return self._places.start(self._places.row(position) + 1)
 
     def before(self, position: int, most: int) -> list[bytes]:
         """Return the lines before the one of a position in the squeezed text, at most `most`."""
@@ -150,12 +147,13 @@ class Chunk:
 
     def shape(self, span: tuple[int, int]) -> Shape | None:
         """Return what is the same for a match in lines that differ in their digits alone; None where they are long."""
-        first, last = self._row(span[0]), self._row(span[1] - 1)
-        printed = b"\n".join(self.printed[self.line(span[0]) : self.line(span[1] - 1) + 1])
+        first, last = self._places.row(span[0]), self._places.row(span[1] - 1)
+        printed = b"\n".join(self.printed[self._number(first) : self._number(last) + 1])
         if len(printed) > LONGEST_SHAPE:
             return None
         own = b"\n".join(self._lines[first : last + 1]).translate(_DIGITS)
-        return (span[0] - self.starts[first], span[1] - span[0], own, printed.translate(_DIGITS)) if own else None
+        place = span[0] - self._places.start(first)
+        return (place, span[1] - span[0], own, printed.translate(_DIGITS)) if own else None
 
     def around(self, position: int) -> tuple[bytes, int]:
         """Return the line of a position in the squeezed text and the place in it; of a long line what is in REACH."""
@@ -164,7 +162,7 @@ class Chunk:
         return self._latest[0][1]
 
     def _around(self, position: int) -> tuple[bytes, int]:
-        offset = self.offset(position)
+        offset = self._places.offset(position)
         lowest, highest = max(0, offset - REACH), offset + REACH
         start = max(lowest, self.text.rfind(b"\n", lowest, offset) + 1)
         end = self.text.find(b"\n", offset, highest)

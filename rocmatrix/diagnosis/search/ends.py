@@ -8,6 +8,7 @@ Spans that lack a further text of the pattern are searched as well: to look for 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from rocmatrix.diagnosis.pattern import Pattern
@@ -27,18 +28,17 @@ def all_of(chunk: Chunk, pattern: Pattern, spans: Spans) -> Iterator[tuple[int, 
         pattern: what is looked for.
         spans: parts of the squeezed text that do not overlap, in order.
     """
-    line_end = in_line = 0
+    in_line: list[int] = []  # where the last matches begin; they are counted by lines when there are enough for one
     for first, end in spans:
         place = first
         while match := pattern.compiled.search(chunk.squeezed, place, end):
             yield match.span()
-            place = match.end()
-            if match.start() >= line_end:
-                line_end, in_line = chunk.after(match.start()), 1
-                continue
-            in_line += 1
-            if in_line >= MOST_IN_LINE:
-                place = max(place, line_end)
+            start, place = match.span()
+            in_line.append(start)
+            if len(in_line) == MOST_IN_LINE:
+                in_line = in_line[bisect_left(in_line, chunk.beginning(start)) :]
+                if len(in_line) == MOST_IN_LINE:
+                    place, in_line = max(place, chunk.after(start)), []
 
 
 def both_ends(chunk: Chunk, pattern: Pattern, spans: Spans, most: int) -> Iterator[tuple[int, int]]:

@@ -99,6 +99,18 @@ def test_views_have_as_many_lines_as_the_log(data):
         assert view.count(b"\n") == lines.count(b"\n")
 
 
+@pytest.mark.parametrize(
+    ("lines", "searches"),
+    [("  step 1\n\tstep 2\n", 1), ("INFO: step 1\n", 2), ("  step 1\nINFO: step 2\n", 2), ("step 1\n", 1)],
+)
+def test_second_view_that_differs_in_blanks_alone_is_not_searched(lines, searches, monkeypatch):
+    calls = []
+    search = Scanner._search
+    monkeypatch.setattr(Scanner, "_search", lambda *given: calls.append(1) or search(*given))
+    scanner().scan([lines.encode()])
+    assert len(calls) == searches
+
+
 def test_signatures_are_all_searched():
     rows = sorted(SIGNATURES, key=lambda one: one.uncaught)  # those count at the end of a log
     text = b"\n\n\n".join(one.sample.encode() for one in rows)  # the line after one may state that it does not count

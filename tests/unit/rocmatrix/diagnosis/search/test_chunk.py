@@ -1,11 +1,11 @@
-"""A place in squeezed text is found in the text, in short and very long lines, in time that no length decides."""
+"""What stands around a place in squeezed text, in short and very long lines, in time that no length decides."""
 
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocmatrix.diagnosis.pattern import DROPPED
 from rocmatrix.diagnosis.search.chunk import REACH, Chunk
 
 LONG = 8 << 20
@@ -13,14 +13,6 @@ LONG = 8 << 20
 
 def chunk(text):
     return Chunk(text, 1, 0, text)
-
-
-@given(st.text(alphabet="ab \n\t'", max_size=1500).map(str.encode))
-def test_kept_bytes_are_found_with_their_lines(text):
-    kept = [place for place, byte in enumerate(text) if byte not in DROPPED]
-    found = chunk(text)
-    assert [found.offset(position) for position in range(len(kept))] == kept
-    assert [found.line(position) for position in range(len(kept))] == [text[:place].count(b"\n") for place in kept]
 
 
 @given(st.integers(0, 3 * REACH), st.integers(0, 3 * REACH))
@@ -63,3 +55,25 @@ def test_place_that_is_looked_up_twice_is_the_same():
     found = chunk(b"one two\nthree")
     first, other = (b"one two", 1), (b"three", 1)
     assert [found.around(place) for place in (1, 1, 7, 1)] == [first, first, other, first]
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "expected"),
+    [
+        (b"", 1, False), (b"\n\n", 1, False), (b"abc", 3, True), (b"abc", 4, False), (b"a\nabc\nb", 3, True),
+        (b"ab\nabc\nab\n", 4, False), (b"abcd\n\n", 4, True), (b"\nabcd", 4, True),
+    ],
+)  # fmt: skip
+def test_line_of_a_size_is_found_wherever_it_stands(text, size, expected):
+    assert chunk(text).has_line_of(size) is expected
+    assert (max(map(len, text.split(b"\n"))) >= size) is expected
+
+
+def test_lines_as_they_came_are_those_of_the_whole_chunk():
+    whole = chunk(b"one\ntwo")
+    assert Chunk(b"one", 1, 0, b"one\ntwo", whole=whole).printed is whole.printed
+
+
+def test_line_of_a_place_begins_where_its_first_kept_byte_is():
+    found = chunk(b"one two\n\n three\nfour")
+    assert [found.beginning(place) for place in (0, 5, 6, 10, 11)] == [0, 0, 6, 6, 11]

@@ -73,3 +73,11 @@ def test_line_of_a_million_matches_costs_a_hundred_of_them_and_hides_no_other_li
     chunk = chunk_of("widget0001 " * 50 + "\nwidget0002 widget0003\n" + "widget0004 " * 9)
     found = [chunk.squeezed[start:end] for start, end in ends.all_of(chunk, NUMBERED, [[0, len(chunk.squeezed)]])]
     assert found == [b"widget0001"] * 3 + [b"widget0002", b"widget0003"] + [b"widget0004"] * 3
+
+
+@pytest.mark.parametrize("rows", [[250], [40, 99, 100, 101], [3, 250, 1, 120], [100, 100], [60, 60, 60]])
+def test_matches_of_one_line_are_bounded_and_those_of_others_are_all_found(rows):
+    text = "".join("widget0001" * count + "\n" for count in rows)
+    chunk = chunk_of(text)
+    found = [chunk.line(start) for start, _ in ends.all_of(chunk, NUMBERED, [[0, len(chunk.squeezed)]])]
+    assert [found.count(row) for row in range(len(rows))] == [min(count, ends.MOST_IN_LINE) for count in rows]

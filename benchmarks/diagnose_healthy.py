@@ -56,7 +56,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("docker", "version"), ("docker", "info"), ("docker", "images"),
     ("gcc", "-v", "-x", "c", "-o", "/dev/null", "-"),
     ("g++", "-v", "-O2", "-x", "c++", "-o", "/dev/null", "-"),
-    ("ldconfig", "-p"), ("mount",), ("df", "-h"), ("env",), ("uname", "-a"), ("lscpu",), ("git", "log", "--stat", "-20"),
+    ("ldconfig", "-p"), ("mount",), ("df", "-h"), ("env",), ("uname", "-a"), ("lscpu",), ("git", "log", "--stat", "--format=%h", "-20"),
     ("dpkg", "-l"), ("apt", "list", "--installed"),
 )  # fmt: skip
 TRAINING = """

@@ -182,7 +182,9 @@ def compared_with_known(found: Diagnosis, end: bytes) -> Diagnosis:
     """
     best, ranked = found.best, found.ranked
     text = excerpt(end, [match.context or match.text for match in ranked.failures[:SIMILAR_AROUND]])
-    if best is None and not reports_trouble(_without(end.decode(errors="replace"), [match.text for match in ranked.remarks])):
+    if best is None and not reports_trouble(
+        _without(end.decode(errors="replace"), [match.text for match in ranked.remarks])
+    ):
         return found
     if best is not None and found.is_stated and best.signature.id not in found.compared:
         found = replace(found, supported=supported(text, best.signature.id, best.signature.sample))

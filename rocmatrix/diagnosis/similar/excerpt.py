@@ -22,6 +22,7 @@ _COMPLAINT = re.compile(
     r"|ignor(?:es|ed)|corrupt\w*|artifacts?|mismatch\w*|stops|regress\w*|disappear\w*|unexpected|refuses|unusable|worked|nan"
     r"|too (?:old|new|small|large|long|few|many)|more than|less than)\b|\b0 (?:gpus?|devices?|cards?)\b"
 )
+_FLAGS = re.compile(r"(?<!\S)-[DWfm]\S+")  # -Werror=format, -Wno-unknown-pragmas: how a program was compiled
 _ORDINARY = re.compile(r"(?m)^.{0,60}\b(?:INFO|DEBUG)\b.*$")
 
 
@@ -57,6 +58,7 @@ def reports_trouble(text: str) -> bool:
 
     What a program logs at the level of INFO or DEBUG is no person's description.
     """
+    text = _FLAGS.sub("", text)
     return _TROUBLE.search(text) is not None or _COMPLAINT.search(_ORDINARY.sub("", text)) is not None
 
 

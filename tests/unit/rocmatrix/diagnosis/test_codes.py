@@ -194,16 +194,20 @@ def test_reason_is_known_in_another_wording(line, signature):
             '\n4.6   "ROCmCMakeBuildTools" (requested version 0.7.3) with any of the following',
             "rocm-cmake",
         ),
-        (
-            "ROCm error: invalid argument\n  in function ggml_cuda_device_malloc\n"
-            "  hipMemAdvise(*ptr, size, 1, device)",
-            "take it as optional",
-        ),
     ],
 )
 def test_listed_cause_names_what_holds_the_missing_part(log, words):
     match = first(log + "\n")
     assert any(words in match.filled(cause.says) for cause in match.signature.causes)
+
+
+def test_refused_advice_on_memory_is_explained_by_the_setting_that_asks_for_it():
+    text = (
+        "ROCm error: invalid argument\n  in function ggml_cuda_device_malloc\n  hipMemAdvise(*ptr, size, 1, device)\n"
+    )
+    match = first(text)
+    assert "which APUs and Windows refuse" in match.cause
+    assert "GGML_CUDA_ENABLE_UNIFIED_MEMORY" in match.signature.remedy
 
 
 def test_unknown_library_keeps_the_words_of_the_signature():

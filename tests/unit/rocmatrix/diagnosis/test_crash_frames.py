@@ -47,7 +47,7 @@ def test_crash_is_put_down_to_the_library_of_its_innermost_frames(frame, expecte
         ('  File "/x/vllm/_aiter_ops.py", line 9, in fused_allreduce_foo\n    assert result\nAssertionError\n', "custom all-reduce"),
         ("RuntimeError: No available kernel. Aborting execution.\nFlash attention was not compiled for current AMD GPU architecture.\n", "AOTriton"),
         ("expert_data.copy_(loaded_weight)\nRuntimeError: The size of tensor a (2) must match the size of tensor b (4) at non-singleton dimension 1\n", "quantised checkpoint"),
-        ("CompilationError: at 51:13:\nValueError: arange's range must be a power of 2\n", "no power of two"),
+        ("CompilationError: at 51:13:\nValueError: arange's range must be a power of 2\n", "powers of two"),
         ("[aiter] import [module_foo]\nMemory access fault by GPU node-5 on address 0x7f. Reason: Write access to a read-only page.\n", "A kernel of aiter"),
         ("foo.py: error: argument --target_gpus: expected at least one argument\n", "AOTriton"),
         ("a.hip:7:10: fatal error: aotriton/flash.h: No such file or directory\n", "USE_MEM_EFF_ATTENTION"),

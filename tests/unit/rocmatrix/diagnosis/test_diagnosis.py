@@ -55,6 +55,13 @@ def test_general_answer_has_similar_failures_before_its_own_cause():
     assert diagnosis.with_similar(found, "xy", "a") == ["a", "x", "y"]
 
 
+def test_cause_that_the_log_hints_at_stands_before_similar_failures_of_a_general_answer():
+    found = diagnosed("thread 'main' panicked at /src/cubecl-hip-0.5.0/src/runtime.rs:85:5:\n", KNOWN)
+    assert found.is_general and found.similar
+    assert diagnosis.listed_before_similar(found) == 1
+    assert [line.split(":")[0].strip() for line in diagnosis.text_lines(found)[2:5]] == ["cause", "maybe", "alike"]
+
+
 def test_few_lines_without_a_failure_are_compared_where_they_describe_trouble():
     assert diagnosed("# the container sees no card of ROCm, /dev/kfd is there\n", ()).similar
     assert not diagnosed("loaded amdgpu, 2 cards, render nodes 128 and 129\n", ()).similar

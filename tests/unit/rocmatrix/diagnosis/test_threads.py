@@ -203,7 +203,7 @@ MEASURED = (
     ),
     (
         "easydiffusion/easydiffusion#1426",
-        "process-crashed",
+        "bus-error",
         "scripts/on_sd_start.sh: line 82: 31452 Bus error               (core dumped) uvicorn main:server_api",
     ),
     (

@@ -72,7 +72,14 @@ def test_words_by_which_people_describe_a_failure(words):
 
 @pytest.mark.parametrize(
     "words",
-    ["quiet panic=1 console=ttyS0 nomodule", "step 3 loss 0.1", "I have no name!@host:/$ ls", "26 done in 4.8 s"],
+    [
+        "quiet panic=1 console=ttyS0 nomodule",
+        "step 3 loss 0.1",
+        "I have no name!@host:/$ ls",
+        "26 done in 4.8 s",
+        "CXX_FLAGS=-O2 -Werror=format -Wno-unknown-pragmas",
+        "INFO 01-01 [shm.py:4] No block found in 60 seconds",
+    ],
 )
 def test_words_of_machines_that_work(words):
     assert not reports_trouble(words)

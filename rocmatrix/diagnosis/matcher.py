@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 
 from rocmatrix.diagnosis.pattern import WIDEST, Pattern, squeeze
-from rocmatrix.diagnosis.search.chunk import Chunk, Shape
+from rocmatrix.diagnosis.search.chunk import Chunk, Shape, context, readable
 from rocmatrix.diagnosis.search.ends import all_of, both_ends, last
 from rocmatrix.diagnosis.search.exclusions import is_counted
 from rocmatrix.diagnosis.search.frames import MOST_LINES, packages
@@ -22,7 +22,6 @@ from rocmatrix.diagnosis.search.languages import reading, readings
 from rocmatrix.diagnosis.search.match import LAST_LINES, MOST_COUNTED, Match, Scanned, merge
 from rocmatrix.diagnosis.search.narrowed import narrowed
 from rocmatrix.diagnosis.search.repeats import Numbers, broken, left
-from rocmatrix.diagnosis.search.shown import context, readable
 from rocmatrix.diagnosis.signature import Signature
 
 KEPT = 2 * WIDEST  # squeezed bytes that are read again with the next chunk, so that no match is cut

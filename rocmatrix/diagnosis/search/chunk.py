@@ -1,11 +1,13 @@
-"""Lines of a log as they are searched, squeezed, and as they came: what stands around a place of the squeezed text."""
+"""Lines of a log as they are searched, squeezed, and as they came: what stands around a place and is shown of it."""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 
 from rocmatrix.diagnosis.pattern import squeeze
 from rocmatrix.diagnosis.search.places import Places
@@ -15,6 +17,12 @@ LONGEST_LINE = 1 << 16  # bytes of a line next to those that are searched
 LONGEST_SHAPE = 2000  # bytes of the lines of a match that are compared with others
 SEAM = b"\x1e"  # in text, where lines were left out
 _DIGITS = bytes.maketrans(b"0123456789", b"0" * 10)
+LONGEST_SHOWN = 240
+# how an entry of its own begins: a time, advice, or a program with its level
+_ENTRY = re.compile(
+    rb"\s?\[?(?:\d{4}[-/]\d\d[-/]\d\d[ T,]|(?:hint:|Traceback\b))"
+    rb"|[\w./+-]{1,200}(?::\d{1,6}){0,2}: (?:fatal )?(?:error|warning|note):"
+)
 Shape = tuple[int, int, bytes, bytes]  # where a match begins in its lines, its length, and the lines in both forms
 
 
@@ -167,3 +175,23 @@ class Chunk:
         start = max(lowest, self.text.rfind(b"\n", lowest, offset) + 1)
         end = self.text.find(b"\n", offset, highest)
         return self.text[start : highest if end < 0 else end], offset - start
+
+
+def context(chunk: Chunk, start: int) -> str:
+    """Return the line of a match from there on, and the two after it, as one text: messages are wrapped.
+
+    A line that begins an entry of its own is no part of the message, nor is what follows it.
+    """
+    index = chunk.line(start)
+    first, place = chunk.around(start)
+    after = takewhile(lambda row: not _ENTRY.match(row), chunk.lines(index + 1, index + 3))
+    rows = (first[max(0, place - LONGEST_SHOWN) :], *after)
+    return " ".join(readable(row[: 4 * LONGEST_SHOWN], 0) for row in rows)
+
+
+def readable(line: bytes, place: int) -> str:
+    """Return what stands around a place in a line, fit for a terminal: no control characters, not too long."""
+    start = max(0, place - LONGEST_SHOWN // 4) if len(line) > LONGEST_SHOWN else 0
+    text = line[start : start + 4 * LONGEST_SHOWN].decode(errors="replace").strip()
+    plain = "".join(character if character.isprintable() else " " for character in text)
+    return plain if len(plain) <= LONGEST_SHOWN else plain[: LONGEST_SHOWN - 1] + "…"

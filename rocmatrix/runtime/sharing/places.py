@@ -61,7 +61,7 @@ PLACES = (
     (re.compile(rf"(?P<name>\b(?:usermod -aG|usermod -a -G|gpasswd -a|adduser) (?:[\w,-]{{1,60}} )??){_WHO}(?= (?:render|video)\b|[ \t]*(?:$|&&|;))", re.MULTILINE), r"\g<name><user>"),
     (re.compile(rf"(?P<name>(?:^|[$#%>] )groups ){_WHO}(?=[ \t]*$)", re.MULTILINE), r"\g<name><user>"),
     (re.compile(rf"^{_WHO}(?P<name> : )(?:(?!render\b|video\b)[\w-]{{1,40}} )?(?=(?:[\w-]{{1,40}} ){{0,30}}(?:render|video)\b)", re.MULTILINE), r"<user>\g<name>"),
-    (re.compile(rf"(?P<name>(?<![\w-])[bcdlps-](?:[r-][w-][xsStT-]){{3}}[.+@]?[ \t]{{1,8}}\d{{1,6}}[ \t]{{1,8}}){_WHO}(?=[ \t])"), r"\g<name><user>"),
+    (re.compile(rf"(?P<name>(?<![\w-])[bcdlps-](?:[r-][w-][xsStT-]){{3}}[.+@]?[ \t]{{1,8}}\d{{1,6}}[ \t]{{1,8}})(?!nobod\w\b){_WHO}(?=[ \t])"), r"\g<name><user>"),
     (re.compile(r"(?P<name>(?<![\w-])[dl-](?:[r-][w-][xsStT-]){3}[.+@]?[ \t]{1,8}\d{1,6}[ \t]{1,8}[\w.<>-]{1,64}[ \t]{1,8})(?!root\b|video\b|render\b|nogroup\b|users\b|\d)[\w.-]{1,64}(?=[ \t])"), r"\g<name><name>"),
     (re.compile(rf"^{_WHO}(?P<name>[ \t]{{1,12}}\d{{1,8}}[ \t]{{1,4}}\d{{1,5}}\.\d[ \t]{{1,4}}\d{{1,3}}\.\d[ \t]{{1,8}}\d{{1,12}}[ \t])", re.MULTILINE), r"<user>\g<name>"),
     (re.compile(rf"(?P<name>\b(?:SUDO|REMOTE|GITLAB|GITHUB|JUPYTERHUB|SLURM_JOB|PBS_O|RUN_AS)_(?:USER|LOGNAME)=){_WHO}|(?P<mail>/var/(?:spool/)?mail/){_WHO}"), lambda found: (found["name"] or found["mail"]) + "<user>"),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocmatrix.diagnosis.search.chunk import REACH, Chunk
+from rocmatrix.diagnosis.search.chunk import LONGEST_SHOWN, REACH, Chunk, context, readable
 
 LONG = 8 << 20
 
@@ -77,3 +77,18 @@ def test_lines_as_they_came_are_those_of_the_whole_chunk():
 def test_line_of_a_place_begins_where_its_first_kept_byte_is():
     found = chunk(b"one two\n\n three\nfour")
     assert [found.beginning(place) for place in (0, 5, 6, 10, 11)] == [0, 0, 6, 6, 11]
+
+
+def test_line_is_shown_without_control_characters_and_cut():
+    assert readable(b" an error\x1b here\xff\n", 0) == "an error  here�"
+    assert readable(b"x" * 5000, 0) == "x" * (LONGEST_SHOWN - 1) + "…"
+
+
+def test_line_of_a_megabyte_is_shown_around_the_place():
+    assert readable(b"a" * 5000 + b"X" + b"b" * 5000, 5000).startswith("a" * (LONGEST_SHOWN // 4) + "Xbbb")
+
+
+def test_message_is_the_line_from_the_match_on_with_two_more_up_to_the_next_entry():
+    lines = b"step 3: it is\n not\n so\n at all\n"
+    assert context(chunk(lines), 6) == "step 3: it is not so"
+    assert context(chunk(b"it is\nhint: more\n so\n"), 0) == "it is"

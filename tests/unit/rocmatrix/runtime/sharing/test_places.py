@@ -79,6 +79,7 @@ def test_name_leaves_its_place(text, shown):
     [
         "crw-rw---- 1 root render 226, 128 Nov 26 10:11 /dev/dri/renderD128",
         "crw-rw---- 1 root daemon 235, 0 Sep 11 09:06 /dev/kfd",
+        "crw-rw---- 1 nobody nogroup 238, 0 Nov 20 10:11 /dev/kfd",
         "the pod runs as an ordinary user who is not in the group (106)",
         "Users must be a member of the render group; user is member of video group",
         "unable to find groups keep-groups",

@@ -19,7 +19,7 @@ from rocmatrix.cli.rooms import PROGRAMS
 from rocmatrix.runtime.paths import ROOT, STYLE
 
 TESTS, BENCHMARKS = "tests", "benchmarks"
-STORED = {"says"}  # a field of signatures.yaml and of JSON that other programs read: it keeps its name
+STORED = {"says"}  # a field of signatures and of JSON that other programs read: it keeps its name
 GENERATED = {"docs/errors.md", "docs/doctor.md", "docs/failures.md"}  # their sources are read instead
 DOCUMENTS = ("*.md", "docs/*.md")
 _PARTS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")

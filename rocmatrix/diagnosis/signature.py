@@ -1,15 +1,22 @@
-"""Models of rocmatrix/diagnosis/signatures.yaml: the texts of a failure, its cause and its remedy."""
+"""Models of the files in rocmatrix/diagnosis/signatures: the texts of a failure, its cause and its remedy.
+
+Before a pattern is searched, white space, quotes, backslashes and letter case are taken out of log and pattern alike
+(pattern.py), so a line may be wrapped anywhere. `.*` stands for at most 200 characters and `\\b` is known at either end
+only. A level that a logger adds (INFO:, ERROR:) is taken off lines as well: a pattern that begins with one misses the
+lines that are wrapped, too.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
-from pydantic import AfterValidator, Field, RootModel, model_validator
+from pydantic import AfterValidator, Field, RootModel
 from pydantic_core import PydanticCustomError
 
 from rocmatrix.diagnosis import codes as code_tables
@@ -18,10 +25,10 @@ from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.matrix.resolver.statements import StatementAt, dated
 from rocmatrix.matrix.rule import RuleId
 from rocmatrix.matrix.statement import Evidence, Selector, Strict, Text
-from rocmatrix.runtime.errors import suggestion
+from rocmatrix.runtime.errors import RocmatrixError, suggestion
 from rocmatrix.runtime.paths import ROOT, SIGNATURES
 
-SIGNATURES_FILE = SIGNATURES.relative_to(ROOT).as_posix()
+SIGNATURES_FOLDER = SIGNATURES.relative_to(ROOT).as_posix()
 # cause: the words name what is wrong. symptom: they say what broke, for one of several reasons. aftermath: something
 # else failed before. degraded: the run goes on, slower or at risk. note: harmless, and often taken for the cause.
 Kind = Literal["cause", "symptom", "aftermath", "degraded", "note"]
@@ -174,23 +181,40 @@ class Signature(Strict):
 
 
 class Signatures(RootModel[list[Signature]]):
-    """All of rocmatrix/diagnosis/signatures.yaml, in the order of the file."""
+    """One file of rocmatrix/diagnosis/signatures, in its order."""
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Signatures:
-        known = [signature.id for signature in self.root]
-        for signature in self.root:
-            if known.count(signature.id) > 1:
-                raise PydanticCustomError("repeated", "'{id}' is given more than once", {"id": signature.id})
-            for other in (*signature.refines, *signature.leads):
-                if other not in known or other == signature.id:
-                    context = {"id": signature.id, "other": other, "hint": suggestion(other, known)}
-                    raise PydanticCustomError("refines", "'{id}' refines '{other}', which is none; {hint}", context)
-        if looped := _looped({signature.id: signature.refines for signature in self.root}):
-            raise PydanticCustomError(
-                "loop", "'{id}' refines itself by way of others: all would be hidden", {"id": looped}
-            )
-        return self
+
+def load(root: Path) -> tuple[Signature, ...]:
+    """Read the files of rocmatrix/diagnosis/signatures of the checkout, one for each area.
+
+    Raises RM001 with every mistake of a file and its line, or one between two of them; RM002 where one is unreadable.
+    """
+    read = {area: matrix_file.part(root, file_of(area), Signatures).root for area in get_args(Area)}
+    found = tuple(signature for signatures in read.values() for signature in signatures)
+    for area, signatures in read.items():
+        if mistake := next(_mistakes(area, signatures, Counter(one.id for one in found)), None):
+            raise RocmatrixError("RM001", what=f"{file_of(area)}: {mistake}")
+    if looped := _looped({signature.id: signature.refines for signature in found}):
+        what = f"{SIGNATURES_FOLDER}: '{looped}' refines itself by way of others: all would be hidden"
+        raise RocmatrixError("RM001", what=what)
+    return found
+
+
+def file_of(area: Area) -> str:
+    """Return the path below the checkout of the file that has an area's signatures."""
+    return f"{SIGNATURES_FOLDER}/{area}.yaml"
+
+
+def _mistakes(area: Area, signatures: list[Signature], known: Mapping[str, int]) -> Iterator[str]:
+    """Yield what is wrong with signatures of one file given how often each id is known in all."""
+    for signature in signatures:
+        if signature.area != area:
+            yield f"'{signature.id}' is of the area {signature.area}; it stands in {file_of(signature.area)}"
+        if known[signature.id] > 1:
+            yield f"'{signature.id}' is given more than once"
+        for other in (*signature.refines, *signature.leads):
+            if other not in known or other == signature.id:
+                yield f"'{signature.id}' refines '{other}', which is none; {suggestion(other, known)}"
 
 
 def _looped(refines: Mapping[str, Collection[str]]) -> str | None:
@@ -203,9 +227,4 @@ def _looped(refines: Mapping[str, Collection[str]]) -> str | None:
 
 def statements(root: Path) -> Iterator[StatementAt]:
     """Yield every signature as a statement with its evidence, and the day on which it asks to be looked at again."""
-    return (dated(SIGNATURES_FILE, one.id, one.filled(one.cause, ""), one.evidence) for one in load(root))
-
-
-def load(root: Path) -> tuple[Signature, ...]:
-    """Read rocmatrix/diagnosis/signatures.yaml of the checkout. Raises RM001 with every mistake and its line, RM002."""
-    return tuple(matrix_file.part(root, SIGNATURES_FILE, Signatures).root)
+    return (dated(file_of(one.area), one.id, one.filled(one.cause, ""), one.evidence) for one in load(root))

@@ -20,7 +20,7 @@ PROCESSORS_TABLE = PACKAGE / "host" / "processors.json"
 TRAINER_ARCHITECTURES = ROOT / "trainer" / "device" / "architectures.json"
 # Runs in an image, with its Python.
 RECOMPILE = PACKAGE / "verify" / "files" / "recompile.py"
-SIGNATURES = PACKAGE / "diagnosis" / "signatures.yaml"
+SIGNATURES = PACKAGE / "diagnosis" / "signatures"
 COMPARISONS = PACKAGE / "diagnosis" / "comparisons" / "comparisons.yaml"
 TRACKERS = PACKAGE / "diagnosis" / "upstream" / "trackers.yaml"
 # What `lint` compares prose with.

@@ -84,7 +84,7 @@ def part(root: Path, file: str, model: type[M]) -> M:
     return cast("M", _part(strict_yaml.read_text(root, file), file, model))
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)  # the signatures alone are one file an area
 def _part(text: str, file: str, model: type[BaseModel]) -> BaseModel:
     document = strict_yaml.parse(text, file=file)
     if document.problems:

@@ -205,7 +205,7 @@ def test_architecture_with_a_mistake_is_refused_by_render(change, tree, old, new
 
 def test_signature_added_to_the_yaml_is_found(change, run):
     change.add(
-        "rocmatrix/diagnosis/signatures.yaml",
+        "rocmatrix/diagnosis/signatures/kernels.yaml",
         "- id: newest\n  title: A new failure\n  kind: cause\n  area: kernels\n"
         "  match: ['the newest failure of all']\n  sample: the newest failure of all\n"
         "  cause: A test made it.\n  remedy: None.\n"

@@ -11,7 +11,7 @@ from rocmatrix.cli import nightly_workflow as workflow
 from rocmatrix.diagnosis.comparisons import forms
 from rocmatrix.diagnosis.pages import measured, searchable
 from rocmatrix.diagnosis.search import known
-from rocmatrix.diagnosis.signature import SIGNATURES_FILE
+from rocmatrix.diagnosis.signature import SIGNATURES_FOLDER
 from rocmatrix.runtime.errors import RocmatrixError
 from tests.fixtures.cells import MATRIX
 
@@ -21,11 +21,11 @@ ROOT = Path(__file__).resolve().parents[4]
 @pytest.fixture
 def checkout(tmp_path):
     """A copy of what rendering reads and writes."""
-    for name in ("images", "compose", "trainer", "docs", "matrix"):
+    for name in ("images", "compose", "trainer", "docs", "matrix", SIGNATURES_FOLDER):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     listed = (generated_docs.OPTIONS_FILE, generated_docs.ERRORS_FILE, generated_docs.PROBES_FILE)
     tables = architectures.files(MATRIX)
-    signatures = (SIGNATURES_FILE, forms.FILE, known.FILE, searchable.RESULTS, f"{measured.RESULTS}/{measured.FROZEN}")
+    signatures = (forms.FILE, known.FILE, searchable.RESULTS, f"{measured.RESULTS}/{measured.FROZEN}")
     rooms = [path.relative_to(ROOT) for path in (ROOT / "rocmatrix").rglob("__init__.py")]
     copied = (generated_docs.SCHEMA_FILE, *listed, *signatures, workflow.FILE, *tables, *rooms)
     for name in copied:

@@ -1,5 +1,7 @@
 """Every shipped signature finds its own sample first, names rules that exist, and cannot run away."""
 
+from typing import get_args
+
 import pytest
 
 from rocmatrix.diagnosis import diagnosis, document, signature
@@ -108,6 +110,14 @@ ENTRY = """
 """
 
 
+def written(root, **files):
+    """Write the file of each area; empty where none is given."""
+    for area in get_args(signature.Area):
+        file = root / signature.file_of(area)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(files.get(area, "[]\n"))
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -119,25 +129,37 @@ ENTRY = """
     ],
 )
 def test_mistake_is_reported_with_its_line(tmp_path, wrong, message):
-    (tmp_path / signature.SIGNATURES_FILE).parent.mkdir(parents=True)
-    (tmp_path / signature.SIGNATURES_FILE).write_text(ENTRY.replace(*wrong))
+    written(tmp_path, driver=ENTRY.replace(*wrong))
     with pytest.raises(RocmatrixError, match=message):
         signature.load(tmp_path)
 
 
-def test_sound_file_is_read_and_a_repeated_id_is_reported(tmp_path):
-    (tmp_path / signature.SIGNATURES_FILE).parent.mkdir(parents=True)
-    (tmp_path / signature.SIGNATURES_FILE).write_text(ENTRY)
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"driver": ENTRY + ENTRY}, r"signatures/driver\.yaml: 'one' is given more than once"),
+        ({"driver": ENTRY, "host": ENTRY.replace("area: driver", "area: host")}, "'one' is given more than once"),
+        ({"host": ENTRY}, r"host\.yaml: 'one' is of the area driver; it stands in .*/driver\.yaml"),
+    ],
+)
+def test_sound_file_is_read_and_an_id_given_twice_or_in_another_areas_file_is_reported(tmp_path, files, message):
+    written(tmp_path, driver=ENTRY)
     assert [one.id for one in signature.load(tmp_path)] == ["one"]
-    (tmp_path / signature.SIGNATURES_FILE).write_text(ENTRY + ENTRY)
-    with pytest.raises(RocmatrixError, match="more than once"):
+    written(tmp_path, **files)
+    with pytest.raises(RocmatrixError, match=message):
+        signature.load(tmp_path)
+
+
+def test_missing_file_of_an_area_is_named(tmp_path):
+    written(tmp_path, driver=ENTRY)
+    (tmp_path / signature.file_of("memory")).unlink()
+    with pytest.raises(RocmatrixError, match=r"memory\.yaml"):
         signature.load(tmp_path)
 
 
 def test_two_that_refine_each_other_are_refused_as_both_would_be_hidden(tmp_path):
-    (tmp_path / signature.SIGNATURES_FILE).parent.mkdir(parents=True)
     pair = ENTRY.replace("id: one", "id: one\n  refines: [two]") + ENTRY.replace("id: one", "id: two\n  refines: [one]")
-    (tmp_path / signature.SIGNATURES_FILE).write_text(pair)
+    written(tmp_path, driver=pair)
     with pytest.raises(RocmatrixError, match="'one' refines itself by way of others"):
         signature.load(tmp_path)
 

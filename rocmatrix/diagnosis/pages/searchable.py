@@ -54,8 +54,8 @@ def shares(root: Path) -> Shares:
 
 
 def files(signatures: Iterable[Signature], counted: Shares) -> dict[str, str]:
-    """Render the list and a page an area, as {path: text}; entries stand in the order of the file."""
-    entries = [_entry(one, counted) for one in signatures]
+    """Render the list and a page an area, as {path: text}; entries that explain more threads stand before others."""
+    entries = sorted((_entry(one, counted) for one in signatures), key=lambda entry: -entry["count"])
     areas = sorted({entry["area"] for entry in entries})
     environment = templates.environment("failures", html=True)
     environment.filters |= {"text": _text, "address": "failures/{}.html".format}

@@ -15,7 +15,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from rocmatrix.diagnosis.diagnosis import next_step, seen_with
+from rocmatrix.diagnosis.answer import next_step, seen_with
 from rocmatrix.diagnosis.signature import Signature
 from rocmatrix.matrix.resolver.statements import dated
 from rocmatrix.runtime import templates

@@ -8,9 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from rocmatrix.diagnosis import document
-from rocmatrix.diagnosis.diagnosis import next_step
-from rocmatrix.diagnosis.pages import searchable
+from rocmatrix.diagnosis.answer import next_step
+from rocmatrix.diagnosis.pages import document, searchable
 from tests.fixtures.browser import dom, violations
 from tests.unit.rocmatrix.diagnosis.known import LISTED, ROOT, SIGNATURES
 

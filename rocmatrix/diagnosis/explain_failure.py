@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rocmatrix.jobs.runner import Finished
     from rocmatrix.matrix.matrix import Cell
 
-LINES_SHOWN = 12
+LINES_SHOWN = 16
 _BUILD_FAILED = "RM202"
 _PASSED = b'"status": "pass"'
 

@@ -110,7 +110,7 @@ REPORTED = (
     ),
     (
         "pytorch/pytorch#182616",
-        "python-module-missing",
+        "python-without-pip",
         "/opt/conda/envs/py_3.12/bin/python3: No module named pip\nmeson: command not found",
     ),
     (

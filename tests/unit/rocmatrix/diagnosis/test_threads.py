@@ -73,7 +73,7 @@ MEASURED = (
     ),
     (
         "AUTOMATIC1111/stable-diffusion-webui#16636",
-        "python-module-missing",
+        "python-without-pip",
         "D:\\FC Diff\\stable-diffusion-webui\\venv\\Scripts\\python.exe: No module named pip",
     ),
     (

@@ -15,9 +15,9 @@ from pathlib import Path
 from rocmatrix.cli import generated_architectures as architectures
 from rocmatrix.cli import nightly_workflow as workflow
 from rocmatrix.cli import rooms
-from rocmatrix.diagnosis import document as failures
 from rocmatrix.diagnosis import pattern, project_errors, signature
 from rocmatrix.diagnosis.comparisons import forms as comparisons
+from rocmatrix.diagnosis.pages import document as failures
 from rocmatrix.diagnosis.pages import measured, searchable
 from rocmatrix.diagnosis.search import known as known_patterns
 from rocmatrix.doctor import document

@@ -71,7 +71,7 @@ def host_context(cell: Cell | None, architecture: str | None = None, hardware: H
 
 
 def _lines(log: bytes | Path, cell: Cell | None, hardware: Hardware | None) -> Iterator[str]:
-    from rocmatrix.diagnosis import diagnosis, log_reader, signature
+    from rocmatrix.diagnosis import answer, diagnosis, log_reader, signature
     from rocmatrix.diagnosis.comparisons import forms
     from rocmatrix.matrix.loading import load as matrix_file
 
@@ -92,7 +92,7 @@ def _lines(log: bytes | Path, cell: Cell | None, hardware: Hardware | None) -> I
         yield f"diagnosis{where}: no known failure in its words (this changes no verdict)"
         return
     yield f"diagnosis{where}, from its words alone (this changes no verdict):"
-    yield from diagnosis.text_lines(found)[:LINES_SHOWN]
+    yield from answer.text_lines(found)[:LINES_SHOWN]
 
 
 def without_successes(blocks: Iterable[bytes]) -> Iterator[bytes]:

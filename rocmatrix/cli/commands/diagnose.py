@@ -75,9 +75,9 @@ def diagnose(args: Diagnose) -> None:
 
 
 def _print(found: Diagnosis, args: Diagnose) -> None:
-    from rocmatrix.diagnosis import diagnosis
+    from rocmatrix.diagnosis import answer
 
-    content = diagnosis.described(found) if args.json else "\n".join(diagnosis.text_lines(found))
+    content = answer.described(found) if args.json else "\n".join(answer.text_lines(found))
     content = _shareable(content) if args.share else content
     if args.json:
         print_json(content)

@@ -15,7 +15,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from rocmatrix.diagnosis.diagnosis import next_step, seen_with
+from rocmatrix.diagnosis.answer import next_step, seen_with
 from rocmatrix.diagnosis.signature import Signature
 from rocmatrix.matrix.resolver.statements import dated
 from rocmatrix.runtime import templates
@@ -54,8 +54,8 @@ def shares(root: Path) -> Shares:
 
 
 def files(signatures: Iterable[Signature], counted: Shares) -> dict[str, str]:
-    """Render the list and a page an area, as {path: text}; entries stand in the order of the file."""
-    entries = [_entry(one, counted) for one in signatures]
+    """Render the list and a page an area, as {path: text}; entries that explain more threads stand before others."""
+    entries = sorted((_entry(one, counted) for one in signatures), key=lambda entry: -entry["count"])
     areas = sorted({entry["area"] for entry in entries})
     environment = templates.environment("failures", html=True)
     environment.filters |= {"text": _text, "address": "failures/{}.html".format}

@@ -217,7 +217,7 @@ def test_signature_added_to_the_yaml_is_found(change, run):
         "print([s.id for s in signature.load(Path.cwd()) if s.id == 'newest'])",
     )
     assert "newest" in found
-    change.is_row("a diagnosis signature", name="", number=1)
+    change.is_row("a diagnosis signature", name="kernels", number=1)
 
 
 def test_comparison_added_to_the_yaml_is_found(change, run):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.diagnose_cases import diagnosed
-from rocmatrix.diagnosis import diagnosis, project_errors
+from rocmatrix.diagnosis import answer, diagnosis, project_errors
 from rocmatrix.diagnosis.similar.cases import Similar
 from tests.unit.rocmatrix.diagnosis.known import COMPARISONS, SIGNATURES
 
@@ -17,17 +17,17 @@ KNOWN = (*SIGNATURES, *project_errors.signatures())
 
 def test_supported_cause_is_certain_and_stands_alone():
     found = diagnosed(STATED, KNOWN)
-    assert found.is_certain and diagnosis.described(found)["certain"] is True
-    assert not any("doubt:" in line or "alike:" in line for line in diagnosis.text_lines(found))
+    assert found.is_certain and answer.described(found)["certain"] is True
+    assert not any("doubt:" in line or "alike:" in line for line in answer.text_lines(found))
 
 
 def test_cause_without_support_is_doubted_and_similar_failures_are_named(monkeypatch):
     monkeypatch.setattr(diagnosis, "supported", lambda *_: False)
     found = diagnosed(STATED, KNOWN)
-    assert found.is_stated and not found.is_certain and diagnosis.described(found)["certain"] is False
-    lines = diagnosis.text_lines(found)
+    assert found.is_stated and not found.is_certain and answer.described(found)["certain"] is False
+    lines = answer.text_lines(found)
     assert sum("doubt:  none of the known failures" in line for line in lines) == 1
-    assert [row["source"] for row in diagnosis.described(found)["similar"]] == [one.source for one in found.similar]
+    assert [row["source"] for row in answer.described(found)["similar"]] == [one.source for one in found.similar]
 
 
 def test_values_that_contradict_each_other_need_no_support(monkeypatch):
@@ -49,9 +49,9 @@ def test_similar_failures_stand_after_the_first_cause_or_after_two_where_many_ar
 def test_general_answer_has_similar_failures_before_its_own_cause():
     found = diagnosed("frobnicate: error: the kfd ioctl of /dev/kfd was refused by the container\n", KNOWN)
     assert found.best.signature.family and found.is_general and found.similar
-    heads = [line.split(":")[0].strip() for line in diagnosis.text_lines(found)[2:]]
+    heads = [line.split(":")[0].strip() for line in answer.text_lines(found)[2:]]
     assert heads.index("alike") < heads.index("cause")
-    assert diagnosis.described(found)["similar_after"] == 0
+    assert answer.described(found)["similar_after"] == 0
     assert diagnosis.with_similar(found, "xy", "a") == ["a", "x", "y"]
 
 
@@ -59,7 +59,7 @@ def test_cause_that_the_log_hints_at_stands_before_similar_failures_of_a_general
     found = diagnosed("thread 'main' panicked at /src/cubecl-hip-0.5.0/src/runtime.rs:85:5:\n", KNOWN)
     assert found.is_general and found.similar
     assert diagnosis.listed_before_similar(found) == 1
-    assert [line.split(":")[0].strip() for line in diagnosis.text_lines(found)[2:5]] == ["cause", "maybe", "alike"]
+    assert [line.split(":")[0].strip() for line in answer.text_lines(found)[2:5]] == ["cause", "maybe", "alike"]
 
 
 def test_few_lines_without_a_failure_are_compared_where_they_describe_trouble():

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from rocmatrix.diagnosis import diagnosis
+from rocmatrix.diagnosis import answer, diagnosis
 from rocmatrix.diagnosis.machine.card_support import CardSupport
 from rocmatrix.diagnosis.matcher import leaning
 from rocmatrix.diagnosis.possible_causes import ordered
@@ -32,7 +32,7 @@ def test_symptom_alone_does_not_decide_among_its_causes():
     ranked = found(NO_CARD)
     assert ranked.best.signature.id == "no-hip-gpus-available"
     assert not any(row.decided for row in diagnosis.possibilities(ranked, ranked.best))
-    assert "likely:" not in "\n".join(diagnosis.text_lines(ranked))
+    assert "likely:" not in "\n".join(answer.text_lines(ranked))
 
 
 def test_sign_in_the_log_brings_its_cause_first_with_its_line():
@@ -72,7 +72,7 @@ def test_errno_divides_matches_of_one_line():
 
 
 def test_causes_and_tests_are_in_the_data_for_programs():
-    ranked = diagnosis.described(found(NO_CARD))["failures"][0]
+    ranked = answer.described(found(NO_CARD))["failures"][0]
     assert len(ranked["causes"]) > 3
     assert all(row["says"] and row["test"] for row in ranked["causes"])
 

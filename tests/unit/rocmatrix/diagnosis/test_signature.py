@@ -4,12 +4,11 @@ from typing import get_args
 
 import pytest
 
-from rocmatrix.diagnosis import diagnosis, document, signature
-from rocmatrix.diagnosis.pages import measured
+from rocmatrix.diagnosis import diagnosis, signature
 from rocmatrix.doctor.examination import CHECKS
 from rocmatrix.matrix.loading import load as matrix_file
 from rocmatrix.runtime.errors import RocmatrixError
-from tests.unit.rocmatrix.diagnosis.known import LISTED, ROOT, SIGNATURES, best, ranked, signatures_of
+from tests.unit.rocmatrix.diagnosis.known import ROOT, SIGNATURES, best, ranked, signatures_of
 
 
 def test_sample_is_found_and_is_its_own_best_match():
@@ -170,13 +169,6 @@ def test_checks_that_causes_name_are_those_of_doctor():
     assert named <= {check.code for check in CHECKS}
 
 
-def test_pages_name_every_signature_and_hold_it_in_its_area():
-    pages = document.files(LISTED, measured.table(ROOT))
-    for one in LISTED:
-        assert f"\n- [{one.id}](failures/{one.area}.md#{one.id})\n" in pages[document.FILE]
-        assert f"\n## {one.id}\n" in pages[f"{document.FOLDER}/{one.area}.md"]
-
-
 def test_remedies_with_a_variable_that_some_torch_ignores_name_those_versions():
     advising = [one for one in SIGNATURES if "TORCH_BLAS_PREFER_HIPBLASLT=0" in one.remedy]
     assert len(advising) == 7
@@ -189,8 +181,6 @@ def test_signature_asks_to_be_looked_at_again_a_year_after_its_sources_were_read
     assert [row.entry for row in rows] == [one.id for one in SIGNATURES]
     assert not any(row.expired("2027-11-20") for row in rows)
     assert all(row.expired("2027-12-01") for row in rows)
-    page = document.files(SIGNATURES[:1], "")[f"{document.FOLDER}/{SIGNATURES[0].area}.md"]
-    assert "to look at again from 2027-11-2" in page
 
 
 def test_words_that_a_program_of_ones_own_prints_too_are_not_put_down_to_releases_alone():

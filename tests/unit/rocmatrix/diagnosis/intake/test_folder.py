@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from rocmatrix.diagnosis import diagnosis, log_reader
+from rocmatrix.diagnosis import answer, diagnosis, log_reader
 from rocmatrix.diagnosis.intake import folder
 from rocmatrix.diagnosis.ranking import HostContext
 from rocmatrix.runtime.errors import RocmatrixError
@@ -55,7 +55,7 @@ def test_logs_come_oldest_first_and_the_cause_of_one_leads_another(tmp_path):
     assert [path.name for path in folder.logs(tmp_path).paths] == ["train.log.1.gz", "slurm-42.out"]
     assert (found.best.signature.id, found.best.where) == ("hip-invalid-device-function", "a/train.log.1.gz line 2")
     assert found.lines == 3
-    assert "(b/slurm-42.out line 1)" in "\n".join(diagnosis.text_lines(found))
+    assert "(b/slurm-42.out line 1)" in "\n".join(answer.text_lines(found))
 
 
 def test_match_across_two_logs_is_none(tmp_path):
@@ -77,7 +77,7 @@ def test_damaged_log_is_named_and_the_others_are_read(tmp_path):
     found = diagnosed(tmp_path)
     assert found.best is not None
     assert found.left_out[0].startswith("a.log.gz: not sound gzip")
-    assert "unread: a.log.gz" in "\n".join(diagnosis.text_lines(found))
+    assert "unread: a.log.gz" in "\n".join(answer.text_lines(found))
 
 
 def test_links_that_lead_around_are_read_once(tmp_path):

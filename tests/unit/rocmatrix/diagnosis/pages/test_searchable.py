@@ -8,9 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from rocmatrix.diagnosis import document
-from rocmatrix.diagnosis.diagnosis import next_step
-from rocmatrix.diagnosis.pages import searchable
+from rocmatrix.diagnosis.answer import next_step
+from rocmatrix.diagnosis.pages import document, searchable
 from tests.fixtures.browser import dom, violations
 from tests.unit.rocmatrix.diagnosis.known import LISTED, ROOT, SIGNATURES
 
@@ -36,10 +35,17 @@ def test_pages_of_failures_are_small():
 
 def test_list_leads_to_each_entry_in_the_page_of_its_area():
     rows = re.findall(r'<li id="([^"]+)"><a href="failures/(\w+).html#([^"]+)">', pages()[searchable.FILE])
-    assert rows == [(one.id, one.area, one.id) for one in LISTED]
+    assert sorted(rows) == sorted((one.id, one.area, one.id) for one in LISTED)
     for area in {one.area for one in LISTED}:
         entries = re.findall(r'<article id="([^"]+)">', pages()[f"{searchable.FOLDER}/{area}.html"])
-        assert entries == [one.id for one in LISTED if one.area == area]
+        assert entries == [name for name, of, _ in rows if of == area]
+
+
+def test_entry_that_explains_more_threads_stands_before_others():
+    counted = searchable.shares(ROOT).explained
+    rows = re.findall(r'<li id="([^"]+)">', pages()[searchable.FILE])
+    assert rows == sorted(rows, key=lambda name: -counted.get(name, 0))
+    assert counted[rows[0]] > counted.get(rows[-1], 0)
 
 
 def test_entry_states_what_is_seen_cause_remedy_versions_share_expiry_and_sources():
@@ -99,7 +105,7 @@ def shown(tmp_path, line, area=""):
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("out of memory", "hip-oom-fragmentation"),  # three common words in another order are in hundreds of entries
+        ("out of memory", "hip-out-of-memory"),  # three common words in another order are in hundreds of entries
         ("Above 4G Decoding and Resizable BAR on and CSM off", "amdgpu-large-bar-no-space"),  # words of the remedy
     ],
 )

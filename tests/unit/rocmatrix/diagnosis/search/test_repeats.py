@@ -159,7 +159,7 @@ def test_answer_is_that_of_the_log_with_all_its_lines(monkeypatch):
     monkeypatch.setattr(repeats, "TAIL_BYTES", 9000)
     monkeypatch.setattr("rocmatrix.diagnosis.matcher.MOST_HINTED", 5000)
     chance = random.Random(3)
-    failures = [one.sample.strip() for one in SIGNATURES if one.id in FAILED]
+    failures = [one.sample.strip() for one in sorted(SIGNATURES, key=lambda one: one.id) if one.id in FAILED]
     rows = [f"{chance.choice(failures)}\nstep {n} took {n * 0.37:.2f} s" for n in range(3000)]
     rows[2001] = "RuntimeError: HIP error: invalid device function"
     text = "".join(f"{row}\n" for row in rows).encode()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rocmatrix.diagnosis.diagnosis import seen_with
+from rocmatrix.diagnosis.answer import seen_with
 from rocmatrix.diagnosis.signature import Signature
 from rocmatrix.matrix.resolver.statements import dated
 

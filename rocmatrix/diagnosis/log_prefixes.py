@@ -69,7 +69,7 @@ _JSON_BYTES = re.compile(rb'"MESSAGE" ?: ?\[ ?(\d{1,3}(?: ?, ?\d{1,3}){0,20000})
 _BORDER = re.compile(rb" {0,300}(?:\xe2\x94[\x82\x83]|\xe2\x95\x91)(?=\r?\n)")
 _BORDER_HINT = re.compile(rb"\xe2(?:\x94[\x82\x83]|\x95\x91)")
 _TAG = re.compile(rb"<(?:/?[A-Za-z][\w:-]{0,30}(?:\s[^<>\n]{0,500})?/?|!--[^<>\n]{0,500}--)>")
-_TAG_HINT = re.compile(rb"<(?:/(?:span|td|pre|code|div|p)>|br)")
+_TAG_HINT = re.compile(rb"<(?:/(?:span|td|pre|code|div|p)>|br ?/?>)")
 _ENTITIES = (
     (b"&nbsp;", b" "), (b"&#160;", b" "), (b"&quot;", b'"'), (b"&#34;", b'"'), (b"&#39;", b"'"), (b"&#x27;", b"'"),
     (b"&lt;", b"<"), (b"&gt;", b">"), (b"&amp;", b"&"),

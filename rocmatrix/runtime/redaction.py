@@ -183,7 +183,7 @@ _FORMS = (
     (re.compile(r"\b(?P<name>[\w]{0,40}(?:TOKEN|SECRET|PASSWORD|API_KEY))(?P<sign>[=:] ?)\S{1,200}"), r"\g<name>\g<sign><secret>"),
     (re.compile(r"://[^/\s:@]{0,100}:[^/\s]{1,200}@"), "://<user>:<secret>@"),
     (re.compile(r"(?<=://<user>:<secret>@)(?:[\w-]{1,63}\.){1,8}[\w-]{1,63}"), "<host>"),  # whoever signs in does so at home
-    (re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,6}\b"), "<address>"),
+    (re.compile(r"\b[\w.+-]{1,64}@(?![A-Z][A-Z0-9]{1,20}_)[\w-]{1,63}(?:\.[\w-]{1,63}){1,6}\b"), "<address>"),
     (re.compile(r"(?P<home>/(?:home|Users|lustre/home|public/home)/|/run/user/|[A-Za-z]:\\{1,2}Users\\{1,2})(?:(?<=\\)[^/\\\n\"':<>]{1,64}(?=\\)|[^/\\\s\"':]{1,64})"), r"\g<home><user>"),
     (re.compile(r"\b(?:[0-9a-f]{2}:){5}[0-9a-f]{2}\b", re.IGNORECASE), "<mac>"),
     (re.compile(rf"{NO_VERSION}(?<![\w.])(?!127\.|0\.0\.0\.0\b)(?:\d{{1,3}}\.){{3}}\d{{1,3}}(?![\w.])", re.IGNORECASE), "<address>"),

@@ -53,54 +53,27 @@ prove one, else it moves the listed cause up and states both values. Values of t
 in the same rules, but give no answer of their own, and together with the log's only move a cause up.
 
 **How often the first answer is right.** `python -m benchmarks.diagnose_cases` judges by words of the cause that each
-thread settled on (benchmarks/results/diagnose_cases.json, 2026-11-29). An answer is wrong where it states another cause
+thread settled on (benchmarks/results/diagnose_cases.json, 2026-11-30). An answer is wrong where it states another cause
 as certain; one that states no identified cause is neither.
 
 | threads | right first | among the first three | wrong first |
 | --- | --- | --- | --- |
 <measured>
 
-The rows after the second were measured at their freeze (benchmarks/results/diagnose_frozen.json); their threads have
-been learned from since, of the eighth freeze the four that were wrong first alone, of the ninth the 33 misses as
-classes, of the tenth none, of the later ones the misses but for the 95 and the halves of 22, 24, 18 and 22 of which
-only the counts were read. Later six misses of the 75, five of the 95, three of the second 22 and one more of the 43
-were read as well. Of the 69 50 were right first before 234 signatures more and 50 after them, and 52 after the 91 and
-about 250 listed causes that the 758 of three rows above taught; of the 62 that one gathered who had read no signature
-these moved one, from 37 to 38. Of the 62 45 are put together from what a thread describes (30 right), 17 are pasted
-(7 and 8 right): a paste is harder than a description. 496 signatures more, written from sources of some 150 programs
-whose messages were extracted and asked, moved one of the 81 of the last rows, and two of the 69, of which one is left
-out since a signature names its thread. Read against the settled cause, of the 81 52 % were right first, 67 % among
-three and 5 % wrong before them.
-With the signatures before them the 41 gave 68 %, 71 % and 2 %, the 87 61 %, 64 % and 5 %, the 75 52 %, 56 % and 4 %.
-Six of the 75 were read for the signatures, too; of the other 69 51 % were right first, 48 % before. The writer of the
-signatures gathered the 41, the 60, the 25 after them, the 189, the 93 of the four rows after these (which together
-gave 78 %, 78 % and 2 %), the 34 (82 %, 82 % and 0 %), the 43 (56 %, 63 % and 0 %), the 59, the 64 and the 16 of the
-last rows, and others the 87 and the 75. Of the 43 the 22 that nothing was learned from gave 50 % and 55 %, and after
-the mends 55 % and 59 %. Of the 59 the 28 that were not learned from gave 50 %, 57 % and 4 %, and after 128 signatures
-more 75 %, 86 % and 4 %; but the writer had labelled them all, and ten are named as the source of a signature. Of six
-threads gathered after most of these signatures four were right first, three with those before. Of the 64 the half put
-aside gave 63 %, 63 % and 3 %, and the same after 114 signatures more, of which about a hundred were written from a
-list of failures and not from threads: they changed none of its 30 answers, and of the 16 one, into a wrong one. Of the
-40 of programs, asked before and after, 18 have a line of complaint in the writer's words: of these 6 were right first
-before and 11 after, of the 22 others 19 and 20. So of
-new logs expect five to eight in ten to be right at once, up to one in four to match nothing, up to one in three to get
-an answer that states no identified cause and one in 16 to 50 a wrong one.
+The second to fourth row are what a new log meets: threads of the last days that nothing had been learned from. They
+have been learned from since; the sets that are kept to measure with never are. What earlier sets gave before they were
+learned from (36 of 16 to 272 threads, 40 to 96 % right first) is in benchmarks/results/diagnose_frozen.json. Of new
+logs expect five to seven in ten to be right at once, two in three to three in four among the first three, one in 15 to
+match nothing, and one in 50 to 100 to be given another cause as certain.
 
-Of the 60 logs 22, and of the 25 after them ten, were put together from what their threads describe; without these the
-figures are 61 %, 66 % and 8 %, and 73 %, 73 % and 0 %. Seven signatures and five further causes were written from the
-60 before the 25 were asked: they changed no answer of the 25 and none of the 75, so what is learned from a thread
-explains its own kind of failure, and seldom the next one. Nor does the order of the listed causes matter much: put by
-how often each was right in the other learned threads, 992 of 1,230 failures with a list get the right cause first, as
-the files have it 994. Where a failure stays open, its cause is most often not on its list: of the 34 misses of the 75
-one has it there, of the 19 of the 43 three. Each symptom has such a list; of the six misses of the 34 five matched
-nothing, three of them crashes whose log is a trace alone, and five of the 19.
+About two in five of these logs are put together from what a thread describes (`reconstructed`); results/ has the
+figures without them. What a thread teaches explains its own kind of failure and only sometimes the next one: 350
+signatures from 1,174 threads moved the sets that are kept by one point. Nor does the order of the listed causes matter
+much: put by how often each was right in the other learned threads, the kept sets give the same. Where a failure stays
+open, its cause is most often not on any list.
 
 Where no failure is found, the first remark is printed in full; it counts as no right answer here. In 471 logs of runs
 that went well (59 of real tools, 380 synthetic, 32 transcripts, benchmarks/diagnose_healthy.py) nothing named a cause.
-Earlier ones took one synthetic, a network plugin's missing device, and one of 20 real tools, `git log` with a commit's
-message, for a failure. At the eighth freeze none was in 83
-gathered from public pages, and in 58 gathered by others one was in five, each for a line that reports a failure in a
-run that went on; these two were not asked again.
 """
 
 

@@ -32,7 +32,7 @@ def test_halves_are_rounded_up(tmp_path):
     assert all(row.endswith("| 96 % | 97 % | 1 % |") for row in measured.table(root).splitlines())
 
 
-def test_sets_that_were_asked_at_once_stand_as_their_sum():
+def test_sets_measured_together_stand_as_their_sum():
     frozen = {row["set"]: row for row in json.loads((ROOT / measured.RESULTS / measured.FROZEN).read_text())["rows"]}
     for whole, numbers in (("fresh43 to fresh48", range(43, 49)), ("fresh51 to fresh55", range(51, 56))):
         parts = [frozen[f"fresh{number}"] for number in numbers]

@@ -1,6 +1,7 @@
 """Whatever engines, launchers and terminals do to a log, the best match stays the same."""
 
 import json
+import random
 import re
 from html import escape
 
@@ -53,7 +54,7 @@ PREFIXES = (
 )
 WIDTHS = (40, 79, 80, 120, 132)  # columns of a screen
 WEAK = ("aftermath", "degraded", "note")  # kinds that come after any general answer
-signatures = st.sampled_from(SIGNATURES)
+COLOURS = ("\x1b[0m", "\x1b[1;31m", "\x1b[38;5;196m", "\x1b[K")
 
 
 def prefixed(text, prefix):
@@ -108,28 +109,41 @@ def test_lines_wrapped_before_or_after_the_prefix_are_whole_again(turn):
     assert missed == []
 
 
-@settings(max_examples=100, deadline=None)
-@given(one=signatures, outer=st.sampled_from(PREFIXES), inner=st.sampled_from(PREFIXES))
-def test_two_prefixes_hide_nothing(one, outer, inner):
-    assert best(prefixed(prefixed(one.sample, inner), outer)) == one.id
+@pytest.mark.parametrize("turn", one_of(range(20), 1))
+def test_two_prefixes_hide_nothing(turn):
+    missed = []
+    for number, one in enumerate(SIGNATURES):
+        outer, inner = PREFIXES[(number + turn) % len(PREFIXES)], PREFIXES[(7 * number + turn + 3) % len(PREFIXES)]
+        if best(prefixed(prefixed(one.sample, inner), outer)) != one.id:
+            missed.append((one.id, outer, inner))
+    assert missed == []
 
 
-@settings(max_examples=100, deadline=None)
-@given(one=signatures, width=st.sampled_from([None, 60, 120]), color=st.booleans())
-def test_json_lines_hide_nothing(one, width, color):
-    text = wrapped(one.sample, width) if width else one.sample
-    rows = [{"log": ("\x1b[1;31m" if color else "") + line + "\n", "stream": "stderr", "time": "2026-11-21T10:00:00.1Z"}
-            for line in text.splitlines()]  # fmt: skip
-    assert best("".join(json.dumps(row) + "\n" for row in rows)) == one.id
+@pytest.mark.parametrize("turn", one_of(range(6), 1))
+def test_json_lines_hide_nothing(turn):
+    """A message that is JSON itself or a comment is not wrapped: the seam within its quotes is never seen as one."""
+    missed = []
+    for number, one in enumerate(SIGNATURES):
+        width = (None, 60, 120)[(number + turn) % 3]
+        color = "\x1b[1;31m" if (number + turn) % 2 else ""
+        text = wrapped(one.sample, width) if width and not one.sample.startswith(("#", '"', "{")) else one.sample
+        rows = [{"log": f"{color}{line}\n", "stream": "stderr", "time": "2026-11-21T10:00:00.1Z"}
+                for line in text.splitlines()]  # fmt: skip
+        if best("".join(json.dumps(row) + "\n" for row in rows)) not in answers(one, cut=False):
+            missed.append((one.id, width, color))
+    assert missed == []
 
 
-@settings(max_examples=100, deadline=None)
-@given(one=signatures, seed=st.randoms(use_true_random=False))
-def test_colours_anywhere_hide_nothing(one, seed):
-    text = list(one.sample)
-    for _ in range(5):
-        text.insert(seed.randrange(len(text) + 1), seed.choice(["\x1b[0m", "\x1b[1;31m", "\x1b[38;5;196m", "\x1b[K"]))
-    assert best("".join(text)) == one.id
+@pytest.mark.parametrize("seed", one_of(range(10), 1))
+def test_colours_anywhere_hide_nothing(seed):
+    chance, missed = random.Random(seed), []
+    for one in SIGNATURES:
+        text = list(one.sample)
+        for _ in range(5):
+            text.insert(chance.randrange(len(text) + 1), chance.choice(COLOURS))
+        if best("".join(text)) != one.id:
+            missed.append((one.id, "".join(text)))
+    assert missed == []
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
@@ -143,7 +157,7 @@ def test_another_encoding_hides_nothing(encoding):
     [
         ("RuntimeError: [enforce fail] connect [127.0.1.1]:\n3210: Connection refused\n", "gloo-connection-refused"),
         ("Callback: aborting with error : HSA_STATUS_\nERROR_INVALID_ISA: The instruction set\n", "hsa-invalid-isa"),
-        ("ImportError: libGL.so.\n1: cannot open shared object file\n", "library-missing"),
+        ("ImportError: libGL.so.\n1: cannot open shared object file\n", "graphics-system-library-missing"),
     ],
 )
 def test_rest_of_a_wrapped_line_that_looks_like_a_prefix_is_kept(text, found):

@@ -218,6 +218,11 @@ class Checkout:
             return None
         return row and row[0]
 
+    def said(self, truth):
+        """Return what a scenario that fails is explained by: what is on record, and what the command before printed."""
+        printed = (self.place / "outputs" / f"{self.count - 1}.txt").read_text(errors="replace")
+        return f"{truth.cell_status}\n{truth.records[-1:]}\n{printed[-4000:]}"
+
     def truth(self):
         """Return what `evidence` and the dashboard say of the cell. All that is on record is marked simulated."""
         page = self.place / "page"

@@ -50,7 +50,7 @@ def under_one_name(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_system(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row whose system_prompt, as of OpenOrca, is its system. Raises RowError where both are there, and differ."""
+    """Return a row whose system_prompt, as of OpenOrca, is its system. Raises RowError for two that differ."""
     if "system_prompt" not in row:
         return row
     if row.get("system") and row["system_prompt"] and row["system"] != row["system_prompt"]:

@@ -23,6 +23,7 @@ from trainer.runtime.errors import TrainerError
 from trainer.storage.output_file import whole
 
 ARCHITECTURES = {"llama": "LLAMA", "mistral": "LLAMA", "qwen2": "QWEN2", "qwen3": "QWEN3"}  # the names there
+CONVERT = "Use llama.cpp's own convert_hf_to_gguf.py on the model folder; of an adapter, on what `merge` writes."
 # How text is split before merging: expressions of tokenizer.json, and llama.cpp's names (src/llama-vocab.cpp). Under a
 # wrong name it would split, and so tokenise, differently without a word.
 _SPACES = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -59,7 +60,7 @@ def export(loaded: Loaded, path: Path, *, kind: str) -> dict[str, Any]:
         decoder_config(loaded.made.raw)  # raises with the value that is not built in
         raise TrainerError("RM707", what="GGUF of an adapter by peft", next="Write it as one model by `merge` first.")
     if family not in ARCHITECTURES:
-        raise TrainerError("RM707", what=f"GGUF of the family {family} is not implemented", next="Use Llama or Qwen.")
+        raise TrainerError("RM707", what=f"GGUF of the family {family} is not implemented", next=CONVERT)
     architecture = gguf.MODEL_ARCH[ARCHITECTURES[family]]
     with whole(path) as partial:
         written = _write(loaded, gguf.GGUFWriter(partial, gguf.MODEL_ARCH_NAMES[architecture]), kind)
@@ -125,7 +126,8 @@ def _describe(writer: Any, loaded: Loaded) -> None:
     writer.add_layer_norm_rms_eps(config.norm.epsilon)
     writer.add_vocab_size(config.vocabulary)
     if len(set(config.windows)) > 1:
-        raise TrainerError("RM707", what="GGUF with windows of attention in some layers alone is not implemented")
+        what = "GGUF with windows of attention in some layers alone is not implemented"
+        raise TrainerError("RM707", what=what, next=CONVERT)
     if config.windows[0] is not None:
         writer.add_sliding_window(config.windows[0])
 
@@ -137,9 +139,11 @@ def _require_rope(loaded: Loaded) -> None:
     usual = (32.0, 1.0, 0.1 * math.log(max(rope.factor, 1.0)) + 1.0, True)
     given = (rope.beta_fast, rope.beta_slow, rope.attention_factor, rope.truncate)
     if rope.kind == "yarn" and any(abs(one - other) > 1e-6 for one, other in zip(given, usual, strict=True)):
-        raise TrainerError("RM707", what=f"GGUF with YaRN's numbers {given} is not implemented; the usual are {usual}")
+        what = f"GGUF with YaRN's numbers {given} is not implemented; the usual are {usual}"
+        raise TrainerError("RM707", what=what, next=CONVERT)
     if rope.kind == "llama3" and ARCHITECTURES[loaded.made.family] != "LLAMA":
-        raise TrainerError("RM707", what=f"GGUF of the family {loaded.made.family} with rope scaling llama3")
+        what = f"GGUF of the family {loaded.made.family} with rope scaling llama3"
+        raise TrainerError("RM707", what=what, next=CONVERT)
 
 
 def rope_factors(loaded: Loaded) -> dict[str, Values]:
@@ -173,7 +177,7 @@ def split_of(content: dict[str, Any]) -> str:
         return SPLITS[pattern]
     known = ", ".join(["gpt-2", "smollm", *SPLITS.values()])
     what = f"how the tokenizer splits text ({', '.join(map(str, kinds))}) is none of those that can be named: {known}"
-    raise TrainerError("RM705", what=what, next="Use llama.cpp's own convert_hf_to_gguf.py.")
+    raise TrainerError("RM705", what=what, next=CONVERT)
 
 
 def _tokenizer(writer: Any, loaded: Loaded) -> None:
@@ -187,7 +191,7 @@ def _tokenizer(writer: Any, loaded: Loaded) -> None:
     content = _tokenizer_json(loaded)
     model = content["model"]
     if model.get("type") != "BPE" or model.get("byte_fallback"):
-        raise TrainerError("RM705", what="GGUF is written with byte-level BPE tokenizers only")
+        raise TrainerError("RM705", what="GGUF is written with byte-level BPE tokenizers only", next=CONVERT)
     size = loaded.made.model.config.vocabulary
     tokens = [f"[PAD{number}]" for number in range(size)]
     kinds = [int(gguf.TokenType.UNUSED)] * size

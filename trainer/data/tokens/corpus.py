@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainer.data.tokens.field_names import NO_NAMES
-from trainer.data.tokens.files.kind import is_one_text, not_utf8
+from trainer.data.tokens.files.kind import is_one_text, no_text, not_utf8
 from trainer.data.tokens.records import read_records
 from trainer.data.tokens.tokenizer import ByteTokenizer, Tokenizer, with_begin
 from trainer.runtime.errors import TrainerError
@@ -96,7 +96,7 @@ def _plain(path: Path) -> Iterator[tuple[str, bool]]:
             kept, empty = "", True
             while read := file.read(PIECE):
                 if "\0" in read:
-                    raise TrainerError("RM717", what=f"{path.name} holds NUL bytes, which no text has", where=str(path))
+                    raise no_text(path)
                 empty, kept = False, kept + read
                 cut = kept.rfind("\n") + 1 or len(kept)
                 yield kept[:cut], False

@@ -35,7 +35,8 @@ def under_names(row: Any, names: Mapping[str, str]) -> Any:
 
 
 def under_one_name(row: dict[str, Any]) -> dict[str, Any]:
-    """Return LLaMA-Factory's and ms-swift's pairs with their answers as chosen and rejected, other rows as they are."""
+    """Return a row with its system message as system, LLaMA-Factory's and ms-swift's pairs as chosen and rejected."""
+    row = _with_system(row)
     messages, whole = row.get("messages"), row.get("rejected_messages")
     if "chosen" in row or not (messages or row.get("chosen_messages")):
         return row
@@ -48,12 +49,30 @@ def under_one_name(row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
+def _with_system(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row whose system_prompt, as of OpenOrca, is its system. Raises RowError for two that differ."""
+    if "system_prompt" not in row:
+        return row
+    if row.get("system") and row["system_prompt"] and row["system"] != row["system_prompt"]:
+        raise RowError("system and system_prompt are both there, and differ")
+    rest = {key: value for key, value in row.items() if key != "system_prompt"}
+    return {**rest, "system": row.get("system") or row["system_prompt"]}
+
+
 def how_to_rename(row: Mapping[str, Any]) -> str:
     """Return what to do with a row of another program, or with a question and an answer under other names."""
     if tool := next((name for name in TOOLS if name in row), None):
         return f"; {TOOLS[tool]}"
+    if talk := next((name for name, value in row.items() if _is_talk(value)), None):
+        return f"; {rename({talk: 'messages'})}"
     question, answer = (name_among(row, names) for names in NAMES)
     return f"; {rename({question: 'instruction', answer: 'output'})}" if question and answer else ""
+
+
+def _is_talk(value: Any) -> bool:
+    """Return whether a field's value is a list of messages, each with a role and a text."""
+    names = [set(each) for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return len(names) > 1 and all({"role", "content"} <= each or {"from", "value"} <= each for each in names)
 
 
 def rename(names: Mapping[str, str]) -> str:

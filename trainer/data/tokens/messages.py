@@ -58,6 +58,10 @@ VERDICT_WORDS = {
 }
 
 
+PYTHON = re.compile(r"\s*\[?\s*\{'(role|from|content|value)':")
+NUMBER = re.compile(r"-?\d{1,9}(\.\d{1,9})?")
+
+
 class RowError(Exception):
     """What is wrong with one row."""
 
@@ -84,7 +88,16 @@ def verdict_of(row: Mapping[str, Any]) -> bool | None:
 
 def _verdict(value: Any, name: str) -> bool | None:
     if isinstance(value, str):
-        return VERDICT_WORDS.get(value.strip().lower())
+        word = value.strip().lower()
+        if word in VERDICT_WORDS or not word:
+            return VERDICT_WORDS.get(word)
+        if NUMBER.fullmatch(word):  # every cell of a table is a text
+            return _verdict(float(word) if "." in word else int(word), name)
+        if name == "kto_tag":  # a label may be of another meaning
+            raise RowError(
+                f"kto_tag is {value!r}: true or desirable marks a good answer, false or undesirable a bad one"
+            )
+        return None
     if value in (0, 1) and isinstance(value, bool | int | float):
         return bool(value)
     if type(value) is int:
@@ -109,11 +122,25 @@ def tools_of(row: Mapping[str, Any]) -> Any:
     return tools or None
 
 
+def options_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a row gives its chat template by name, as enable_thinking; TRL's chat_template_kwargs.
+
+    Raises:
+        RowError: for what is no object, and for a name that the row has a field of its own for.
+    """
+    given = row.get("chat_template_kwargs") or {}
+    if not isinstance(given, dict):
+        raise RowError("chat_template_kwargs is no object")
+    if own := next((name for name in ("messages", "tools", "add_generation_prompt") if name in given), None):
+        raise RowError(f"chat_template_kwargs has {own}, which is no option of a template")
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def messages_of(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the messages of a row, a system message of its own field first. Raises RowError for what are none."""
     if row.get("messages") and row.get("conversations") and row["messages"] != row["conversations"]:
         raise RowError("messages and conversations are both there, and differ")
-    listed = row.get("messages", row.get("conversations"))
+    listed = _listed(row.get("messages", row.get("conversations")))
     if not isinstance(listed, list) or not listed:
         raise RowError("messages is not a list of at least one message")
     messages = [_message(each, number) for number, each in enumerate(listed, 1)]
@@ -121,6 +148,32 @@ def messages_of(row: Mapping[str, Any]) -> list[dict[str, Any]]:
         if system := system_of(row.get(name), name):
             messages.insert(0, {"role": "system", "content": system})
     return messages
+
+
+def _listed(given: Any) -> Any:
+    """Return messages, also of their JSON as a text, as columns of tables have them. Raises RowError for another text.
+
+    Args:
+        given: value of the field messages.
+    """
+    if not isinstance(given, str):
+        return given
+    try:
+        return json.loads(given)
+    except (ValueError, RecursionError):
+        raise RowError("messages is a text, and no JSON of a list of at least one message") from None
+
+
+def require_json(row: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Raise RowError for messages in Python's notation, as str() and pandas' to_csv write lists.
+
+    Args:
+        row: fields of the row.
+        names: fields that may hold messages.
+    """
+    for name in names:
+        if isinstance(value := row.get(name), str) and PYTHON.match(value):
+            raise RowError(f"{name} is a list in Python's notation, as str() writes it; write JSON, by json.dumps")
 
 
 def system_of(given: Any, name: str) -> str:

@@ -6,7 +6,7 @@ import io
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,14 @@ from trainer.data.tokens.field_names import (
     under_one_name,
 )
 from trainer.data.tokens.files.kind import is_json, is_rows, not_utf8, require_rows
-from trainer.data.tokens.files.tables import rows_of
+from trainer.data.tokens.files.tables import NESTED, rows_of
 from trainer.data.tokens.messages import (
     ROLES,
     WEIGHTS,
     RowError,
     messages_of,
+    options_of,
+    require_json,
     require_order,
     require_trainable,
     tools_of,
@@ -45,6 +47,7 @@ class Record:
 
     weights: of each message in the loss, 0 for others than the assistant's. rejected: the messages, or the answer,
     of the worse one of a pair, which shares its beginning with the row. good: whether the answer is marked as good.
+    options: of the chat template, by the row's chat_template_kwargs.
     """
 
     where: str
@@ -56,6 +59,7 @@ class Record:
     tools: Any = None
     rejected: tuple[dict[str, Any], ...] | str | None = None
     good: bool | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_records(path: Path, names: Mapping[str, str] = NO_NAMES) -> Iterator[Record | TrainerError]:
@@ -163,10 +167,11 @@ def _record(row: Any, where: str) -> Record:
     if not isinstance(row, dict):
         raise RowError(f"a row is an object, not {type(row).__name__}")
     given, row = row, under_one_name(_filled(row))
-    if isinstance(row.get("text"), str) and "messages" not in row and "prompt" not in row:
+    if isinstance(row.get("text"), str) and not any(name in row for name in (*DECIDING[:-1], "prompt")):
         return _unmarked(given, row, where)
     require_trainable(row)
-    return replace(_unmarked(given, row, where), good=verdict_of(row))
+    require_json(row, NESTED)
+    return replace(_unmarked(given, row, where), good=verdict_of(row), options=options_of(row))
 
 
 def _unmarked(given: Mapping[str, Any], row: dict[str, Any], where: str) -> Record:
@@ -182,12 +187,14 @@ def _unmarked(given: Mapping[str, Any], row: dict[str, Any], where: str) -> Reco
     if "messages" in row or "conversations" in row:
         return _conversation(messages_of(row), where, tools=tools_of(row))
     if "instruction" in row:
-        return _conversation(_instruction(row), where)
+        return _conversation(_instruction(row), where, tools=tools_of(row))
     if "prompt" in row and "completion" in row:
         return _completion(row, where)
     if isinstance(row.get("text"), str):
         _require_no_tree(given)
         return Record(where=where, text=row["text"])
+    if "text" in row:
+        raise RowError(f"text is no text, but of the kind {type(row['text']).__name__}")
     fields = fields_of(given)
     known = "messages, conversations, instruction and output, prompt and completion, prompt, chosen and rejected, text"
     raise RowError(f"no known fields (has: {fields}; known: {known}){how_to_rename(row)}")
@@ -233,7 +240,7 @@ def _instruction(row: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _completion(row: Mapping[str, Any], where: str) -> Record:
     """Return a prompt and its completion; of two lists of messages the completion alone carries loss, as in TRL."""
     prompt, completion = row["prompt"], row["completion"]
-    if "system" in row and isinstance(prompt, str) and isinstance(completion, str):
+    if _needs_template(row) and isinstance(prompt, str) and isinstance(completion, str):
         prompt, completion = [{"role": "user", "content": prompt}], _listed(completion)
     if isinstance(prompt, list) and isinstance(completion, list):
         before = [{**each, "weight": 0} if isinstance(each, dict) else each for each in prompt]
@@ -241,6 +248,18 @@ def _completion(row: Mapping[str, Any], where: str) -> Record:
     if not isinstance(prompt, str) or not isinstance(completion, str):
         raise RowError("prompt and completion are neither texts nor lists of messages")
     return Record(where=where, prompt=prompt, answer=completion)
+
+
+def _needs_template(row: Mapping[str, Any]) -> bool:
+    """Return whether a row of texts has a system message or tools, for which a chat template alone has a place.
+
+    Raises:
+        RowError: for earlier turns, which are read next to an instruction.
+    """
+    if isinstance(row.get("history"), list) and row["history"]:
+        answer = ",completion=output" if "completion" in row else ""
+        raise RowError(f"the row has earlier turns (history) next to prompt: give --rename prompt=instruction{answer}")
+    return "system" in row or tools_of(row) is not None
 
 
 def _conversation(messages: Sequence[dict[str, Any]], where: str, tools: Any = None) -> Record:
@@ -255,7 +274,7 @@ def _pair(row: Mapping[str, Any], where: str) -> Record:
     if chosen == rejected:
         raise RowError("chosen and rejected are the same: the pair prefers nothing")
     texts = all(isinstance(row.get(name), str) for name in ("prompt", "chosen", "rejected"))
-    if texts and "system" not in row:  # a template alone has a place for a system message
+    if texts and not _needs_template(row):
         return Record(where=where, prompt=row["prompt"], answer=chosen, rejected=rejected)
     if "instruction" in row:
         before = _instruction({**row, "output": ""})[:-1]

@@ -177,6 +177,7 @@ def _apart(prompt: str, answer: str, tokenizer: Tokenizer) -> tuple[list[int], l
 def _conversation(record: Record, tokenizer: Tokenizer, template: ChatTemplate | None, policy: RowPolicy) -> TokenRow:
     if template is None:
         raise TrainerError("RM706", what="conversations need a chat template", where=record.where)
+    template = replace(template, special={**template.special, **record.options})
     _require_written(record, template)
     _require_answers(record)
     rendered = template.render(record.messages, record.tools)

@@ -16,14 +16,13 @@ from torch.nn import functional
 
 from trainer.models.adapters.nf4 import NF4Linear
 from trainer.models.decoder.skip_init import SkipInit
+from trainer.models.pretrained.own_class import OTHER_INPUTS
 from trainer.runtime.errors import TrainerError, suggestion
 
 ALL_LINEAR = "all"
 # Among experts peft 0.21 takes an adapter of layers so called for one of the experts, whose weights are joined in
 # transformers 5, and so loses one of dense layers and shared experts next to them: they are adapted by name alone.
 AS_EXPERTS = re.compile(r"\.(gate_proj|up_proj|down_proj|w1|w2|w3)$")
-# Towers of models that read more than text; rows have none of it, so that nothing would train an adapter of theirs.
-OTHER_INPUTS = re.compile(r"(^|\.)(vision|visual|image|audio|speech)[a-z_]*\.")
 IN_BLOCKS = re.compile(r"\.(layers|h|blocks|block)\.\d+\.")  # what lists of blocks are called, in transformers, too
 
 
@@ -138,7 +137,7 @@ def chosen_modules(model: nn.Module, targets: Sequence[str]) -> list[str]:
         raise TrainerError("RM713", what=what, next="Train all weights, without --adapter.")
     if ALL_LINEAR in targets:
         experts = any(name.endswith(".experts") for name, _ in model.named_modules())
-        text = [name for name in known if not OTHER_INPUTS.search(name)]
+        text = [name for name in known if not OTHER_INPUTS.search(name)]  # nothing would train an adapter of theirs
         return [name for name in text if not (experts and AS_EXPERTS.search(name))]
     for target in targets:
         if not any(_names(target, name) for name in known):

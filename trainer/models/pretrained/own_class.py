@@ -30,6 +30,12 @@ CHECKED_TOKENS, CLOSE = 16, 1e-3  # of a comparison of logits with the head's pr
 AFTER_HEAD = ("final_logit_softcapping", "logit_scale", "logits_scaling", "lm_head_multiplier", "output_multiplier")
 
 
+# Towers of models that read more than text; rows have none of it.
+OTHER_INPUTS = re.compile(r"(^|\.)(vision|visual|image|audio|speech)[a-z_]*\.")
+# Where messages of transformers go on with pages: the names of all that it knows, and where else to look.
+PAGES = re.compile(
+    r"\s*(Should contain one of|Model type should be one of|You can inspect the repository|\n).*", re.DOTALL
+)
 POSITIONS = re.compile(r"(^|\.)(wpe|embed_positions|position_embeddings?|pos_emb\w*)$")
 
 
@@ -197,7 +203,7 @@ def _table_of_positions(causal: Any) -> int | None:
     tables = [
         module.num_embeddings
         for name, module in causal.named_modules()
-        if isinstance(module, nn.Embedding) and POSITIONS.search(name)
+        if isinstance(module, nn.Embedding) and POSITIONS.search(name) and not OTHER_INPUTS.search(name)
     ]
     stated = getattr(causal.config, "max_position_embeddings", None)
     return min([*tables, stated] if isinstance(stated, int) else tables) if tables else None
@@ -218,15 +224,21 @@ def _transformers(family: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _refused(folder: Path | None) -> Iterator[None]:
+def _refused(raw: Mapping[str, Any], folder: Path | None) -> Iterator[None]:
     """Have no hub be reached within, and turn what transformers raises into an error that names the folder."""
     before = {name: os.environ.get(name) for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")}
     os.environ.update(dict.fromkeys(before, "1"))
     try:
         yield
     except (ValueError, KeyError, OSError, ImportError, AttributeError, TypeError, RuntimeError) as error:
-        what = f"transformers does not make this model: {type(error).__name__}: {error}"[:400]
-        raise TrainerError("RM701", what=what, where=str(folder or "config.json")) from None
+        reason = PAGES.sub("", str(error))[:300]
+        what = f"transformers does not make model_type {raw.get('model_type')!r}: {type(error).__name__}: {reason}"
+        own = (
+            "config.json names code of the folder's own (auto_map), and none of a folder is run"
+            if "auto_map" in raw
+            else ""
+        )
+        raise TrainerError("RM701", what=what, where=str(folder or "config.json"), why=own) from None
     finally:
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
@@ -248,7 +260,7 @@ def made(raw: Mapping[str, Any]) -> OwnClassDecoder:
     """
     library = _transformers(raw.get("model_type"))
     require_dense(raw)
-    with _refused(None):
+    with _refused(raw, None):
         config = library.AutoConfig.for_model(**_with_infinity(dict(raw)))
         return OwnClassDecoder(_causal(library, lambda how: library.AutoModelForCausalLM.from_config(config, **how)))
 
@@ -282,7 +294,7 @@ def read(folder: Path, raw: Mapping[str, Any], dtype: torch.dtype | None) -> Own
         reported.update(info)
         return causal
 
-    with _refused(folder):
+    with _refused(raw, folder):
         decoder = OwnClassDecoder(_causal(library, load))
     _require_weights(reported, folder)
     for name, weight in decoder.causal.named_parameters():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ OF_A_ROW = ("messages", "conversations", "chosen", "prompt", "instruction", "tex
 LOOKED_AT = 2**16  # bytes of the beginning
 UNPACK = "Unpack it first: {} FILE"
 ROWS = "Write its rows as JSONL, one object a line, for example with polars: read_parquet(FILE).write_ndjson(OUT)."
+BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 # First bytes of a kind of file, its name, and what to do. Sources: RFC 1952, RFC 8878, Parquet's and Arrow's formats.
 KINDS: tuple[tuple[bytes, str, str], ...] = (
     (b"\x1f\x8b", "compressed by gzip", UNPACK.format("gunzip -k")),
@@ -30,6 +32,9 @@ KINDS: tuple[tuple[bytes, str, str], ...] = (
         ROWS.replace("read_parquet", "read_ipc_stream"),
     ),
     (b"%PDF-", "PDF", "Save its text first, for example with pdftotext."),
+    (b"\xff\xfe\x00\x00", "UTF-32", "Convert it: iconv -f UTF-32 -t UTF-8 FILE > OUT"),
+    (b"\x00\x00\xfe\xff", "UTF-32", "Convert it: iconv -f UTF-32 -t UTF-8 FILE > OUT"),
+    (b"{\\rtf", "RTF", "Save it as plain text."),
     (b"\xff\xfe", "UTF-16", "Convert it: iconv -f UTF-16 -t UTF-8 FILE > OUT"),
     (b"\xfe\xff", "UTF-16", "Convert it: iconv -f UTF-16 -t UTF-8 FILE > OUT"),
 )
@@ -71,6 +76,8 @@ def require_readable(path: Path) -> None:
     for begins, name, how in KINDS:
         if start.startswith(begins) and not (name == "Parquet" and reads_parquet(path)):
             raise TrainerError("RM717", what=f"{path.name} is {name}", where=str(path), next=how)
+    if (is_json(path) or is_delimited(path)) and b"\0" in start:
+        raise no_text(path)
 
 
 def _folder(path: Path) -> TrainerError:
@@ -99,6 +106,7 @@ def require_rows(path: Path) -> None:
         whole = json.loads(path.read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError):
         return
+    _require_no_columns(whole, path)
     lists = {name: len(value) for name, value in whole.items() if _is_rows(value)} if isinstance(whole, dict) else {}
     if not lists or any(name in whole for name in OF_A_ROW):
         return
@@ -107,6 +115,23 @@ def require_rows(path: Path) -> None:
     out = shlex.quote(f"{path.stem}.rows.jsonl")
     command = f"jq -c {shlex.quote(f'.[{json.dumps(name)}][]')} {shlex.quote(path.name)} > {out}"
     raise TrainerError("RM717", what=what, where=str(path), next=f"Take them out: {command}")
+
+
+def _require_no_columns(whole: object, path: Path) -> None:
+    """Raise RM717 for rows by number or by column, as pandas' to_json writes them, with what writes one a line."""
+    values = list(whole.values()) if isinstance(whole, dict) else []
+    tables = bool(values) and all(isinstance(each, dict) and each.keys() == values[0].keys() for each in values)
+    columns = len({len(each) for each in values if isinstance(each, list)}) == 1
+    columns = columns and all(isinstance(each, list) and any(isinstance(one, str) for one in each) for each in values)
+    if not tables and not columns:
+        return
+    assert isinstance(whole, dict)
+    by_number = tables and all(str(name).isdigit() for name in whole)
+    orient = ", orient='index'" if by_number else ""
+    out = f"to_json({f'{path.stem}.rows.jsonl'!r}, orient='records', lines=True)"
+    next_ = f"Write one row a line, by pandas: read_json({path.name!r}{orient}).{out}"
+    what = f"{path.name} is one JSON object, with its rows {'by number' if by_number else 'by column'}"
+    raise TrainerError("RM717", what=what, where=str(path), next=next_)
 
 
 def _is_rows(value: object) -> bool:
@@ -136,11 +161,26 @@ def not_utf8(path: Path, error: UnicodeDecodeError) -> TrainerError:
         path: the file.
         error: of reading it as UTF-8.
     """
+    if BINARY.search(_start(path)):
+        return no_text(path)
     file = shlex.quote(path.name)
     command = f"iconv -f WINDOWS-1252 -t UTF-8 {file} > {shlex.quote(f'{path.stem}.utf8{path.suffix}')}"
     how = f"{command} converts text of Western Windows programs; for another encoding name that one behind -f."
     what = f"{path.name} is not UTF-8: byte 0x{error.object[error.start]:02x} is no part of it"
     return TrainerError("RM717", what=what, where=str(path), next=how)
+
+
+def no_text(path: Path) -> TrainerError:
+    """Return RM717 for a file with bytes that no text has."""
+    start = _start(path)
+    wide = next((name for name, odd in (("UTF-16LE", 1), ("UTF-16BE", 0)) if not any(start[odd:LOOKED_AT:2])), None)
+    what = f"{path.name} holds NUL or other bytes that no text has, as pictures, archives and programs do"
+    next_ = "Give UTF-8 text, or JSONL; of a document, save its text first."
+    if wide and start:
+        what = f"{path.name} is UTF-16 without the mark that it begins with"
+        file, out = shlex.quote(path.name), shlex.quote(f"{path.stem}.utf8{path.suffix}")
+        next_ = f"Convert it: iconv -f {wide} -t UTF-8 {file} > {out}"
+    return TrainerError("RM717", what=what, where=str(path), next=next_)
 
 
 def _start(path: Path) -> bytes:

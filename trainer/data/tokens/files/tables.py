@@ -6,6 +6,7 @@ import csv
 import importlib.util
 import itertools
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +17,11 @@ from trainer.runtime.errors import TrainerError
 DELIMITED = (".csv", ".tsv")
 PARQUET = ".parquet"
 SLICE = 2**14  # rows of Parquet at a time
-# Columns whose cells may be lists or objects, as JSON.
+# Columns whose cells may be messages, as JSON.
 NESTED = ("messages", "conversations", "chosen", "rejected", "prompt", "completion")
+COLUMNS = {*NESTED, "instruction", "input", "output", "text", "system", "label"}  # by which a header is known
+DELIMITERS = (",", ";", "\t", "|")
+SEPARATOR = re.compile("sep=(.)\r?\n?$", re.IGNORECASE)  # the first line that Excel writes and reads
 
 
 def is_delimited(path: Path) -> bool:
@@ -44,16 +48,36 @@ def rows_of(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
 def columns(path: Path) -> list[str]:
     """Return the names in the header of CSV or TSV, none where it has no line."""
     with path.open(encoding="utf-8-sig", newline="") as file:
-        return next((names for names in csv.reader(file, delimiter=_delimiter(path)) if names), [])
+        return _header(csv.reader(file, delimiter=_delimiter(path)))
+
+
+def _header(reader: Iterator[list[str]]) -> list[str]:
+    """Return the names of the first line that is not empty, nor Excel's statement of what separates cells."""
+    return next((names for names in reader if any(names) and not _is_statement(names)), [])
+
+
+def _is_statement(names: list[str]) -> bool:
+    return names[0].lower() == "sep=" and not any(names[1:])
+
+
+def _require_names_once(names: list[str], path: Path) -> None:
+    """Raise RM717 for a column that is there twice: readers differ in which counts."""
+    bare = [name.strip() for name in names]
+    if twice := next((name for name in bare if name and bare.count(name) > 1), None):
+        next_ = "Name them differently, or delete one."
+        raise TrainerError("RM717", what=f"{path.name} has the column {twice!r} twice", where=str(path), next=next_)
 
 
 def _delimiter(path: Path) -> str:
-    """Return a tab for TSV; for CSV a comma, or the semicolon of a header that has no comma."""
+    """Return a tab for TSV; for CSV that of the header with most known names, or the first that it has."""
     if path.suffix.lower() == ".tsv":
         return "\t"
     with path.open(encoding="utf-8-sig", newline="") as file:
         header = next((line for line in file if line.strip()), "")
-    return ";" if ";" in header and "," not in header else ","
+    if stated := SEPARATOR.match(header):
+        return stated[1]
+    known = {each: sum(name.strip(' "\r\n') in COLUMNS for name in header.split(each)) for each in DELIMITERS}
+    return max(DELIMITERS, key=lambda each: (known[each], each in header))
 
 
 def _delimited(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
@@ -61,7 +85,8 @@ def _delimited(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, delimiter=_delimiter(path))
         try:
-            names, begin = next((each for each in reader if each), []), reader.line_num + 1
+            names, begin = _header(reader), reader.line_num + 1
+            _require_names_once(names, path)
             for cells in reader:
                 if cells:
                     yield f"{path}:{begin}", _row(names, cells)
@@ -80,10 +105,17 @@ def _row(names: list[str], cells: list[str]) -> dict[str, Any] | str:
 def _cell(name: str, cell: str | None) -> Any:
     if name in NESTED and cell and cell.lstrip().startswith(("[{", "{")):
         try:
-            return json.loads(cell)
-        except ValueError:
+            read = json.loads(cell)
+        except (ValueError, RecursionError):
             return cell  # of a text that only begins so
+        return read if _is_talk(read) else cell  # an answer may be JSON, too
     return cell or None
+
+
+def _is_talk(read: Any) -> bool:
+    """Return whether a cell's JSON is a message or a list of them."""
+    listed = read if isinstance(read, list) else [read]
+    return all(isinstance(each, dict) and ("role" in each or "from" in each) for each in listed)
 
 
 def _parquet(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:

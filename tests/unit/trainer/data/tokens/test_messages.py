@@ -37,6 +37,9 @@ LOSING = [
     ({"prompt": "a", "completion": "b", "label": "Desirable"}, "marked as good or bad"),
     ({"prompt": "a", "completion": "b", "label": 7}, "1 marks a good answer"),
     ({"prompt": "a", "completion": "b", "label": 1, "kto_tag": False}, "differ"),
+    ({"prompt": "a", "completion": "b", "label": "-1"}, "1 marks a good answer"),
+    ({"prompt": "a", "completion": "b", "kto_tag": "fine"}, "kto_tag is 'fine'"),
+    ({"instruction": "a", "output": "b", "text": "a b", "label": False}, "KTO"),
     ({"prompt": "a", "completion": "b", "label": 0.0}, "KTO"),
     ({"messages": [USER, ANSWER], "functions": [{"name": "f"}]}, "functions"),
     ({"messages": [USER, ANSWER], "images": ["a.png"]}, "images"),
@@ -61,7 +64,7 @@ def test_field_that_would_be_lost_is_refused_with_its_line(tmp_path, row, words)
     assert caught.value.where.endswith(":1")
 
 
-@pytest.mark.parametrize("label", ["positive", 0.7])
+@pytest.mark.parametrize("label", ["positive", 0.7, "0.7"])
 def test_label_of_another_meaning_is_no_reason(tmp_path, label):
     path = write(tmp_path / "a.jsonl", {"messages": [USER, ANSWER], "label": label})
     assert len(rows_of(path).rows) == 1
@@ -166,7 +169,10 @@ MARKS = [
     ("label", "desirable"),
     ("kto_tag", "TRUE"),
 ]
+MARKS += [("label", "1"), ("kto_tag", " 1.0")]  # as every cell of a table is a text
+GOOD = len(MARKS)
 MARKS += [("label", False), ("kto_tag", 0), ("label", 0.0), ("label", "bad"), ("kto_tag", "rejected")]
+MARKS += [("label", "0"), ("kto_tag", "0.0")]
 
 
 @pytest.mark.parametrize("number", range(len(MARKS)))
@@ -184,7 +190,7 @@ def test_mark_of_an_answer_is_read_with_each_layout(tmp_path, layout, number):
     name, value = MARKS[number]
     (made,) = judged_of(write(tmp_path / "a.jsonl", {**layout, name: value}))
     end = "<|endoftext|>" if isinstance(layout.get("completion"), str) else END
-    assert (made.good, trained(made.row)) == (number < 6, f"Hello{end}")
+    assert (made.good, trained(made.row)) == (number < GOOD, f"Hello{end}")
 
 
 def judged_of(path):

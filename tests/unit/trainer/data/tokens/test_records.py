@@ -248,3 +248,50 @@ def test_row_of_another_kind_among_answers_is_refused_unless_the_method_is_given
     assert isinstance(found[0], Record)
     assert (found[1].code, words in found[1].what, "--method sft" in found[1].next) == ("RM708", True, True)
     assert all(isinstance(each, Record) for each in read_records(path))
+
+
+@pytest.mark.parametrize("name", ["system", "system_prompt"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"instruction": "Q", "output": "R"},
+        {"prompt": "Q", "completion": "R"},
+        {"prompt": "Q", "chosen": "R", "rejected": "W"},
+        {"instruction": "Q", "chosen": "R", "rejected": "W"},
+    ],
+)
+def test_system_prompt_next_to_any_kind_of_row_is_the_first_message(tmp_path, row, name):
+    (found,) = read_records(write(tmp_path / "a.jsonl", {name: "S", **row}))
+    assert [each["content"] for each in found.messages] == ["S", "Q", "R"]
+
+
+@pytest.mark.parametrize("row", [{"instruction": "Q", "output": "R"}, {"prompt": "Q", "completion": "R"}])
+def test_tools_next_to_texts_are_those_of_the_conversation(tmp_path, row):
+    (found,) = read_records(write(tmp_path / "a.jsonl", {"tools": [{"name": "f"}], **row}))
+    assert (found.tools, len(found.messages)) == ([{"name": "f"}], 2)
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"prompt": "Q", "completion": "R", "history": [["a", "b"]]}, "--rename prompt=instruction,completion=output"),
+        ({"prompt": "Q", "chosen": "R", "rejected": "W", "history": [["a", "b"]]}, "--rename prompt=instruction"),
+        ({"instruction": "Q", "output": "R", "system": "S", "system_prompt": "T"}, "both there, and differ"),
+        ({"conversation": TALK["messages"], "model": "m"}, "give --rename conversation=messages"),
+        ({"text": ["a", "b"]}, "text is no text, but of the kind list"),
+        ({"messages": "no list"}, "no JSON of a list"),
+        ({"messages": "[{'role': 'user', 'content': 'Q'}]"}, "Python's notation"),
+        ({"prompt": "Q", "completion": "[{'content': 'R', 'role': 'assistant'}]"}, "Python's notation"),
+        ({**TALK, "chat_template_kwargs": {"tools": []}}, "chat_template_kwargs has tools"),
+        ({**TALK, "chat_template_kwargs": "think"}, "chat_template_kwargs is no object"),
+    ],
+)
+def test_field_that_would_be_left_out_is_refused_with_what_to_do(tmp_path, row, words):
+    (found,) = read_records(write(tmp_path / "a.jsonl", row))
+    assert isinstance(found, TrainerError)
+    assert words in found.what
+
+
+def test_messages_may_be_the_text_of_their_json(tmp_path):
+    (found,) = read_records(write(tmp_path / "a.jsonl", {"messages": json.dumps(TALK["messages"])}))
+    assert [each["content"] for each in found.messages] == ["Q", "R"]

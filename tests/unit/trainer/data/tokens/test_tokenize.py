@@ -335,3 +335,13 @@ def test_stop_that_is_the_padding_too_carries_loss(tmp_path):
         assert (row.tokens[-1], row.weights[-1]) == (tokenizer.stops[0], 1.0)
         trained = [int(label) for label, weight in zip(labels, weights, strict=True) if weight > 0]
         assert trained.count(tokenizer.stops[0]) == 1  # the answer's own, and none of the padding
+
+
+@pytest.mark.parametrize("options", [{"enable_thinking": False}, {"enable_thinking": None}, {}])
+def test_options_of_a_row_reach_its_chat_template(tmp_path, options):
+    switch = "{% if enable_thinking is defined %}<no>{% endif %}"
+    template = ChatTemplate(text=switch + CHATML, source="test", special=TOKENIZER.special)
+    path = write(tmp_path / "a.jsonl", {"messages": [USER, ANSWER], "chat_template_kwargs": options})
+    (row,) = tokenize_records(read_records(path), TOKENIZER, template, RowPolicy(length=500)).rows
+    assert TOKENIZER.decode(row.tokens).startswith("<no>") == (options == {"enable_thinking": False})
+    assert trained(row) == "Hello<|im_end|>"

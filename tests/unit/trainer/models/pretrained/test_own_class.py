@@ -146,8 +146,10 @@ def test_weights_that_are_missing_or_unknown_are_refused_and_not_drawn(made):
 
 def test_family_without_transformers_or_that_it_does_not_have_is_refused(made, monkeypatch):
     folder = made("gpt_neox")
-    with pytest.raises(TrainerError, match="RM701"):
-        own_class.made({"model_type": "no-such-family"})
+    with pytest.raises(TrainerError, match="RM701") as caught:
+        own_class.made({"model_type": "no-such-family", "auto_map": {"AutoConfig": "their.Config"}})
+    assert len(caught.value.what) < 200 and "no-such-family" in caught.value.what
+    assert "none of a folder is run" in caught.value.why
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(TrainerError) as caught:
         read(folder)
@@ -254,3 +256,14 @@ def test_quantised_weights_are_refused_with_the_way_to_4_bits(tmp_path, family):
 )
 def test_table_of_positions_of_a_class_is_found(raw, positions):
     assert own_class.made(SHAPE | raw).config.positions == positions
+
+
+def test_table_of_positions_of_pictures_is_none_of_the_text():
+    """Gemma 3 from 4B on: its text has rotary positions, and its tower learned ones of patches."""
+    text = {**SHAPE, "num_key_value_heads": 2, "head_dim": 8}
+    vision = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    raw = {
+        "text_config": text,
+        "vision_config": {**vision, "image_size": 28, "patch_size": 14, "vision_use_head": False},
+    }
+    assert own_class.made({"model_type": "gemma3", "mm_tokens_per_image": 4, **raw}).config.positions is None

@@ -151,3 +151,32 @@ def test_advice_on_a_notebook_stays_whole_in_every_command(tmp_path):
     with pytest.raises(TrainerError) as caught:
         require_text(path)
     assert "nbconvert" in fitted(caught.value.next, [])
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv"])
+@pytest.mark.parametrize("encoding", ["UTF-16LE", "UTF-16BE"])
+def test_wide_text_without_its_mark_is_named_with_what_converts_it(tmp_path, name, encoding):
+    with pytest.raises(TrainerError, match="RM717") as caught:
+        loaded(written(tmp_path, name, f"{ROW}\n".encode(encoding)))
+    assert f"iconv -f {encoding} -t UTF-8 {name}" in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\xff", b"\x80\x04\x95\x00\x00", b"7z\xbc\xaf'\x1c"])
+def test_bytes_of_no_text_are_not_advised_to_be_converted(tmp_path, content):
+    with pytest.raises(TrainerError, match="RM717") as caught:
+        loaded(written(tmp_path, "a.txt", content))
+    assert "iconv" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ({"prompt": ["a", "b"], "completion": ["c", "d"]}, "by column"),
+        ({"prompt": {"0": "a", "1": "b"}, "completion": {"0": "c", "1": "d"}}, "by column"),
+        ({"0": {"prompt": "a", "completion": "c"}, "1": {"prompt": "b", "completion": "d"}}, "orient='index'"),
+    ],
+)
+def test_rows_by_column_or_by_number_are_refused_with_what_writes_one_a_line(tmp_path, rows, words):
+    with pytest.raises(TrainerError, match="RM717") as caught:
+        loaded(written(tmp_path, "a.json", json.dumps(rows).encode()))
+    assert words in str(caught.value) and "lines=True" in str(caught.value)

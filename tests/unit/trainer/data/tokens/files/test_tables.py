@@ -84,3 +84,33 @@ def test_empty_cell_is_no_field(tmp_path):
     row = {"prompt": "Hi", "completion": "Yes", "chosen": "", "rejected": ""}
     (record,) = read_records(written(tmp_path, "a.csv", table([row])))
     assert isinstance(record, Record) and (record.answer, record.rejected) == ("Yes", None)
+
+
+@pytest.mark.parametrize("answer", ['{"name": "Ann"}', '[{"n": 1}, {"n": 2}]', "{not json"])
+def test_answer_that_is_json_is_a_text(tmp_path, answer):
+    (record,) = read_records(written(tmp_path, "a.csv", table([{"prompt": "Hi", "completion": answer}])))
+    assert isinstance(record, Record) and record.answer == answer
+
+
+def test_column_that_is_there_twice_is_refused(tmp_path):
+    with pytest.raises(TrainerError, match="RM717") as caught:
+        list(read_records(written(tmp_path, "a.csv", b"prompt,completion, completion\na,b,c\n")))
+    assert "the column 'completion' twice" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"sep=;\r\nprompt;completion\r\nHi, you;Yes\r\n",
+        b'sep=,\nprompt,completion\n"Hi, you",Yes\n',
+        b'prompt;completion;"a, b"\nHi, you;Yes;1\n',
+        b"prompt|completion\nHi, you|Yes\n",
+        b"prompt\tcompletion\nHi, you\tYes\n",
+        b',prompt,completion\n0,"Hi, you",Yes\n',
+    ],
+)
+def test_table_is_read_by_the_delimiter_of_its_header(tmp_path, content):
+    path = written(tmp_path, "a.csv", content)
+    (record,) = read_records(path)
+    assert isinstance(record, Record) and (record.prompt, record.answer) == ("Hi, you", "Yes")
+    assert columns(path)[-2:] == ["prompt", "completion"] or "a, b" in columns(path)

@@ -55,7 +55,9 @@ def _wheel_names(text: str) -> Iterator[str]:
     for words in parts(text, ".whl"):
         if "install" in words and any(re.fullmatch(r"(?:.*/)?(?:pip[\d.]*|uv)", word) for word in words):
             found = (_FILE.search(word) for word in words[words.index("install") :] if "$" not in word)
-            yield from (match["file"] for match in found if match and not _FIVE.fullmatch(match["file"].replace("%2B", "+")))
+            yield from (
+                match["file"] for match in found if match and not _FIVE.fullmatch(match["file"].replace("%2B", "+"))
+            )
 
 
 def _name_and_build(text: str) -> tuple[str, str]:

@@ -21,7 +21,9 @@ _FOR_GOOD = re.compile(
     rf"SetEnvironmentVariable\(\s*[\"']{_VARIABLE}[\"']\s*,\s*[\"'](?P<value>[^\"'\n]*)[\"']", re.IGNORECASE
 )
 _OF_CALLER = re.compile(r"%(\w+)%")
-_PIP = re.compile(r"^\s*[@&]*\s*(?:call\s+)?(?P<text>(?:\S+\s+-m\s+|uv\s+)?\S*pip[\d.]*(?:\.exe)?\s+install\b.*)", re.IGNORECASE)
+_PIP = re.compile(
+    r"^\s*[@&]*\s*(?:call\s+)?(?P<text>(?:\S+\s+-m\s+|uv\s+)?\S*pip[\d.]*(?:\.exe)?\s+install\b.*)", re.IGNORECASE
+)
 _LINUX_INDEX = re.compile(r"download\.pytorch\.org/whl/(?:nightly/|test/)?rocm[\d.]+")
 _LINUX_WHEEL = re.compile(r"\S*linux_x86_64\.whl|repo\.radeon\.com/rocm/manylinux\S*")
 

@@ -129,8 +129,8 @@ def _hidden(subject: Subject) -> Iterator[FileFinding]:
             hides = row.name == "ROCR_VISIBLE_DEVICES"
             yield FileFinding(
                 rule="cards-hidden", where=row.where, what=f"{row.name}=", severity="warning" if hides else "note",
-                truth="an empty list hides every card from ROCr" if hides else "with an empty list torch counts no card, "
-                "unless another list comes before it",
+                truth="an empty list hides every card from ROCr" if hides
+                else "with an empty list torch counts no card, unless another list comes before it",
                 instead=f"leave {row.name} out, or name the cards",
             )  # fmt: skip
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
+
+import yaml
 
 from rocmatrix.doctor.environment import compose, dockerfile, scripts
 from rocmatrix.doctor.environment.dockerfile import read_text
@@ -184,10 +186,15 @@ def _unit_reader(name: str) -> _Reader | None:
 
 def _of_json(path: Path) -> tuple[Subject, ...]:
     """Return the settings of a training that are in JSON, as DeepSpeed's are; JSON is YAML, too."""
-    for root in manifests.documents(path):
-        if training.is_training(set(manifests.items(root))):
-            return training.of_training(path, root)
-    raise _unknown(path)
+    return _of_training(path, manifests.documents(path))
+
+
+def _of_training(path: Path, roots: Sequence[yaml.Node]) -> tuple[Subject, ...]:
+    """Return the first document that is a training's settings. Raises RM311 where no document is."""
+    root = next((node for node in roots if training.is_training(set(manifests.items(node)))), None)
+    if root is None:
+        raise _unknown(path)
+    return training.of_training(path, root)
 
 
 def _of_toml(path: Path) -> tuple[Subject, ...]:
@@ -208,12 +215,8 @@ def _of_yaml(path: Path, shell: Mapping[str, str], matrix: Matrix | None) -> tup
         return manifests.of_manifests(path)
     if "dependencies" in keys:
         return projects.of_conda(path)
-    for root, document in zip(roots, documents, strict=True):
-        if training.is_training(set(document)):
-            return training.of_training(path, root)
-    if documents and workflows.is_pipeline(path, documents[0]):
-        return workflows.of_pipeline(path)
-    raise _unknown(path)
+    pipeline = bool(documents) and workflows.is_pipeline(path, documents[0])
+    return workflows.of_pipeline(path) if pipeline else _of_training(path, roots)
 
 
 def _unknown(path: Path) -> RocmatrixError:

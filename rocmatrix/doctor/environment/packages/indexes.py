@@ -30,8 +30,8 @@ _CONFIGURED = re.compile(r"pip3? config (?:--\w+ )?set \S*index-url\s+(?P<index>
 _ELSEWHERE = re.compile(r"pip config set|conda|\$\{?\w*(?:INDEX|URL)")
 _OTHER_MAKER = re.compile(r"(?:^|/)intel/|oneapi|arm64|aarch64|ascend", re.IGNORECASE)  # of whom no AMD card is asked
 _VENV = re.compile(
-    r"(?:python[\d.]* -m venv|virtualenv|uv venv)(?P<options>(?: +-{1,2}[\w-]+(?:[= ]+[\d.]+(?= ))?)*) +(?P<path>[\w./$-]+)"
-    r"(?: +--system-site-packages)?"
+    r"(?:python[\d.]* -m venv|virtualenv|uv venv)(?: +-{1,2}[\w-]+(?:[= ]+[\d.]+(?= ))?)*"
+    r" +(?P<path>[\w./$-]+)(?: +--system-site-packages)?"
 )
 _OF_IMAGE = ("/opt/venv",)  # where AMD's images have torch: a new one there keeps what is in it
 _WITHOUT_TORCH = re.compile(r"^(?:docker\.io/)?rocm/(?:dev-|rocm-terminal|rocm-build)")

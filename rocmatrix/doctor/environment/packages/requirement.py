@@ -38,7 +38,7 @@ def of_command(command: Command) -> Iterator[FileFinding]:
         yield FileFinding(
             rule="wheel-name-invalid", where=command.where, what=file, severity="error",
             truth="pip reads version, Python and platform from the name of a wheel, and refuses one that lacks them",
-            instead="the name that the file had where it was downloaded (torch-2.9.1+rocm6.4-cp312-cp312-linux_x86_64.whl)",
+            instead="the name that the file was published under (torch-2.9.1+rocm6.4-cp312-cp312-linux_x86_64.whl)",
         )  # fmt: skip
     if "install" in command.text and (found := _LOCAL_RANGE.search(command.text)) is not None:
         name, build = _name_and_build(found[0])

@@ -62,7 +62,7 @@ def _cores(options: Mapping[str, tuple[str, int]], text: str, path: str) -> Iter
     if tasks == "1" and value.isdecimal() and int(value) < cards and _STARTS_SEVERAL.search(text):
         yield FileFinding(
             rule="slurm-cores-few", where=f"{path}:{line}", what=f"{value} cores for {cards} cards", severity="warning",
-            truth=f"cores are given to each task: the {cards} processes of the launcher share {value}, and wait for data",
+            truth=f"cores are given to each task: {cards} processes of the launcher share {value}, and wait for data",
             instead=f"--cpus-per-task of {cards} times what one process needs",
         )  # fmt: skip
 

@@ -1,1 +1,1 @@
-"""Settings of trainings: what axolotl, LLaMA-Factory, accelerate, DeepSpeed and the Trainer of transformers are given."""
+"""Settings of trainings: files of axolotl, LLaMA-Factory, accelerate, DeepSpeed and transformers."""

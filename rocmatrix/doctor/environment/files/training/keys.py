@@ -45,7 +45,7 @@ def _refused(path: Path, given: Mapping[str, yaml.Node]) -> Iterator[FileFinding
     if _on(given.get("xformers_attention")):
         yield FileFinding(
             rule="xformers-on-amd", where=line_of(path, given["xformers_attention"]), what="xformers_attention: true",
-            severity="note", truth="xformers of PyPI is built for CUDA; its build for ROCm has kernels for Instinct cards",
+            severity="note", truth="xformers of PyPI is built for CUDA; that for ROCm has kernels for Instinct cards",
             instead="sdp_attention: true, which torch brings itself",
         )  # fmt: skip
 
@@ -70,7 +70,7 @@ def _flash(path: Path, given: Mapping[str, yaml.Node]) -> Iterator[FileFinding]:
                 severity="note",
                 truth="flash-attn of PyPI is compiled for CUDA; for ROCm it is built from ROCm/flash-attention, and "
                 "on Radeon cards its Triton path has to be chosen",
-                instead="FLASH_ATTENTION_TRITON_AMD_ENABLE=TRUE when it is installed and run, or attention of torch (sdpa)",
+                instead="FLASH_ATTENTION_TRITON_AMD_ENABLE=TRUE at install and run time, or attention of torch (sdpa)",
             )  # fmt: skip
             return
 

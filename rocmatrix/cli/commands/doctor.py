@@ -51,7 +51,8 @@ class Doctor:
     file: str = option(
         "only this file, whatever it is: a Dockerfile, compose file, script, requirements file, pyproject.toml, conda "
         "environment, Kubernetes manifest, GitHub workflow, GitLab pipeline, Makefile, tasks of Ansible, module of "
-        "NixOS, guest of Proxmox VE, notebook, or the code blocks of a page in Markdown or reStructuredText",
+        "NixOS, guest of Proxmox VE, script of Windows, settings of a training, notebook, or the code blocks of a page "
+        "in Markdown or reStructuredText",
         metavar="PATH",
     )
     fix: bool = option(

@@ -145,5 +145,5 @@ def _last(options: dict[str, list[str]], name: str) -> str | None:
 
 def _variables(rows: Sequence[str]) -> Iterator[tuple[str, str]]:
     for row in rows:
-        name, _, value = row.partition("=")
-        yield name, value
+        name, equals, value = row.partition("=")
+        yield name, value if equals else f"${{{name}}}"  # the caller's own value

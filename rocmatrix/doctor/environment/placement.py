@@ -81,7 +81,8 @@ def _of_packages(subject: Subject, listed: Sequence[Install], matrix: Matrix) ->
         yield from quotes.of_command(command)
     if indexes.refuses_cuda(subject):
         rocm = subject.rocm or releases.rocm_of_image(subject.image)
-        yield from without_rocm.found(listed, rocm or next((one.rocm for one in listed if one.rocm), None))
+        kept = [one for one in listed if not without_rocm.is_built(one, subject.commands)]
+        yield from without_rocm.found(kept, rocm or next((one.rocm for one in listed if one.rocm), None))
 
 
 def _lint_finding(subject: Subject, note: FileFinding) -> LintFinding:
@@ -223,9 +224,11 @@ def _nodes(subject: Subject, launch: Launch) -> Iterator[LintFinding]:
     rule, missing, truth = (
         ("dri-not-given", "/dev/dri", _KFD_ALONE) if kfd else ("kfd-not-given", "/dev/kfd", _DRI_ALONE)
     )
+    image = subject.image or launch.image
+    unnamed = not kfd and not _of_amd(subject) and "@" in image and not re.search(r"rocm|hip|:", image.split("@")[0])
     finding = _finding_of(
-        rule, subject, launch.line_of(given), " ".join(launch.devices), "conflict", "error",
-        truth, f"add --device {missing}",
+        rule, subject, launch.line_of(given), " ".join(launch.devices), "conflict", "note" if unnamed else "error",
+        truth, f"add --device {missing}" + (", unless the image is one for Vulkan" if unnamed else ""),
     )  # fmt: skip
     yield replace(finding, fix=Fix(where=finding.where, before=given, after=missing, added=True))
 

@@ -27,6 +27,7 @@ _BRINGS_TORCH = {
 _OF_AMD = ("HSA_", "ROCR_", "HIP_", "PYTORCH_ROCM", "PYTORCH_HIP", "MIOPEN_")
 _ROCM_INDEX = re.compile(r"/whl/(?:nightly/)?rocm\d")
 _NEVER_EMPTY = ("HSA_OVERRIDE_GFX_VERSION", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
+_LISTS = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
 _VARIABLES = ("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES")
 
 
@@ -39,7 +40,7 @@ def found(subjects: Sequence[Subject]) -> Iterator[Row]:
             yield from ((subject, note) for note in _from_pypi(subject))
     for subject in subjects:
         yield from ((subject, note) for note in _variables(subject))
-        yield from ((subject, note) for note in _empty(subject))
+        yield from ((subject, note) for note in (*_empty(subject), *_hidden(subject)))
         if for_amd and not means_amd(subject):
             yield from ((subject, note) for note in _moving(subject))
     yield from _no_devices(subjects)
@@ -117,6 +118,20 @@ def _empty(subject: Subject) -> Iterator[FileFinding]:
                 truth="where the caller has not set it, Compose sets it to nothing, which is not the same as unset: no "
                 "card is found",
                 instead=f"{row.name} alone, which takes the caller's value if there is one, or a file of its own",
+            )  # fmt: skip
+
+
+def _hidden(subject: Subject) -> Iterator[FileFinding]:
+    """Yield an empty list of cards, for a container that is given some."""
+    launch = subject.launch
+    for row in subject.variables if launch is not None and any("kfd" in one for one in launch.devices) else ():
+        if row.name in _LISTS and row.value == "":
+            hides = row.name == "ROCR_VISIBLE_DEVICES"
+            yield FileFinding(
+                rule="cards-hidden", where=row.where, what=f"{row.name}=", severity="warning" if hides else "note",
+                truth="an empty list hides every card from ROCr" if hides
+                else "with an empty list torch counts no card, unless another list comes before it",
+                instead=f"leave {row.name} out, or name the cards",
             )  # fmt: skip
 
 

@@ -106,7 +106,8 @@ def _container(path: Path, pod: Mapping[str, yaml.Node], container: Mapping[str,
     user = text(own.get("runAsUser") or shared.get("runAsUser")) or None
     groups = tuple(text(row) for row in members(shared.get("supplementalGroups")))
     resources = _resources(container)
-    notes = tuple(_gpu_notes(path, container, image, variables, privileged and "/dev/kfd" in paths))
+    by_hand = privileged and not {"/dev/kfd", "/dev/dxg"}.isdisjoint(paths)  # dxg: the card of WSL, without a plugin
+    notes = tuple(_gpu_notes(path, container, image, variables, by_hand))
     for_card = AMD in resources["limits"]
     notes += tuple(_mounted(path, pod, container)) if not privileged else ()
     notes += tuple(_pod_notes(path, pod, container, user=user, groups=groups)) if for_card else ()
@@ -207,7 +208,7 @@ def _device_notes(
             truth="the device plugin gives the nodes of its cards; the mount adds nodes that the pod may not open",
             instead=f"{AMD} in limits alone",
         )  # fmt: skip
-    if by_hand and not limits.get(AMD):
+    if by_hand and not limits.get(AMD) and "/dev/dxg" not in mounted:
         yield FileFinding(
             rule="k8s-device-by-hand", where=here, what="privileged with hostPath /dev/kfd", severity="note",
             truth="the scheduler does not count the card: two such pods share it, and the container has root's rights",

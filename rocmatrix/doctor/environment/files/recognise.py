@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 
+import yaml
+
 from rocmatrix.doctor.environment import compose, dockerfile, scripts
 from rocmatrix.doctor.environment.dockerfile import read_text
 from rocmatrix.doctor.environment.files import definition, manifests, poetry, projects, pyproject, units, workflows
-from rocmatrix.doctor.environment.files.machines import nixos, proxmox, tasks
+from rocmatrix.doctor.environment.files.machines import nixos, proxmox, tasks, windows
+from rocmatrix.doctor.environment.files.training import keys as training
 from rocmatrix.doctor.environment.lint_input import Subject
 from rocmatrix.doctor.environment.shell import blocks, heredocs, page_blocks
 from rocmatrix.matrix.matrix import Matrix
@@ -31,6 +34,7 @@ _SHELLS = ("bash", "sh", "shell", "zsh", "console", "shell-session", "terminal")
 _IMAGES, _YAML_BLOCKS = ("dockerfile", "containerfile", "docker"), ("yaml", "yml")
 # a page shows parts of scripts, and a block begins below line 1; a Makefile has variables of its own
 _OF_WHOLE_SCRIPTS = ("slurm-without-shebang", "variable-never-set")
+_EXAMPLE = re.compile(r"(?<=[a-z])\.(?:template|tmpl|tpl|example|sample|dist|default)$")
 _PROGRAMS = (".py", ".go", ".rs", ".js", ".ts", ".java", ".rb", ".md", ".json")  # about Dockerfiles
 _SCRIPTS = (".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".job", ".pbs", *_LISTS)
 
@@ -43,24 +47,32 @@ def subjects(path: Path, *, shell: Mapping[str, str], matrix: Matrix | None = No
         path: a Dockerfile, a compose file, a script, a requirements, pyproject or conda file, a manifest, a workflow or
             a pipeline of GitLab, an env file, a unit of Podman or systemd, a devcontainer.json, a definition file of
             Apptainer, the code blocks of a page in Markdown or reStructuredText, a notebook, the recipes of a Makefile
-            or justfile, tasks of Ansible, a module of NixOS, or a guest of Proxmox VE.
+            or justfile, tasks of Ansible, a module of NixOS, a guest of Proxmox VE, a batch file or
+            script of PowerShell, or the settings of a training. `.example` and the like behind a name do not count.
         shell: variables of the shell by name, for compose files.
     """
     if path.suffix.lower() in _PAGES:
         return tuple(one for block in _blocks_of(path) for one in _of_block(path, block, shell))
-    read = _reader(path.name.lower(), path.suffix.lower())
-    if read is None and path.suffix.lower() in _YAML:
+    name, ending = _usual(path.name.lower())
+    read = _reader(name, ending)
+    if read is None and ending in _YAML:
         return _of_yaml(path, shell, matrix)
     read = read or _reader_of_text(read_text(path))
     if read is None:
         raise _unknown(path)
-    if path.suffix.lower() == ".conf" and proxmox.is_guest(read_text(path)):
+    if ending == ".conf" and proxmox.is_guest(read_text(path)):
         read = proxmox.of_guest
     found = read(path)
     if read is scripts.of_file and path.suffix not in _LISTS:
         texts = islice(heredocs.heredocs(read_text(path)), _MOST)
         found += tuple(one for text in texts for one in _written(path, text, shell))
     return found
+
+
+def _usual(name: str) -> tuple[str, str]:
+    """Return a file's name and ending in small letters, without what marks it as an example to copy."""
+    name = _EXAMPLE.sub("", name)
+    return name, Path(name).suffix
 
 
 def _blocks_of(path: Path) -> list[blocks.Block]:
@@ -145,7 +157,8 @@ def _reader_of_ending(ending: str) -> _Reader | None:
     if ending in _SCRIPTS:
         return scripts.of_file
     return {
-        ".toml": _of_toml, ".def": definition.of_definition, ".ipynb": _of_notebook, ".nix": nixos.of_nix
+        ".toml": _of_toml, ".def": definition.of_definition, ".ipynb": _of_notebook, ".nix": nixos.of_nix,
+        ".json": _of_json, **dict.fromkeys((".bat", ".cmd", ".ps1"), windows.of_windows),
     }.get(ending)  # fmt: skip
 
 
@@ -171,6 +184,19 @@ def _unit_reader(name: str) -> _Reader | None:
     return units.of_devcontainer if "devcontainer" in name and name.endswith(".json") else None
 
 
+def _of_json(path: Path) -> tuple[Subject, ...]:
+    """Return the settings of a training that are in JSON, as DeepSpeed's are; JSON is YAML, too."""
+    return _of_training(path, manifests.documents(path))
+
+
+def _of_training(path: Path, roots: Sequence[yaml.Node]) -> tuple[Subject, ...]:
+    """Return the first document that is a training's settings. Raises RM311 where no document is."""
+    root = next((node for node in roots if training.is_training(set(manifests.items(node)))), None)
+    if root is None:
+        raise _unknown(path)
+    return training.of_training(path, root)
+
+
 def _of_toml(path: Path) -> tuple[Subject, ...]:
     return poetry.of_poetry(path) or pyproject.of_pyproject(path)
 
@@ -189,16 +215,16 @@ def _of_yaml(path: Path, shell: Mapping[str, str], matrix: Matrix | None) -> tup
         return manifests.of_manifests(path)
     if "dependencies" in keys:
         return projects.of_conda(path)
-    if documents and workflows.is_pipeline(path, documents[0]):
-        return workflows.of_pipeline(path)
-    raise _unknown(path)
+    pipeline = bool(documents) and workflows.is_pipeline(path, documents[0])
+    return workflows.of_pipeline(path) if pipeline else _of_training(path, roots)
 
 
 def _unknown(path: Path) -> RocmatrixError:
     what = (
         "it is none of the forms known: Dockerfile, compose, script, requirements, pyproject, conda, manifest, "
         "workflow, pipeline of GitLab, env file, unit, devcontainer, definition file of Apptainer, page in Markdown or "
-        "reStructuredText, notebook, Makefile, tasks of Ansible, module of NixOS, guest of Proxmox VE"
+        "reStructuredText, notebook, Makefile, tasks of Ansible, module of NixOS, guest of Proxmox VE, "
+        "script of Windows, settings of a training"
     )
     advice = "Give it the usual name or ending; render templates first (`helm template`, `kubectl kustomize`)."
     return RocmatrixError("RM311", what=what, where=str(path), next=advice)

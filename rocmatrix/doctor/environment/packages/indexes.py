@@ -29,6 +29,11 @@ _OF_ROCM = re.compile(
 _CONFIGURED = re.compile(r"pip3? config (?:--\w+ )?set \S*index-url\s+(?P<index>\S+)")
 _ELSEWHERE = re.compile(r"pip config set|conda|\$\{?\w*(?:INDEX|URL)")
 _OTHER_MAKER = re.compile(r"(?:^|/)intel/|oneapi|arm64|aarch64|ascend", re.IGNORECASE)  # of whom no AMD card is asked
+_VENV = re.compile(
+    r"(?:python[\d.]* -m venv|virtualenv|uv venv)(?: +-{1,2}[\w-]+(?:[= ]+[\d.]+(?= ))?)*"
+    r" +(?P<path>[\w./$-]+)(?: +--system-site-packages)?"
+)
+_OF_IMAGE = ("/opt/venv",)  # where AMD's images have torch: a new one there keeps what is in it
 _WITHOUT_TORCH = re.compile(r"^(?:docker\.io/)?rocm/(?:dev-|rocm-terminal|rocm-build)")
 _WITH_TORCH = re.compile(r"(?:^|/)rocm/(?:pytorch|vllm|sgl)[\w-]*(?::|@|$)")
 
@@ -45,6 +50,7 @@ def found(subject: Subject, installs: Sequence[Install], matrix: Matrix) -> Iter
         yield from _next_to_pypi(subject, torch, installs, matrix)
         yield from _without_index(subject, torch)
         yield from _vision(torch, installs)
+    yield from _in_new_environment(subject, installs)
     yield from _replaced(subject, installs)
     yield from _companions(subject, installs)
     yield from _old(installs, matrix)
@@ -171,6 +177,26 @@ def _by_partner(installs: Sequence[Install]) -> Iterator[FileFinding]:
                 truth=f"the newest {one.name} there asks for the torch of its own release, and pip puts that in the "
                 "place of the image's own, which AMD built",
                 instead=f"the image's {one.name}, or --no-deps with the version that belongs to its torch",
+            )  # fmt: skip
+
+
+def _in_new_environment(subject: Subject, installs: Sequence[Install]) -> Iterator[FileFinding]:
+    """Yield a new virtual environment in an image with torch, that is used and gets no torch of its own."""
+    if not _WITH_TORCH.search(subject.image or "") or any(one.name in ("torch", "vllm") for one in installs):
+        return
+    values = " ".join([row.value for row in subject.variables] + [command.text for command in subject.commands])
+    for command in subject.commands:
+        made = _VENV.search(command.text)
+        if made is None or "--system-site-packages" in made[0] or made["path"].rstrip("/") in _OF_IMAGE:
+            continue
+        listed = re.search(r"-r +\S|--requirement|\buv sync\b|pip[\d.]* install (?:-\S+ )*\.", values)
+        if f"{made['path'].rstrip('/')}/bin" in values:
+            yield FileFinding(
+                rule="torch-hidden-by-venv", where=command.where, what=made[0].strip(),
+                severity="note" if listed else "warning",
+                truth="a new environment does not see the packages of the image: its torch for ROCm is hidden, and pip "
+                "brings the one for CUDA where something asks for torch",
+                instead="--system-site-packages, or the Python of the image",
             )  # fmt: skip
 
 

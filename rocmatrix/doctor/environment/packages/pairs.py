@@ -15,6 +15,7 @@ from rocmatrix.matrix.release import Release
 _PARTNERS = ("pytorch-triton-rocm", "triton-rocm", "torchaudio")
 _TRITONS = ("pytorch-triton-rocm", "triton-rocm")  # what PyTorch's index calls it, the second from ROCm 7.0 on
 _RENAMED = Version("7.0")
+_OWN_TRITON = Version("2.2")  # PyPI's pytorch-triton-rocm ends with that of torch 2.1
 _OTHER_PYTHON = re.compile(r"\buv\b.*(?:--python|-p)\b|\buv python install\b|\bconda\b|\bmamba\b|\bpyenv\b")
 _TARGETS = ("PYTORCH_ROCM_ARCH", "HIP_SUPPORTED_ARCHS")
 _TARGET = re.compile(r"gfx\d{2,3}[0-9a-f]")
@@ -31,6 +32,7 @@ def found(subject: Subject, installs: Sequence[Install], matrix: Matrix) -> Iter
     if len({one.exact for one in of_torch}) == 1 and not _of_amd_before(of_torch[0]):
         yield from _partners(of_torch[0], installs, matrix)
     yield from _card(subject, of_torch, matrix)
+    yield from _triton(subject, of_torch, installs)
     for one in installs:
         yield from _other_name(one)
     if any(_OTHER_PYTHON.search(command.text) for command in subject.commands):
@@ -81,6 +83,23 @@ def _other_name(one: Install) -> Iterator[FileFinding]:
                 severity="warning", truth=f"that index has no package of the name: triton is called {right} there",
                 instead=f"{right}, or nothing: torch asks for its own", fix=Fix(
                     where=one.where, before=one.name, after=right),
+            )  # fmt: skip
+
+
+def _triton(subject: Subject, of_torch: Sequence[Install], installs: Sequence[Install]) -> Iterator[FileFinding]:
+    """Yield torch by the address of its wheel, where nothing gives the triton that it asks for in one exact version."""
+    named = any(row.name.startswith(("PIP_", "UV_")) for row in subject.variables)
+    if named or subject.image is not None or any(one.name in (*_TRITONS, "triton") for one in installs):
+        return
+    for one in of_torch:
+        asks = one.by_url and one.of_pytorch and one.rocm and one.exact and Version(one.exact) >= _OWN_TRITON
+        if asks and not (one.indexed or one.alone):
+            yield FileFinding(
+                rule="triton-not-found", where=one.where, what=f"torch {one.exact} by its address, without an index",
+                severity="warning",
+                truth="it asks for the triton of its release, which PyPI does not have: pip stops (no matching "
+                "distribution found for pytorch-triton-rocm, or triton-rocm)",
+                instead=f"torch=={one.exact} --index-url https://download.pytorch.org/whl/rocm{one.rocm}",
             )  # fmt: skip
 
 

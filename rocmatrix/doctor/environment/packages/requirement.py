@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from rocmatrix.doctor.environment.lint_input import Command, FileFinding
+from rocmatrix.doctor.environment.shell.words import parts
 
 PYTORCH_INDEX = "https://download.pytorch.org/whl/"
 _QUOTED = re.compile(r"\"(?:\\.|[^\"\\])*\"|'[^']*'")
@@ -19,6 +20,8 @@ _PARTS = re.compile(r"(?P<name>[A-Za-z][\w.-]*).*\+(?P<build>[a-z]+[\d.]*)", re.
 _ADDRESS = re.compile(r"https?://[^\s;\"']+")
 _WHEEL = re.compile(r"/(?P<name>[A-Za-z][\w.]*?)-\d[^/]*-(?P<python>cp3\d{1,2})-[^/]*\.whl")
 _OF_PYTORCH = ("torch", "torchvision", "torchaudio")
+_FILE = re.compile(r"(?:^|/)(?P<file>[^/\s;|&*?$\[\]{}()%,\"']+\.whl)(?=$|[#;\s])")  # without what a shell fills in
+_FIVE = re.compile(r"[\w.]+-[\w.+!]+(?:-\d\w*)?-[\w.]+-[\w.]+-[\w.]+\.whl", re.ASCII)
 _OPTION = re.compile(r"^[A-Za-z][^#\n]*?\s;?\s*(?P<option>--(?:extra-)?index-url|--find-links|-i|-f)[ =]")
 
 
@@ -31,6 +34,12 @@ def of_command(command: Command) -> Iterator[FileFinding]:
             truth="without quotes the shell takes > and < for redirections: pip gets the name alone",
             instead=f"'{word['word']}' in quotes",
         )  # fmt: skip
+    for file in _wheel_names(command.text):
+        yield FileFinding(
+            rule="wheel-name-invalid", where=command.where, what=file, severity="error",
+            truth="pip reads version, Python and platform from the name of a wheel, and refuses one that lacks them",
+            instead="the name that the file was published under (torch-2.9.1+rocm6.4-cp312-cp312-linux_x86_64.whl)",
+        )  # fmt: skip
     if "install" in command.text and (found := _LOCAL_RANGE.search(command.text)) is not None:
         name, build = _name_and_build(found[0])
         yield FileFinding(
@@ -39,6 +48,16 @@ def of_command(command: Command) -> Iterator[FileFinding]:
             instead="== with the whole version, or a range without the local part"
             + (f": {separately(name, f'{PYTORCH_INDEX}{build}')}" if name in _OF_PYTORCH else ""),
         )  # fmt: skip
+
+
+def _wheel_names(text: str) -> Iterator[str]:
+    """Yield wheels that pip is to install from files whose names are not those of wheels."""
+    for words in parts(text, ".whl"):
+        if "install" in words and any(re.fullmatch(r"(?:.*/)?(?:pip[\d.]*|uv)", word) for word in words):
+            found = (_FILE.search(word) for word in words[words.index("install") :] if "$" not in word)
+            yield from (
+                match["file"] for match in found if match and not _FIVE.fullmatch(match["file"].replace("%2B", "+"))
+            )
 
 
 def _name_and_build(text: str) -> tuple[str, str]:

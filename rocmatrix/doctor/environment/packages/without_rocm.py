@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rocmatrix.doctor.environment.lint_input import FileFinding
+from rocmatrix.doctor.environment.lint_input import Command, FileFinding
 from rocmatrix.doctor.environment.packages.installs import Install
 from rocmatrix.doctor.environment.rules import Severity
 
@@ -72,7 +72,7 @@ _OF_THE_PROCESSOR = (
 )
 _REPLACING = (
     _Package(
-        names=re.compile(r"xformers|vllm|sglang"),
+        names=re.compile(r"xformers|vllm|sglang|chatterbox-tts"),
         severity="warning",
         truth="of the package index it asks for one exact torch of CUDA, which replaces the torch of ROCm",
         instead="its build for ROCm (xformers is in PyTorch's index, rocm/vllm is an image), or --no-deps",
@@ -99,6 +99,8 @@ _INVENTED = (
         rule="package-invented",
     ),
 )
+_ON_CTRANSLATE2 = ("ctranslate2", "faster-whisper", "whisperx")
+_BUILDS_CTRANSLATE2 = re.compile(r"(?is)git clone.{0,200}ctranslate2.{0,2000}WITH_HIP=ON")
 _VERSIONED = re.compile(r"cupy-rocm-(\d+)-(\d+)")
 
 
@@ -117,6 +119,11 @@ def found(installs: Sequence[Install], rocm: str | None) -> Iterator[FileFinding
             yield from _listed(one, (*_OF_CUDA, *_OF_THE_PROCESSOR, *(_REPLACING if replacing else ())))
         yield from _listed(one, _TRITON if replacing else ())
         yield from _of_another(one, rocm)
+
+
+def is_built(one: Install, commands: Iterable[Command]) -> bool:
+    """Return whether CTranslate2 is built there from a source for HIP, which pip then leaves in its place."""
+    return one.name in _ON_CTRANSLATE2 and any(_BUILDS_CTRANSLATE2.search(command.text) for command in commands)
 
 
 def _listed(one: Install, packages: Sequence[_Package]) -> Iterator[FileFinding]:

@@ -10,12 +10,15 @@ from rocmatrix.doctor.environment.lint_input import FileFinding
 _DIRECTIVE = re.compile(r"^#SBATCH\s+(?P<name>-{1,2}[\w-]+)(?:[=\s]\s*(?P<value>\S+))?", re.MULTILINE)
 _SEVERAL = ("--nodes", "-N", "--ntasks", "-n", "--ntasks-per-node", "--tasks-per-node")
 # what starts a program on every node or once for every task
-_SPREADS = re.compile(r"\b(?:srun|mpirun|mpiexec|prun|pdsh|clush|parallel|sbatch|flux|jsrun|aprun|ssh|ray|nextflow)\b")
+_SPREADS = re.compile(
+    r"(?:(?<=bin/)|(?<!/)\b)(?:srun|mpirun|mpiexec|prun|pdsh|clush|parallel|sbatch|flux|jsrun|aprun|ssh|ray|nextflow)\b"
+)
 # launchers that start a process for each card of their node themselves, or go to the nodes of a list on their own
 _LAUNCHER = re.compile(
     r"^\s*(?:exec\s+)?(?:torchrun|accelerate|deepspeed|python[\d.]*\s+-m\s+torch\.distributed)\b", re.MULTILINE
 )
 _GOES_THERE = re.compile(r"\bdeepspeed\b.*--hostfile|--deepspeed_hostfile")
+_STARTS_SEVERAL = re.compile(r"\b(?:torchrun|accelerate launch|deepspeed|torch\.distributed\.(?:run|launch))\b")
 _NODES = ("--nodes", "-N")
 _CARDS = ("--gres", "--gpus-per-node", "--gpus", "-G")
 _OF_NVIDIA = re.compile(
@@ -34,6 +37,7 @@ def findings(text: str, path: str) -> Iterator[FileFinding]:
     yield from _directives(text.splitlines(), path)
     rows = _DIRECTIVE.finditer(text)
     options = {row["name"]: (row["value"] or "", text[: row.start()].count("\n") + 1) for row in rows}
+    yield from _cores(options, text, path)
     several = [(name, *options[name]) for name in _SEVERAL if name in options and options[name][0].isdecimal()]
     several = [row for row in several if int(row[1]) > 1]
     code = "\n".join(row for row in text.splitlines() if not row.lstrip().startswith("#"))
@@ -47,6 +51,19 @@ def findings(text: str, path: str) -> Iterator[FileFinding]:
             rule="slurm-without-srun", where=f"{path}:{line}", what=f"{name} {value}, and no srun", severity="warning",
             truth="the script itself runs once, on the first node: the other tasks and nodes are paid for and idle",
             instead="srun in front of the program (srun torchrun ... for one launcher a node)",
+        )  # fmt: skip
+
+
+def _cores(options: Mapping[str, tuple[str, int]], text: str, path: str) -> Iterator[FileFinding]:
+    """Yield fewer cores than cards for the one task of a node whose launcher starts a process for each card."""
+    value, line = next((options[name] for name in ("--cpus-per-task", "-c") if name in options), ("", 0))
+    tasks = next((options[name][0] for name in ("--ntasks-per-node", "--tasks-per-node") if name in options), "")
+    cards = _cards(options)
+    if tasks == "1" and value.isdecimal() and int(value) < cards and _STARTS_SEVERAL.search(text):
+        yield FileFinding(
+            rule="slurm-cores-few", where=f"{path}:{line}", what=f"{value} cores for {cards} cards", severity="warning",
+            truth=f"cores are given to each task: {cards} processes of the launcher share {value}, and wait for data",
+            instead=f"--cpus-per-task of {cards} times what one process needs",
         )  # fmt: skip
 
 

@@ -1,0 +1,1 @@
+"""Settings of trainings: files of axolotl, LLaMA-Factory, accelerate, DeepSpeed and transformers."""

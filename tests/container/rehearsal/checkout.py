@@ -218,7 +218,7 @@ class Checkout:
             return None
         return row and row[0]
 
-    def said(self, truth):
+    def explained(self, truth):
         """Return what a scenario that fails is explained by: what is on record, and what the command before printed."""
         printed = (self.place / "outputs" / f"{self.count - 1}.txt").read_text(errors="replace")
         return f"{truth.cell_status}\n{truth.records[-1:]}\n{printed[-4000:]}"

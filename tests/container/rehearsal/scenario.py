@@ -32,7 +32,7 @@ class Play:
     def says(self, level, *failures, moved=False):
         """Hold level, failures, page and tag against what is true. Where it `moved`, the tag is the newest record's."""
         truth = self.checkout.truth()
-        assert (truth.level, truth.failures) == (level, list(failures)), self.checkout.said(truth)
+        assert (truth.level, truth.failures) == (level, list(failures)), self.checkout.explained(truth)
         assert (self.tag == self.before) or moved
         assert not moved or self.tag == truth.records[-1]["image"]
         return truth

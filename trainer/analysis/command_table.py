@@ -14,7 +14,7 @@ from trainer.config.parsing import Reader
 class CommandOption:
     """An option: how its value is read, one line of help with the default, and whether it must be given.
 
-    `also` is an earlier name, which is still taken; with `unless`, another option, it need not be given.
+    `also` is an earlier or shorter name, which is taken too; with `unless`, another option, it need not be given.
     """
 
     read: Reader

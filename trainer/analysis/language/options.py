@@ -91,7 +91,7 @@ COMMANDS: Table = {
                 one_of("full", "lora", "qlora", "dpo", "kto", "peft"), "way of training (default: full, lora and qlora)"
             ),
             "peft_config": CommandOption(path, "adapter_config.json of a method by peft, as for training"),
-            "sequence": CommandOption(whole(8, MOST_SEQUENCE), "tokens of a row (default: 1024)"),
+            "sequence": CommandOption(whole(8, MOST_SEQUENCE), "tokens of a row (default: 1024)", also="seq"),
             "micro_batch": CommandOption(whole(1, 4096), "rows at a time on a card (default: the largest that fits)"),
             "precision": CommandOption(one_of("auto", "fp32", "bf16", "fp16"), "number format (default: the card's)"),
             "activation_checkpointing": CommandOption(one_of(*RECOMPUTE), "as for training (default: off and full)"),

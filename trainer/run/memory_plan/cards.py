@@ -18,8 +18,9 @@ BRANDS = re.compile(
     r"(?<![a-z])(?:amd|ati|radeon|instinct|rx|pro|ai|graphics|gpu|with|tm|oam|pcie)(?![a-z])|gfx[0-9a-f]+"
 )
 # Processors by their graphics, without brands and spaces; both are cards of one entry of matrix/architectures.yaml.
-ALSO = dict.fromkeys(("strixhalo", "ryzenmax+395", "ryzenmax395", "frameworkdesktop"), "8060S")
-ALSO |= dict.fromkeys(("ryzenmax390", "ryzenmax385"), "8050S")
+ALSO = dict.fromkeys(("strixhalo", "frameworkdesktop"), "8060S")
+ALSO |= {f"ryzenmax{number}": "8060S" for number in (388, 392, 395)} | {"ryzenmax390": "8050S", "ryzenmax385": "8050S"}
+MAX = re.compile(r"(?:ryzen)?(?:max\+?|hx|max\+?hx)(?=(?:38[58]|39[025])$)")  # as people type a Ryzen AI Max+
 COUNTED = re.compile(r"(?:^\s*(\d+)\s*[x\u00d7]\s+(?=\S)|\s[x\u00d7]\s*(\d+)\s*$)", re.IGNORECASE)  # 2 x RX 7900 XTX
 SEVERAL = re.compile(r"\s*(?:[,;&]|\s\+\s|\b(?:and|plus)\b)\s*", re.IGNORECASE)
 OTHER_MAKERS = re.compile(
@@ -82,7 +83,8 @@ def named(text: str, known: Iterable[str]) -> str | None:
     known = list(known)
     behind = next((card for card in known if re.fullmatch(rf"(.*\s)?{re.escape(card)}", text, re.IGNORECASE)), None)
     typed = _bare(text)
-    typed = _bare(ALSO.get(typed, typed))
+    processor = MAX.sub("ryzenmax", typed)
+    typed = _bare(ALSO.get(processor, typed))
     return behind or next((card for card in known if _bare(card) == typed), None)
 
 

@@ -93,7 +93,7 @@ LANGUAGE_MODELS: tuple[CatalogEntry, ...] = entries(
         "RM714",
         "Too little text",
         "The text has fewer tokens than one training sequence and one validation sequence need.",
-        "Give more text, or lower --sequence.",
+        "Give more text; where it is cut into rows of --sequence tokens, a lower --sequence makes more rows of it.",
     ),
     (
         "RM715",

@@ -53,18 +53,18 @@ prove one, else it moves the listed cause up and states both values. Values of t
 in the same rules, but give no answer of their own, and together with the log's only move a cause up.
 
 **How often the first answer is right.** `python -m benchmarks.diagnose_cases` judges by words of the cause that each
-thread settled on (benchmarks/results/diagnose_cases.json, 2026-11-30). An answer is wrong where it states another cause
+thread settled on (benchmarks/results/diagnose_cases.json, 2026-12-01). An answer is wrong where it states another cause
 as certain; one that states no identified cause is neither.
 
 | threads | right first | among the first three | wrong first |
 | --- | --- | --- | --- |
 <measured>
 
-The second to fourth row are what a new log meets: threads of the last days that nothing had been learned from. They
+The second to sixth row are what a new log meets: threads of the last days that nothing had been learned from. They
 have been learned from since; the sets that are kept to measure with never are. What earlier sets gave before they were
 learned from (36 of 16 to 272 threads, 40 to 96 % right first) is in benchmarks/results/diagnose_frozen.json. Of new
-logs expect five to seven in ten to be right at once, two in three to three in four among the first three, one in 15 to
-match nothing, and one in 50 to 100 to be given another cause as certain.
+logs expect five to seven in ten to be right at once, two in three to four in five among the first three, one in 15 to
+match nothing, and one in 25 to 100 to be given another cause as certain.
 
 About two in five of these logs are put together from what a thread describes (`reconstructed`); results/ has the
 figures without them. What a thread teaches explains its own kind of failure and only sometimes the next one: 350

@@ -17,6 +17,8 @@ SETS = (
     (FROZEN, "fresh43 to fresh48", "of six areas, gathered by who read no signature, asked before one was written"),
     (FROZEN, "fresh49 and fresh50", "of two more areas, likewise"),
     (FROZEN, "fresh51 to fresh55", "of five more, likewise, asked after those 761 had been learned from"),
+    (FROZEN, "fresh56 to fresh59", "of four more, likewise, asked after those 1,174"),
+    (FROZEN, "fresh60 to fresh63", "of four more, likewise, asked after those 1,330"),
     (LATEST, "kept", "kept to measure with: of each other's areas by three"),
     (LATEST, "fresh29", "kept to measure with: of programs that users live with"),
     (LATEST, "fresh33", "kept to measure with: gathered by breadth"),

@@ -54,11 +54,26 @@ def test_sample_is_found_and_is_its_own_best_match():
         "[HTTPConnectionPool(host='169.254.169.254', port=80): Max retries exceeded with url: /latest/api/token]",
         "null_resource.wait (local-exec): ssh: connect to host 10.0.0.5 port 22: Connection refused\n"
         "null_resource.wait (local-exec): retrying in 10 s",
-        "[W1120 10:00:05.100 socket.cpp:697] [c10d] The client socket has failed to connect to [node1]:29500 (errno: 111 "
+        "[W1120 10:00:05 socket.cpp:697] [c10d] The client socket has failed to connect to [node1]:29500 (errno: 111 "
         "- Connection refused).",
         "srun: Job 88123 step creation temporarily disabled, retrying (Requested nodes are busy)\n"
         "srun: Step created for StepId=88123.1",
         "Manually-specified variables were not used by the project:\n\n    AMDGPU_TARGETS\n    LLAMA_HIPBLAS",
+        "WSL (1 - init(Ubuntu-24.04)) ERROR: CheckConnection: getaddrinfo() failed: -5",
+        'Warning  FailedMount  pod/dp-x  MountVolume.SetUp failed for volume "kube-root-ca.crt" : failed to sync '
+        "configmap cache: timed out waiting for the condition",
+        'ERROR Reconciler error {"controller": "DeviceConfig", "error": "Operation cannot be fulfilled on '
+        'deviceconfigs.amd.com: the object has been modified; please apply your changes to the latest version"}',
+        "[ RUN      ] Unit_hipGetDevice_hipErrorInvalidDevice\n"
+        "[       OK ] Unit_hipGetDevice_hipErrorInvalidDevice (2 ms)",
+        "      Start  1: codes.hipErrorInvalidDevice\n"
+        " 1/24 Test  #1: codes.hipErrorInvalidDevice ...   Passed    0.41 sec",
+        "tests/test_errors.py::test_raises[RuntimeError: HIP error: invalid device function] PASSED [  3%]",
+        "XFAIL tests/test_errors.py::test_failed_allocation - reason: torch.OutOfMemoryError: HIP out of memory",
+        'CMake Warning at CMakeLists.txt:77 (find_package):\n  By not providing "Findrocsparse.cmake" in '
+        "CMAKE_MODULE_PATH this project\n  has asked CMake to find a package configuration file provided by\n"
+        '  "rocsparse", but CMake did not find one.\n\n  Could not find a package configuration file provided by '
+        '"rocsparse" with any\n  of the following names:\n\n    rocsparseConfig.cmake\n',
     ],
 )
 def test_line_of_a_run_without_failure_names_none(line):

@@ -88,6 +88,16 @@ class Chunk:
         return b"HEAD " in self.text
 
     @cached_property
+    def names_a_test(self) -> bool:
+        """Whether a runner of tests may have printed names and results here."""
+        return any(word in self.text for word in (b"[ RUN ", b" OK ] ", b"Test #", b"Test  #", b".py::"))
+
+    @cached_property
+    def warns_as_cmake(self) -> bool:
+        """Whether CMake printed a warning here."""
+        return b"CMake " in self.text and b"Warning" in self.text
+
+    @cached_property
     def _places(self) -> Places:
         """The index of the text."""
         return Places(self.text)

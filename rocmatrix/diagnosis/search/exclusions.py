@@ -33,6 +33,15 @@ _OF_PYTHON = frozenset(name.encode() for name in dir(builtins) if name.endswith(
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # before a commit's subject, which often names the failure that it mends: what git prints after a checkout
 _COMMIT = re.compile(rb"(?:HEAD is now at|Previous HEAD position was) [0-9a-f]{7,40} ")
+# of a test that did not fail, in the lines of GoogleTest, CTest and pytest: its name says what is tested
+_TEST = re.compile(
+    rb"\[ (?:RUN      |      OK|  SKIPPED|  PASSED) ?\] "
+    rb"|^ *Start +\d{1,6}: \S+ *$|^ *\d{1,6}/\d{1,6} Test +#\d{1,6}: .{1,300}(?: Passed |\*\*\*Skipped )"
+    rb"|\.py::\w.{0,400} (?:PASSED|SKIPPED|XFAIL|XPASS|RERUN)\b|(?:^|\] )(?:PASSED|SKIPPED|XFAIL|XPASS) .{0,200}\.py"
+)
+_OF_CMAKE = re.compile(rb"CMake (?:(?:Deprecation )?(Warning)|Error)\b")
+_MISSING_PACKAGE = re.compile(rb"By not providing|Could not find a package configuration file")
+MOST_OF_CMAKE = 7  # lines from the head of a message of CMake to the package that it does not find
 _DECORATION = b"])|}>*\x82\x83\x91"  # what may stand before the first word of a line: brackets, borders of panes
 
 
@@ -51,6 +60,10 @@ def is_counted(
     """
     if chunk.names_a_commit and _is_of_a_commit(chunk, span):
         return False
+    if chunk.names_a_test and _TEST.search(chunk.around(span[0])[0][: 4 * WIDEST]):
+        return False
+    if chunk.warns_as_cmake and _is_of_a_warning_of_cmake(chunk, span):
+        return False
     if not (pattern.whole_start or pattern.whole_end or signature.uncaught or signature.unless):
         return True
     # where no two of so many were alike, more are not compared: that takes longer than to judge them
@@ -66,6 +79,16 @@ def is_counted(
 def _is_of_a_commit(chunk: Chunk, span: tuple[int, int]) -> bool:
     line, place = chunk.around(span[0])
     return _COMMIT.search(line, 0, min(place, MOST_BEFORE)) is not None
+
+
+def _is_of_a_warning_of_cmake(chunk: Chunk, span: tuple[int, int]) -> bool:
+    """Return whether CMake only warns in these lines that a package is missing: then it goes on."""
+    line, place = chunk.around(span[0])
+    if _OF_CMAKE.search(line, 0, MOST_BEFORE) or not _MISSING_PACKAGE.search(line, 0, place + MOST_BEFORE):
+        return False
+    heads = map(_OF_CMAKE.search, reversed(chunk.before(span[0], MOST_OF_CMAKE)))
+    nearest = next(filter(None, heads), None)
+    return nearest is not None and nearest[1] is not None
 
 
 def _refusal(chunk: Chunk, signature: Signature, pattern: Pattern, span: tuple[int, int]) -> str | None:

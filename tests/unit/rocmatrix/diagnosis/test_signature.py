@@ -40,6 +40,40 @@ def test_sample_is_found_and_is_its_own_best_match():
         "Ignore above cudart dlerror if you do not have a GPU set up on your machine.",
         "fatal: No names found, cannot describe anything.\nfatal: not a git repository: no version from git",
         "running 12 tests\ntest result: ok. 12 passed; assertions: 40; 0 failed",
+        "update-alternatives: error: no alternatives for rocminfo",
+        "ERROR: GPU[0]\t: sclk frequency is unsupported",
+        "Sign command: /usr/bin/kmodsign\nBinary update-secureboot-policy not found, modules won't be signed\nDone.",
+        "debconf: (Can't locate Term/ReadLine.pm in @INC (you may need to install the Term::ReadLine module) (@INC "
+        "contains: /etc/perl) at /usr/share/perl5/Debconf/FrontEnd/Readline.pm line 7.)\n"
+        "debconf: falling back to frontend: Teletype",
+        'level=error msg="failed to load cni during init, please check CRI plugin status before setting up network for '
+        'pods" error="cni config load failed: no network config found in /etc/cni/net.d: cni plugin not initialized"',
+        "[system] Activation via systemd failed for unit 'dbus-org.freedesktop.resolve1.service': Unit "
+        "dbus-org.freedesktop.resolve1.service not found.",
+        "url_helper.py[WARNING]: Calling 'http://169.254.169.254/latest/api/token' failed [0/240s]: request error "
+        "[HTTPConnectionPool(host='169.254.169.254', port=80): Max retries exceeded with url: /latest/api/token]",
+        "null_resource.wait (local-exec): ssh: connect to host 10.0.0.5 port 22: Connection refused\n"
+        "null_resource.wait (local-exec): retrying in 10 s",
+        "[W1120 10:00:05 socket.cpp:697] [c10d] The client socket has failed to connect to [node1]:29500 (errno: 111 "
+        "- Connection refused).",
+        "srun: Job 88123 step creation temporarily disabled, retrying (Requested nodes are busy)\n"
+        "srun: Step created for StepId=88123.1",
+        "Manually-specified variables were not used by the project:\n\n    AMDGPU_TARGETS\n    LLAMA_HIPBLAS",
+        "WSL (1 - init(Ubuntu-24.04)) ERROR: CheckConnection: getaddrinfo() failed: -5",
+        'Warning  FailedMount  pod/dp-x  MountVolume.SetUp failed for volume "kube-root-ca.crt" : failed to sync '
+        "configmap cache: timed out waiting for the condition",
+        'ERROR Reconciler error {"controller": "DeviceConfig", "error": "Operation cannot be fulfilled on '
+        'deviceconfigs.amd.com: the object has been modified; please apply your changes to the latest version"}',
+        "[ RUN      ] Unit_hipGetDevice_hipErrorInvalidDevice\n"
+        "[       OK ] Unit_hipGetDevice_hipErrorInvalidDevice (2 ms)",
+        "      Start  1: codes.hipErrorInvalidDevice\n"
+        " 1/24 Test  #1: codes.hipErrorInvalidDevice ...   Passed    0.41 sec",
+        "tests/test_errors.py::test_raises[RuntimeError: HIP error: invalid device function] PASSED [  3%]",
+        "XFAIL tests/test_errors.py::test_failed_allocation - reason: torch.OutOfMemoryError: HIP out of memory",
+        'CMake Warning at CMakeLists.txt:77 (find_package):\n  By not providing "Findrocsparse.cmake" in '
+        "CMAKE_MODULE_PATH this project\n  has asked CMake to find a package configuration file provided by\n"
+        '  "rocsparse", but CMake did not find one.\n\n  Could not find a package configuration file provided by '
+        '"rocsparse" with any\n  of the following names:\n\n    rocsparseConfig.cmake\n',
     ],
 )
 def test_line_of_a_run_without_failure_names_none(line):

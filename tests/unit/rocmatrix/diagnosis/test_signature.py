@@ -40,6 +40,21 @@ def test_sample_is_found_and_is_its_own_best_match():
         "Ignore above cudart dlerror if you do not have a GPU set up on your machine.",
         "fatal: No names found, cannot describe anything.\nfatal: not a git repository: no version from git",
         "running 12 tests\ntest result: ok. 12 passed; assertions: 40; 0 failed",
+        "/usr/bin/ld: cannot find -lcufile: No such file or directory",
+        'level=WARN source=sched.go:649 msg="gpu VRAM usage didn\'t recover within timeout" seconds=5.1',
+        "Warning: caught exception 'Torch not compiled with CUDA enabled', memory monitor disabled",
+        "Setup Custom allreduce failed with No such file or directory: 'nvidia-smi'. To silence this warning, specify "
+        "--disable-custom-all-reduce explicitly.",
+        "Ignore import error when loading sglang.srt.models.glm4v: cannot import name 'Glm4vVisionConfig' from "
+        "'transformers'",
+        "WARNING  Failed to load flash-attention due to the following error: No module named 'flash_attn_2_cuda'",
+        "Error retrieving safetensors: Repo id must be in the form 'repo_name' or 'namespace/repo_name': "
+        "'/models/Qwen3-8B'. Use `repo_type` argument if needed., retrying 1 of 2",
+        "torchcodec is not installed correctly so built-in audio decoding will fail. Solutions are:",
+        "[00:04.120 --> 00:07.120]  Segmentation fault, they said.",
+        "Warning: Could not load sageattention: No module named 'sageattention'",
+        'msg="amdgpu detected, but no compatible rocm library found.  Either install rocm v6" gpu_type=gfx1036',
+        "A tensor with all NaNs was produced in VAE.\nWeb UI will now convert VAE into 32-bit float and retry.",
     ],
 )
 def test_line_of_a_run_without_failure_names_none(line):

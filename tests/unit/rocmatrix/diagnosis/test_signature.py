@@ -74,6 +74,36 @@ def test_sample_is_found_and_is_its_own_best_match():
         "CMAKE_MODULE_PATH this project\n  has asked CMake to find a package configuration file provided by\n"
         '  "rocsparse", but CMake did not find one.\n\n  Could not find a package configuration file provided by '
         '"rocsparse" with any\n  of the following names:\n\n    rocsparseConfig.cmake\n',
+        "/usr/bin/ld: cannot find -lcufile: No such file or directory",
+        'level=WARN source=sched.go:649 msg="gpu VRAM usage didn\'t recover within timeout" seconds=5.1',
+        "Setup Custom allreduce failed with No such file or directory: 'nvidia-smi'. To silence this warning, specify "
+        "--disable-custom-all-reduce explicitly.",
+        "Ignore import error when loading sglang.srt.models.glm4v: cannot import name 'Glm4vVisionConfig' from "
+        "'transformers'",
+        "WARNING  Failed to load flash-attention due to the following error: No module named 'flash_attn_2_cuda'",
+        "Error retrieving safetensors: Repo id must be in the form 'repo_name' or 'namespace/repo_name': "
+        "'/models/Qwen3-8B'. Use `repo_type` argument if needed., retrying 1 of 2",
+        "[00:04.120 --> 00:07.120]  Segmentation fault, they said.",
+        "Warning: Could not load sageattention: No module named 'sageattention'",
+        'msg="amdgpu detected, but no compatible rocm library found.  Either install rocm v6" gpu_type=gfx1036',
+        "A tensor with all NaNs was produced in VAE.\nWeb UI will now convert VAE into 32-bit float and retry.",
+        "/usr/bin/ld: cannot find -lcufile: No such file or directory\ncollect2: error: ld returned 1 exit status",
+        "out of resource: shared memory, Required: 81920, Hardware limit: 65536. Reducing block sizes or `num_stages` may "
+        "help. for benchmark choice TritonTemplateCaller(/tmp/torchinductor_root/ab/cab.py, BLOCK_K=64)",
+        "No valid triton configs. OutOfMemoryError: out of resource: triton_mm Required: 81920\nIgnoring this choice.",
+        "Trial 3 failed with parameters: {'lr': 0.01} because of the following error: OutOfMemoryError('HIP out of memory. "
+        "Tried to allocate 8.00 GiB.').",
+        "Found comfy_kitchen backend triton: {'available': False, 'disabled': True, 'unavailable_reason': \"ImportError: No "
+        "module named 'triton'\"}",
+        "Specified provider 'ROCMExecutionProvider' is not in available provider names.Available providers: "
+        "'MIGraphXExecutionProvider, CPUExecutionProvider'",
+        "wandb: ERROR Error while calling W&B API: context deadline exceeded, retrying",
+        "WARNING:root:Some parameters are on the meta device because they were offloaded to the cpu.",
+        "Failed to get model SHA for ./out at revision main. Error: Repo id must be in the form 'repo_name'",
+        "[W1120 10:00:01.1 socket.cpp:755] [c10d] The client socket has failed to connect to [node1]:29500 (errno: 111 - "
+        "Connection refused).",
+        "INFO:2025-11-20 12:10:00,200:jax._src.xla_bridge:924: Unable to initialize backend 'cuda': Unable to load CUDA.",
+        "Warning: Unable to resolve hostname to a (local) address. Using the loopback address as fallback.",
     ],
 )
 def test_line_of_a_run_without_failure_names_none(line):

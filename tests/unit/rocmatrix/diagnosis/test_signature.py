@@ -88,21 +88,26 @@ def test_sample_is_found_and_is_its_own_best_match():
         'msg="amdgpu detected, but no compatible rocm library found.  Either install rocm v6" gpu_type=gfx1036',
         "A tensor with all NaNs was produced in VAE.\nWeb UI will now convert VAE into 32-bit float and retry.",
         "/usr/bin/ld: cannot find -lcufile: No such file or directory\ncollect2: error: ld returned 1 exit status",
-        "out of resource: shared memory, Required: 81920, Hardware limit: 65536. Reducing block sizes or `num_stages` may "
+        "out of resource: shared memory, Required: 81920, Hardware limit: 65536. Reducing block sizes or "
+        "`num_stages` may "
         "help. for benchmark choice TritonTemplateCaller(/tmp/torchinductor_root/ab/cab.py, BLOCK_K=64)",
         "No valid triton configs. OutOfMemoryError: out of resource: triton_mm Required: 81920\nIgnoring this choice.",
-        "Trial 3 failed with parameters: {'lr': 0.01} because of the following error: OutOfMemoryError('HIP out of memory. "
+        "Trial 3 failed with parameters: {'lr': 0.01} because of the following error: OutOfMemoryError('HIP "
+        "out of memory. "
         "Tried to allocate 8.00 GiB.').",
-        "Found comfy_kitchen backend triton: {'available': False, 'disabled': True, 'unavailable_reason': \"ImportError: No "
+        "Found comfy_kitchen backend triton: {'available': False, 'disabled': True, 'unavailable_reason': "
+        '"ImportError: No '
         "module named 'triton'\"}",
         "Specified provider 'ROCMExecutionProvider' is not in available provider names.Available providers: "
         "'MIGraphXExecutionProvider, CPUExecutionProvider'",
         "wandb: ERROR Error while calling W&B API: context deadline exceeded, retrying",
         "WARNING:root:Some parameters are on the meta device because they were offloaded to the cpu.",
         "Failed to get model SHA for ./out at revision main. Error: Repo id must be in the form 'repo_name'",
-        "[W1120 10:00:01.1 socket.cpp:755] [c10d] The client socket has failed to connect to [node1]:29500 (errno: 111 - "
+        "[W1120 10:00:01.1 socket.cpp:755] [c10d] The client socket has failed to connect to [node1]:29500 "
+        "(errno: 111 - "
         "Connection refused).",
-        "INFO:2025-11-20 12:10:00,200:jax._src.xla_bridge:924: Unable to initialize backend 'cuda': Unable to load CUDA.",
+        "INFO:2025-11-20 12:10:00,200:jax._src.xla_bridge:924: Unable to initialize backend 'cuda': Unable to "
+        "load CUDA.",
         "Warning: Unable to resolve hostname to a (local) address. Using the loopback address as fallback.",
     ],
 )
